@@ -1,0 +1,15 @@
+"""Budgets, calibration and composition: numbers in, numbers out."""
+
+from understudy.accounting.budget import Budget, Neighbours
+from understudy.accounting.gaussian import (
+    best_guess_probability,
+    epsilon_of,
+    lattice_noise_std,
+    mu_squared_of_budget,
+    spent_mu_squared,
+)
+
+__all__ = [
+    "Budget", "Neighbours", "best_guess_probability", "epsilon_of", "lattice_noise_std",
+    "mu_squared_of_budget", "spent_mu_squared",
+]  # fmt: skip

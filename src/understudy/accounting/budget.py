@@ -1,0 +1,39 @@
+"""What may be spent, and between which tables the guarantee holds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from understudy.errors import UsageError
+
+
+class Neighbours(StrEnum):
+    """Which two tables must be hard to tell apart."""
+
+    ADD_REMOVE = "add-remove"
+    """One row is added or removed; the row count is private."""
+
+    REPLACE_ONE = "replace-one"
+    """One row is replaced by any other; the row count is public."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """An (epsilon, delta) guarantee to be met."""
+
+    epsilon: float
+    delta: float = 1e-5
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.epsilon) or not 1e-4 <= self.epsilon <= 100:
+            raise UsageError(
+                "epsilon", "must be a finite number above 0 (between 0.0001 and 100)",
+                "Common choices lie between 0.1 and 10",
+            )  # fmt: skip
+        if not math.isfinite(self.delta) or not 1e-15 <= self.delta <= 0.1:
+            raise UsageError(
+                "delta", "must lie strictly between 0 and 1 (between 1e-15 and 0.1)",
+                "It should be far below one over the number of rows, for example 1e-5",
+            )  # fmt: skip

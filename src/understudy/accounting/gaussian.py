@@ -1,0 +1,60 @@
+"""Exact accounting of the Gaussian mechanism, and its discrete twin on the integer lattice.
+
+A release of sensitivity s with noise deviation d is mu-GDP with mu = s / d (Dong, Roth & Su
+2022); several releases compose to the root of the sum of the mu squared, exactly. Epsilon and
+delta belong to a mu by Balle & Wang 2018, Thm 8. Everything here errs towards more noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from fractions import Fraction
+
+from understudy.accounting.budget import Budget
+
+DISCRETISATION = 4
+"""N_Z(0, s^2) is post-processing of a continuous Gaussian of variance s^2 - 4 (proofs/noise.md)."""
+
+
+def mu_squared_of_budget(budget: Budget) -> Fraction:
+    """The largest mu^2 that meets a budget, as an exact fraction, rounded down."""
+    import dp_accounting
+
+    sigma = float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta)) * (1 + 1e-9)
+    # The root finder may stop a hair on the wrong side: step towards more noise.
+    while float(dp_accounting.get_epsilon_gaussian(sigma, budget.delta)) > budget.epsilon:
+        sigma *= 1 + 1e-7
+    return 1 / Fraction(sigma) ** 2
+
+
+def lattice_noise_std(squared_sensitivity: int, mu_squared: Fraction) -> int:
+    """The smallest whole noise deviation whose release costs at most ``mu_squared``."""
+    variance = Fraction(squared_sensitivity) / mu_squared + DISCRETISATION
+    return math.isqrt(math.ceil(variance) - 1) + 1
+
+
+def spent_mu_squared(squared_sensitivity: int, noise_std: int) -> Fraction:
+    """What a release of integer sensitivity and whole noise deviation costs, exactly."""
+    if noise_std**2 <= DISCRETISATION:
+        raise ValueError("noise this small has no Gaussian guarantee")
+    return Fraction(squared_sensitivity, noise_std**2 - DISCRETISATION)
+
+
+def epsilon_of(mu_squared: Iterable[Fraction], delta: float) -> float:
+    """The epsilon at which releases of these costs, together, are (epsilon, delta)-private."""
+    import dp_accounting
+
+    total = sum(mu_squared, Fraction(0))
+    if total == 0:
+        return 0.0
+    return float(dp_accounting.get_epsilon_gaussian(1 / math.sqrt(total), delta))
+
+
+def best_guess_probability(mu_squared: Iterable[Fraction]) -> float:
+    """How often the best conceivable attacker is right about one person, from a coin toss.
+
+    Phi(mu / 2): the largest accuracy of any test between two neighbouring tables.
+    """
+    mu = math.sqrt(sum(mu_squared, Fraction(0)))
+    return 0.5 * (1 + math.erf(mu / 2 / math.sqrt(2)))

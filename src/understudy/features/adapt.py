@@ -1,0 +1,60 @@
+"""Feature maps that are settled by an earlier noisy release: public rules, nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.features.embedding import Embedding
+from understudy.features.fourier import Fourier
+from understudy.features.grid import Grid
+
+Rule = Callable[[Embedding, Embedding, npt.NDArray[np.float64]], Embedding]
+HISTOGRAMS = "histograms"
+
+
+def scale_by_histograms(
+    target: Embedding, earlier: Embedding, sums: npt.NDArray[np.float64]
+) -> Embedding:
+    """Set each Fourier length scale from the spread that a noisy histogram shows.
+
+    A scale of the target is taken as a multiple of the standard deviation of a uniform
+    column, 1 / sqrt(12), and becomes the same multiple of the deviation seen.
+    """
+    grid = earlier.block(HISTOGRAMS).map
+    if not isinstance(grid, Grid):
+        raise TypeError("the earlier stage has no histograms")
+    counts = earlier.rows_of(HISTOGRAMS, sums).reshape(len(grid.numbers), grid.num_bins)
+    factor = dict(zip(grid.numbers, spreads(counts) * math.sqrt(12), strict=True))
+
+    def rescale(map_: Fourier) -> Fourier:
+        scales = tuple(
+            tuple(scale * factor.get(number, 1.0) for scale, number in zip(row, map_.numbers, strict=True))
+            for row in map_.length_scales
+        )
+        return Fourier(map_.numbers, scales, map_.num_features, map_.seed)
+
+    return replace(
+        target,
+        blocks=tuple(
+            replace(block, map=rescale(block.map)) if isinstance(block.map, Fourier) else block
+            for block in target.blocks
+        ),
+    )
+
+
+def spreads(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Standard deviation of the position in each noisy histogram, at least one bin wide."""
+    kept = np.maximum(counts, 0.0) + 1e-9
+    shares = kept / kept.sum(axis=1, keepdims=True)
+    middles = (np.arange(counts.shape[1]) + 0.5) / counts.shape[1]
+    means = shares @ middles
+    variances = shares @ middles**2 - means**2
+    return np.sqrt(np.maximum(variances, 1.0 / counts.shape[1] ** 2))
+
+
+RULES: dict[str, Rule] = {"scale-by-histograms": scale_by_histograms}

@@ -1,0 +1,60 @@
+"""What a feature map is: an interface, and how one is named in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, Protocol
+
+Array = Any
+"""A NumPy array or a torch tensor; maps speak the array-API namespace of what they get."""
+
+
+class Sign(StrEnum):
+    """What is known of the inner product of two rows' features.
+
+    It decides how far one row can move a sum when it is *replaced*: not at all if the
+    features are constant, by sqrt(2) norms if no inner product is negative, else by two norms.
+    """
+
+    CONSTANT = "constant"
+    NONNEGATIVE = "nonnegative"
+    SIGNED = "signed"
+
+    @property
+    def replace_factor_squared(self) -> int:
+        """Largest squared distance between two rows' features, in squared norm bounds."""
+        return {"constant": 0, "nonnegative": 2, "signed": 4}[self.value]
+
+
+class FeatureMap(Protocol):
+    """Cells in, features out.
+
+    Guarantee:
+        For cells as ``Layout.expand`` makes them, every row's features have Euclidean norm at
+        most 1, depend on that row alone (bit for bit, in NumPy float64), and have the stated
+        ``sign``. The private side checks the norm again, in integers.
+    """
+
+    @property
+    def dim(self) -> int:
+        """Number of features."""
+
+    @property
+    def sign(self) -> Sign:
+        """What is known of inner products of two rows' features."""
+
+    def __call__(self, cells: Array) -> Array:
+        """Features of each row.  # (num_rows, width) -> (num_rows, dim)"""
+
+    def to_dict(self) -> dict[str, Any]:
+        """A public description from which ``map_from_dict`` builds the same map."""
+
+
+MAP_KINDS: dict[str, Callable[[dict[str, Any]], FeatureMap]] = {}
+"""Every kind of map by the name it has in files; the conformance suite runs over this."""
+
+
+def map_from_dict(document: dict[str, Any]) -> FeatureMap:
+    """Build a map from its public description."""
+    return MAP_KINDS[document["kind"]](document)

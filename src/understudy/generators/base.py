@@ -1,0 +1,83 @@
+"""What a generator is, and how one is kept in a directory of inert files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from understudy.errors import InputError
+from understudy.published.release import to_json, write_directory
+from understudy.schema import Schema
+from understudy.schema.table import parse_schema
+
+DOCUMENT, WEIGHTS, SCHEMA = "generator.json", "generator.safetensors", "schema.yaml"
+Tensors = dict[str, npt.NDArray[np.float32]]
+
+
+class Generator(Protocol):
+    """Draws synthetic rows.
+
+    Guarantee:
+        It is made from a release and public settings alone, so its rows cost no privacy.
+    """
+
+    @property
+    def schema(self) -> Schema:
+        """The schema that every row obeys."""
+
+    @property
+    def default_num_rows(self) -> int:
+        """The (noisy or public) number of rows of the private table."""
+
+    def sample(self, num_rows: int, *, seed: int = 0) -> pa.Table:
+        """Draw rows; the same seed gives the same rows."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the weights."""
+
+    def tensors(self) -> Tensors:
+        """The weights."""
+
+
+GENERATOR_KINDS: dict[str, Callable[[Schema, dict[str, Any], Tensors], Generator]] = {}
+"""Every kind of generator by the name it has in files."""
+
+
+def save_generator(generator: Generator, directory: str | Path, *, release: str) -> Path:
+    """Write a generator; ``release`` is the fingerprint of the release it was fitted to."""
+    document = {
+        "format": 1, "release": release, "schema": generator.schema.to_dict(),
+        "generator": generator.to_dict(),
+    }  # fmt: skip
+    return write_directory(
+        directory,
+        {
+            DOCUMENT: to_json(document),
+            WEIGHTS: bytes(safetensors.numpy.save(generator.tensors())),
+            SCHEMA: generator.schema.to_yaml().encode(),
+        },
+    )
+
+
+def load_generator(directory: str | Path) -> Generator:
+    """Read a generator back; it samples without torch."""
+    from understudy.generators import network  # noqa: F401 (registers itself)
+
+    folder = Path(directory)
+    try:
+        document = json.loads((folder / DOCUMENT).read_bytes())
+        tensors = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
+        schema = parse_schema(document["schema"], name="table")
+        kind = GENERATOR_KINDS[document["generator"]["kind"]]
+        return kind(schema, document["generator"], tensors)
+    except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+        pass
+    raise InputError(f"generator '{folder}'", "is missing or damaged", "Make it: understudy fit RELEASE -o MODEL")

@@ -1,0 +1,185 @@
+"""Everything that is decided before a row is read.
+
+A plan is public and complete: feature maps, weights, sensitivity, noise and cost follow from
+it alone. It can be printed, argued about and stored before any data is opened.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.accounting import (
+    Budget,
+    Neighbours,
+    epsilon_of,
+    lattice_noise_std,
+    mu_squared_of_budget,
+    spent_mu_squared,
+)
+from understudy.errors import InputError, UsageError
+from understudy.features.adapt import RULES
+from understudy.features.embedding import Embedding, embedding_from_dict
+from understudy.schema import Layout, Schema
+from understudy.schema.table import parse_schema
+
+LATTICE_BITS = 24
+ROW_CAP = 2 ** (62 - LATTICE_BITS)
+"""Rows that an int64 sum of lattice vectors holds without wrapping around."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One noisy vector: its embedding and its share of the budget (of mu squared).
+
+    ``rule`` names a public rule that settles length scales from the stage before; the
+    embedding's blocks, sizes and weights, and so its sensitivity, are fixed in advance.
+    """
+
+    name: str
+    embedding: Embedding
+    share: float = 1.0
+    rule: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description."""
+        return {
+            "name": self.name, "share": self.share, "rule": self.rule,
+            "embedding": self.embedding.to_dict(),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A public, complete description of a release that has not happened yet.
+
+    Guarantee:
+        Releasing every stage's integer sum with discrete Gaussian noise of ``noise_stds`` is
+        (epsilon, delta)-differentially private between tables that are ``neighbours``.
+    """
+
+    schema: Schema
+    method: str
+    budget: Budget
+    neighbours: Neighbours
+    stages: tuple[Stage, ...]
+    num_rows: int | None = None
+    settings: tuple[tuple[str, Any], ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.schema.privacy.unit != "row":
+            raise InputError(
+                f"schema '{self.schema.name}'",
+                f"asks for privacy per {self.schema.privacy.unit}; this version protects single rows",
+                "Aggregate to one row per person first and set privacy: {unit: row}",
+            )
+        if self.neighbours is Neighbours.REPLACE_ONE and self.num_rows is None:
+            raise UsageError("rows", "replace-one needs the public row count", "Give --rows N or rows: in the schema")
+
+    @property
+    def lattice(self) -> int:
+        """Integer length of a vector of norm one."""
+        return 2**LATTICE_BITS
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where the columns lie among the cells."""
+        return Layout(self.schema)
+
+    @cached_property
+    def mechanism_sensitivities(self) -> tuple[tuple[int, ...], ...]:
+        """Squared integer sensitivity of every mechanism, by stage, for the plan's neighbours."""
+        return self._sensitivities(self.neighbours)
+
+    def _sensitivities(self, neighbours: Neighbours) -> tuple[tuple[int, ...], ...]:
+        replace = neighbours is Neighbours.REPLACE_ONE
+        return tuple(
+            stage.embedding.mechanism_sensitivities(self.lattice, replace=replace) for stage in self.stages
+        )
+
+    @cached_property
+    def noise_stds(self) -> tuple[int, ...]:
+        """Integer noise deviation of each stage, on the lattice."""
+        total = mu_squared_of_budget(self.budget)
+        return tuple(
+            lattice_noise_std(sum(squares), total * Fraction(stage.share))
+            for stage, squares in zip(self.stages, self.mechanism_sensitivities, strict=True)
+        )
+
+    def cost(self, neighbours: Neighbours | None = None) -> tuple[Fraction, ...]:
+        """mu squared of every mechanism, in order; their sum is what the ledger charges."""
+        return tuple(
+            spent_mu_squared(square, noise)
+            for squares, noise in zip(self._sensitivities(neighbours or self.neighbours), self.noise_stds, strict=True)
+            for square in squares
+        )
+
+    def epsilon(self, neighbours: Neighbours | None = None) -> float:
+        """The epsilon that the integer noise gives at the budget's delta."""
+        return epsilon_of(self.cost(neighbours), self.budget.delta)
+
+    def embeddings(self, vectors: Sequence[npt.NDArray[np.int64]]) -> tuple[Embedding, ...]:
+        """The embeddings of the first ``len(vectors) + 1`` stages, rules applied."""
+        settled: list[Embedding] = []
+        for index, stage in enumerate(self.stages[: len(vectors) + 1]):
+            if stage.rule is None:
+                settled.append(stage.embedding)
+            else:
+                sums = vectors[index - 1] / self.lattice
+                settled.append(RULES[stage.rule](stage.embedding, settled[-1], sums))
+        return tuple(settled)
+
+    def setting(self, name: str, default: Any = None) -> Any:
+        """A public setting of the method."""
+        return dict(self.settings).get(name, default)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan in its canonical form."""
+        return {
+            "schema": self.schema.to_dict(),
+            "method": self.method,
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "neighbours": self.neighbours.value,
+            "num_rows": self.num_rows,
+            "lattice_bits": LATTICE_BITS,
+            "stages": [stage.to_dict() for stage in self.stages],
+            "settings": dict(self.settings),
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical form."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def plan_from_dict(document: dict[str, Any]) -> Plan:
+    """Read a plan back from its canonical form."""
+    try:
+        if document["lattice_bits"] != LATTICE_BITS:
+            raise ValueError
+        schema = parse_schema(document["schema"], name="table")
+        return Plan(
+            schema=schema,
+            method=str(document["method"]),
+            budget=Budget(document["epsilon"], document["delta"]),
+            neighbours=Neighbours(document["neighbours"]),
+            stages=tuple(
+                Stage(str(s["name"]), embedding_from_dict(s["embedding"]), float(s["share"]), s["rule"])
+                for s in document["stages"]
+            ),
+            num_rows=document["num_rows"],
+            settings=tuple(document["settings"].items()),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        pass
+    raise InputError("plan", "its description is damaged or from another version", "Fetch the release again")

@@ -1,0 +1,284 @@
+"""The ledger: one SQLite file that caps what all releases from one data set may cost.
+
+A Gaussian mechanism of sensitivity s and noise_std t has mu = s / t, and composition adds mu^2
+(Dong, Roth & Su 2022, Cor. 3.3). Costs are whole units of mu^2 / 2^40: a spend is rounded up and
+the cap down, in exact arithmetic (``Fraction`` of a float is that float, bit for bit). The caller
+turns epsilon and delta into the cap; here they are labels.
+
+Everything in the file is public: plan names, noise costs, times, and fingerprints of published
+files. No row count, no cell and no hash of private data enters it. Proof: ``proofs/ledger.md``.
+"""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import cache
+from numbers import Rational
+from pathlib import Path
+from typing import Any, Literal
+
+from understudy.errors import BudgetError, InputError, UsageError
+
+Cost = Fraction | float
+UNITS_PER_MU_SQUARED = 2**40
+_MOST_UNITS = 2**63 - 1  # SQLite integers are signed and 64 bits wide
+_BUSY_SECONDS = 30.0
+_MARKS = {"application_id": 0x554E4453, "user_version": 1}  # "UNDS", first schema
+
+# The insert triggers also stop INSERT OR REPLACE, which deletes past the delete triggers.
+_SCHEMA = """
+CREATE TABLE budget (
+  only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+  epsilon REAL NOT NULL CHECK (epsilon > 0), delta REAL NOT NULL CHECK (delta > 0 AND delta < 1),
+  cap_units INTEGER NOT NULL CHECK (typeof(cap_units) = 'integer' AND cap_units >= 0),
+  note TEXT NOT NULL);
+CREATE TABLE releases (
+  number INTEGER PRIMARY KEY,
+  key TEXT NOT NULL, plan_id TEXT NOT NULL, description TEXT NOT NULL,
+  units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units >= 0),
+  state TEXT NOT NULL CHECK (state IN ('spent', 'published')),
+  fingerprint TEXT CHECK ((fingerprint IS NULL) = (state = 'spent')),
+  directory TEXT CHECK ((directory IS NULL) = (state = 'spent')),
+  spent_at TEXT NOT NULL);
+CREATE TABLE mechanisms (
+  release INTEGER NOT NULL, position INTEGER NOT NULL,
+  units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units >= 0),
+  PRIMARY KEY (release, position));
+CREATE TRIGGER budget_is_set_once BEFORE INSERT ON budget WHEN EXISTS (SELECT 1 FROM budget)
+  BEGIN SELECT RAISE(ABORT, 'final'); END;
+CREATE TRIGGER budget_is_kept BEFORE UPDATE ON budget BEGIN SELECT RAISE(ABORT, 'final'); END;
+CREATE TRIGGER budget_stays BEFORE DELETE ON budget BEGIN SELECT RAISE(ABORT, 'final'); END;
+CREATE TRIGGER releases_stay BEFORE DELETE ON releases BEGIN SELECT RAISE(ABORT, 'final'); END;
+CREATE TRIGGER releases_are_appended BEFORE INSERT ON releases
+  WHEN NEW.state <> 'spent' OR NEW.number <> (SELECT count(*) + 1 FROM releases)
+  OR NEW.units > (SELECT cap_units FROM budget) - (SELECT coalesce(sum(units), 0) FROM releases)
+  BEGIN SELECT RAISE(ABORT, 'a release is appended as spent, within the cap'); END;
+CREATE TRIGGER releases_are_kept BEFORE UPDATE OF number, key, plan_id, description, units, spent_at
+  ON releases BEGIN SELECT RAISE(ABORT, 'final'); END;
+"""
+
+_SHUT = (
+    "it does not exist or cannot be written",
+    "Create it first, or make it and its directory writable: SQLite keeps two files beside it",
+)
+_DISK = ("the disk is full or failing", "Make room, then run this again")
+_DAMAGED = (
+    "it is damaged or is not a ledger of this version of understudy",
+    "Restore a copy no older than the last release; if its creation was cut short, delete it",
+)
+_REFUSALS = {
+    sqlite3.SQLITE_BUSY: ("another process holds it", "Wait for that process, then run this again"),
+    sqlite3.SQLITE_READONLY: _SHUT,
+    sqlite3.SQLITE_CANTOPEN: _SHUT,
+    sqlite3.SQLITE_FULL: _DISK,
+    sqlite3.SQLITE_IOERR: _DISK,
+}
+
+
+@dataclass(frozen=True)
+class LedgerRow:
+    """One spend. It is `published` once its release has been written to `directory`."""
+
+    number: int
+    key: str
+    plan_id: str
+    description: str
+    units: int
+    state: Literal["spent", "published"]
+    fingerprint: str | None
+    directory: str | None
+    spent_at: str
+
+
+@dataclass(frozen=True)
+class LedgerState:
+    """What a ledger held at one moment."""
+
+    epsilon: float
+    delta: float
+    cap_units: int
+    note: str
+    spent_units: int
+    rows: tuple[LedgerRow, ...]
+
+    @property
+    def remaining_units(self) -> int:
+        """Units that may still be spent."""
+        return self.cap_units - self.spent_units
+
+
+def create_ledger(
+    path: Path | str, *, epsilon: float, delta: float, cap_mu_squared: Cost, note: str = ""
+) -> None:
+    """Make a new ledger whose spends may total `cap_mu_squared`, rounded down to whole units.
+
+    The tables and the marks that make the file a ledger arrive in one commit: a creation that is
+    cut short leaves a file that every function here refuses.
+    """
+    if not 0 < epsilon < math.inf:
+        raise UsageError("epsilon", "must be positive and finite", "Choose one such as 1.0")
+    if not 0 < delta < 1:
+        raise UsageError("delta", "must lie between 0 and 1", "Choose one such as 1e-6")
+    cap_units = _units("cap_mu_squared", cap_mu_squared, rounded=math.floor)
+    _check_texts({"note": note or "none"})
+    try:
+        Path(path).touch(exist_ok=False)  # O_EXCL: of two creators, one is refused
+    except FileExistsError:
+        remedy = "Use it as it is, or choose another path"
+        raise InputError(f"ledger '{path}'", "the file exists already", remedy) from None
+    except OSError:
+        raise InputError(f"ledger '{path}'", *_SHUT) from None
+    with _connection(path) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        marks = "".join(f"PRAGMA {name} = {value};" for name, value in _MARKS.items())
+        connection.executescript("BEGIN IMMEDIATE;" + _SCHEMA + marks)
+        row = (epsilon, delta, cap_units, note)
+        connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?)", row)
+        connection.execute("COMMIT")
+
+
+def read_ledger(path: Path | str) -> LedgerState:
+    """Read the ledger as of one moment, and check that its parts agree."""
+    with _transaction(path, begin="BEGIN") as connection:
+        return _load(connection, path)
+
+
+def spend(
+    path: Path | str, *, key: str, plan_id: str, description: str, mu_squared: Sequence[Cost]
+) -> int:
+    """Record what one release costs, a mu^2 for each mechanism, and return its row number.
+
+    A key belongs to one plan. Spending again under the same key and plan, as after a crash between
+    spend and publication, is charged again: the first noise may have been seen.
+
+    Guarantee:
+        If this returns, the cost is on disk and all costs so far are within the cap. If it
+        raises, no noise may be drawn; a BudgetError has written nothing. So noise drawn only
+        after this returns is always paid for (proofs/ledger.md).
+    """
+    _check_texts({"key": key, "plan_id": plan_id, "description": description})
+    costs = [_units("mu_squared", value, rounded=math.ceil) for value in mu_squared]
+    if not costs:
+        raise UsageError("mu_squared", "must list at least one mechanism", "Pass a cost for each")
+    asked = sum(costs)
+    with _transaction(path, begin="BEGIN IMMEDIATE") as connection:
+        state = _load(connection, path)
+        _check_plan(state, key, plan_id)
+        if asked > state.remaining_units:
+            raise BudgetError(
+                f"ledger '{path}'",
+                f"the release asks for {asked} units of mu^2 / 2^40 and {state.remaining_units} "
+                f"of {state.cap_units} remain (epsilon {state.epsilon:g}, delta {state.delta:g})",
+                "Plan a release with more noise, or reuse a published one",
+            )
+        number = len(state.rows) + 1
+        row = (number, key, plan_id, description, asked, "spent", datetime.now(UTC).isoformat())
+        connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, ?)", row)
+        items = [(number, position, units) for position, units in enumerate(costs)]
+        connection.executemany("INSERT INTO mechanisms VALUES (?, ?, ?)", items)
+    return number
+
+
+def mark_published(path: Path | str, number: int, *, fingerprint: str, directory: str) -> None:
+    """Record that row `number` led to the release in `directory`, with its files' fingerprint."""
+    _check_texts({"fingerprint": fingerprint, "directory": directory})
+    with _transaction(path, begin="BEGIN IMMEDIATE") as connection:
+        rows = _load(connection, path).rows
+        if number not in {row.number for row in rows if row.state == "spent"}:
+            rule = f"row {number} is not a spend that awaits publication"
+            raise UsageError(f"ledger '{path}'", rule, "Pass, once, the number that spend returned")
+        change = "UPDATE releases SET state = ?, fingerprint = ?, directory = ? WHERE number = ?"
+        connection.execute(change, ("published", fingerprint, directory, number))
+
+
+def find_published(path: Path | str, *, key: str, plan_id: str) -> LedgerRow | None:
+    """Return the newest published row of `key`, whose release is free to reuse, if there is one."""
+    state = read_ledger(path)
+    _check_plan(state, key, plan_id)
+    published = [row for row in state.rows if row.key == key and row.state == "published"]
+    return published[-1] if published else None
+
+
+def _units(name: str, value: Cost, *, rounded: Callable[[Fraction], int]) -> int:
+    if not isinstance(value, float | Rational) or not 0 <= value < math.inf:
+        raise UsageError(name, "must be a number, finite and not negative", "Pass mu squared")
+    units = rounded(Fraction(value) * UNITS_PER_MU_SQUARED)
+    if units > _MOST_UNITS:
+        raise UsageError(name, "must stay below 2^23, far past any privacy", "Add more noise")
+    return units
+
+
+def _check_texts(texts: dict[str, str]) -> None:
+    for name, text in texts.items():
+        if not text.strip() or text.encode(errors="ignore").decode() != text:
+            raise UsageError(name, "must be text in UTF-8, not blank", "Use plain letters")
+
+
+def _check_plan(state: LedgerState, key: str, plan_id: str) -> None:
+    if any(row.key == key and row.plan_id != plan_id for row in state.rows):
+        raise InputError(f"key '{key}'", "was used for another plan", "Choose a new key")
+
+
+def _load(connection: sqlite3.Connection, path: Path | str) -> LedgerState:
+    """Read everything; refuse unless rows count 1, 2, ... and each is the sum of its mechanisms."""
+    (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    total = connection.execute(
+        "SELECT epsilon, delta, cap_units, note, coalesce(sum(units), 0) "
+        "FROM budget LEFT JOIN releases GROUP BY only_row"
+    ).fetchone()
+    rows = tuple(LedgerRow(*row) for row in connection.execute("SELECT * FROM releases ORDER BY 1"))
+    items = connection.execute("SELECT release, sum(units) FROM mechanisms GROUP BY 1 ORDER BY 1")
+    expected = [(number, row.units) for number, row in enumerate(rows, start=1)]
+    if verdict != "ok" or total is None or items.fetchall() != expected:
+        raise InputError(f"ledger '{path}'", *_DAMAGED)
+    return LedgerState(*(*total, rows))
+
+
+@contextmanager
+def _transaction(path: Path | str, *, begin: str) -> Iterator[sqlite3.Connection]:
+    """Commit if the body ends well; an exception rolls back."""
+    with _connection(path) as connection:
+        # Before any write: a file of another program must stay as it is.
+        marks = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _MARKS}
+        if marks != _MARKS or _objects(connection) != _expected_objects():
+            raise InputError(f"ledger '{path}'", *_DAMAGED)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(begin)
+        yield connection
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def _connection(path: Path | str) -> Iterator[sqlite3.Connection]:
+    uri = Path(path).resolve().as_uri() + "?mode=rw"  # rw: never create a file by opening it
+    try:
+        connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+        with closing(connection):
+            # EXTRA is FULL in WAL mode, and as durable where a file system cannot do WAL.
+            connection.execute("PRAGMA synchronous = EXTRA")
+            connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone stops at the drive
+            try:
+                yield connection
+            finally:
+                connection.rollback()  # after COMMIT there is nothing left to undo
+    except sqlite3.Error as error:
+        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
+        raise InputError(f"ledger '{path}'", *_REFUSALS.get(code, _DAMAGED)) from None
+
+
+def _objects(connection: sqlite3.Connection) -> list[Any]:
+    query = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name"
+    return connection.execute(query).fetchall()
+
+
+@cache
+def _expected_objects() -> list[Any]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_SCHEMA)
+        return _objects(connection)

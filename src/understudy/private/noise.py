@@ -1,0 +1,55 @@
+"""Discrete Gaussian noise on integers, from a source without a seed."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Integers = npt.NDArray[np.int64]
+
+
+class NoiseSource(Protocol):
+    """Where noise comes from."""
+
+    name: str
+    is_private: bool
+
+    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+        """Sums plus independent noise of that deviation on every coordinate."""
+
+
+class OpenDPNoise:
+    """Exact discrete Gaussian samples by OpenDP, from the operating system's randomness.
+
+    Guarantee:
+        Each coordinate gets independent noise with mass at z proportional to
+        exp(-z^2 / (2 noise_std^2)) (Canonne, Kamath & Steinke 2020). There is no seed.
+    """
+
+    name = "opendp discrete Gaussian, operating-system randomness"
+    is_private = True
+
+    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+        """Sums plus noise; addition saturates at the ends of int64, which no plan can reach."""
+        import opendp.prelude as dp
+
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+        mechanism = dp.m.make_gaussian(*space, scale=float(noise_std))
+        return np.asarray(mechanism(sums.tolist()), dtype=np.int64)
+
+
+class SeededNoise:
+    """Repeatable noise for tests. A release made with it is not private and says so."""
+
+    name = "seeded pseudo-random numbers, for tests only"
+    is_private = False
+
+    def __init__(self, seed: int) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+        """Sums plus rounded pseudo-random Gaussian noise."""
+        return sums + np.rint(self._rng.normal(0.0, noise_std, len(sums))).astype(np.int64)

@@ -1,0 +1,10 @@
+"""Readers: any table as one stream of Arrow batches, in memory that does not grow with its rows.
+
+Cells keep their raw form (a CSV cell is bytes, an Arrow cell keeps its type), so that what a cell
+becomes never depends on the other rows. Refusals name files and columns, never a cell.
+"""
+
+from understudy.private.readers.sources import open_source, source_columns, source_name
+from understudy.private.readers.stream import RowStream
+
+__all__ = ["RowStream", "open_source", "source_columns", "source_name"]

@@ -1,0 +1,130 @@
+"""CSV and TSV files as raw text: every cell is bytes, and an empty cell is null."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+
+from understudy.errors import InputError, UnderstudyError
+from understudy.private.readers.files import quoted_path
+from understudy.private.readers.stream import Batches, Field, explain_file
+
+_BLOCK_BYTES = 8 << 20
+_HEADER_BYTES = 1 << 20
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class DelimitedFile:
+    """A text table with a header line, gzipped or not.
+
+    Quotes are doubled inside quoted cells; a quoted cell may hold line breaks. Blank lines are
+    skipped, except in a file of one column, where a blank line is an empty cell.
+    """
+
+    where: str
+    path: Path
+    delimiter: str
+    gzipped: bool
+
+    def fields(self) -> list[Field]:
+        """The names in the header; text has no declared types."""
+        names, _ = self._header()
+        return [(name, None) for name in names]
+
+    def batches(self, columns: list[str]) -> Batches:
+        """The columns asked for, as bytes."""
+        names, has_more = self._header()
+        if not has_more:
+            return
+        with self._stream() as stream, self._reader(stream, names, columns) as reader:
+            yield from reader
+
+    def attach(self, connection: Any) -> None:
+        """Show the file to DuckDB as a view of text columns, with nothing detected from rows."""
+        names, _ = self._header()
+        text = ", ".join("'" + name.replace("'", "''") + "': 'VARCHAR'" for name in names)
+        compression = "gzip" if self.gzipped else "none"
+        connection.execute(
+            f"CREATE VIEW data AS FROM read_csv({quoted_path(self.path)}, auto_detect = false, "
+            f"header = true, delim = '{self.delimiter}', quote = '\"', escape = '\"', "
+            f"nullstr = '', compression = '{compression}', columns = {{{text}}})"
+        )
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        """Which rule was broken, told by how the message opens and never by its text."""
+        message = str(error)
+        if message.startswith("straddling"):
+            return InputError(
+                self.where,
+                f"a row is longer than {_BLOCK_BYTES >> 20} MB",
+                "Look for a quote that is never closed",
+            )
+        if message.startswith("CSV parse error: Expected"):
+            return InputError(
+                self.where,
+                "every row must have as many cells as the header",
+                "Put cells that hold the delimiter, a quote or a line break in quotes",
+            )
+        return explain_file(
+            self.where,
+            error,
+            rule="it is damaged, or not a delimited text file",
+            remedy="Write it again from its source",
+        )
+
+    def _stream(self) -> Any:
+        return pa.input_stream(str(self.path), compression="gzip" if self.gzipped else None)
+
+    def _header(self) -> tuple[list[str], bool]:
+        """The names, and whether anything follows them."""
+        with self._stream() as stream:
+            head = stream.read(_HEADER_BYTES)
+        # Latin-1 keeps every byte, so cells below the header cannot make this fail.
+        text = io.StringIO(head.removeprefix(_BYTE_ORDER_MARK).decode("latin-1"), newline="")
+        cells = next(csv.reader(text, delimiter=self.delimiter), [])
+        names = _decoded(cells)
+        has_more = bool(text.read(1))
+        cut_short = len(head) == _HEADER_BYTES and not has_more
+        if not any(names) or cut_short or not all(name.isprintable() for name in names):
+            raise InputError(
+                self.where,
+                "its first line must hold the column names, in UTF-8",
+                "Add a header line, and look for a quote that is never closed",
+            )
+        return names, has_more
+
+    def _reader(self, stream: Any, names: list[str], columns: list[str]) -> Any:
+        return pyarrow.csv.open_csv(
+            stream,
+            read_options=pyarrow.csv.ReadOptions(
+                block_size=_BLOCK_BYTES, column_names=names, skip_rows_after_names=1
+            ),
+            parse_options=pyarrow.csv.ParseOptions(
+                delimiter=self.delimiter,
+                newlines_in_values=True,
+                ignore_empty_lines=len(names) > 1,
+            ),
+            convert_options=pyarrow.csv.ConvertOptions(
+                check_utf8=False,
+                column_types={column: pa.binary() for column in columns},
+                include_columns=columns,
+                null_values=[""],
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=True,
+            ),
+        )
+
+
+def _decoded(cells: list[str]) -> list[str]:
+    """The trimmed names, or none if they are not UTF-8."""
+    try:
+        return [cell.encode("latin-1").decode("utf-8").strip() for cell in cells]
+    except UnicodeDecodeError:
+        return []

@@ -1,0 +1,163 @@
+"""Parquet and Arrow files, streamed with the columns asked for and no others."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from understudy.errors import InputError, UnderstudyError
+from understudy.private.readers.stream import MAX_BATCH_ROWS, Batches, Field, explain_file, listed
+
+# Per column; a column chunk is otherwise held whole, and a file may have one row group.
+_PARQUET_BUFFER_BYTES = 1 << 16
+
+# Their old files hold rows that were deleted or rewritten since: reading all would count them.
+_TABLE_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata": "Iceberg"}
+
+
+def quoted_path(path: Path) -> str:
+    """A path as a DuckDB literal in which no character is a wildcard."""
+    return "'" + glob.escape(str(path.absolute())).replace("'", "''") + "'"
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """One Parquet file, or the files of a directory in the order of their paths."""
+
+    where: str
+    paths: tuple[Path, ...]
+
+    def fields(self) -> list[Field]:
+        """The schema that all the files share."""
+        first = _fields_of(pq.read_schema(self.paths[0]))
+        for path in self.paths[1:]:
+            other = _fields_of(pq.read_schema(path))
+            differing = {name for name, _ in set(first) ^ set(other)}
+            if differing:
+                raise InputError(
+                    self.where,
+                    f"its files differ in column {listed(sorted(differing))}",
+                    "Write them with one schema",
+                )
+        return first
+
+    def batches(self, columns: list[str]) -> Batches:
+        """Pages of the columns asked for, a file at a time."""
+        for path in self.paths:
+            with pq.ParquetFile(
+                path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False
+            ) as parquet:
+                yield from parquet.iter_batches(MAX_BATCH_ROWS, columns=columns)
+
+    def attach(self, connection: Any) -> None:
+        """Show the files to DuckDB as a view."""
+        paths = ", ".join(quoted_path(path) for path in self.paths)
+        connection.execute(
+            f"CREATE VIEW data AS FROM read_parquet([{paths}], hive_partitioning = false)"
+        )
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        """Damage is the only thing left to go wrong."""
+        return explain_file(
+            self.where,
+            error,
+            rule="it is damaged, or not a Parquet file",
+            remedy="Write it again from its source",
+        )
+
+
+def parquet_directory(where: str, folder: Path) -> ParquetFiles:
+    """The Parquet files under a folder; hidden and underscored names are not data."""
+    for log, name in _TABLE_LOGS.items():
+        if (folder / log).is_dir():
+            raise InputError(
+                where,
+                f"it is a {name} table, whose old files hold rows that it no longer has",
+                "Pass its current rows as an Arrow dataset, or export them to one Parquet file",
+            )
+    paths = tuple(
+        sorted(
+            path
+            for path in folder.rglob("*.parquet")
+            if path.is_file()
+            and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
+        )
+    )
+    if not paths:
+        raise InputError(
+            where,
+            "it is a directory without Parquet files",
+            "Name a file, or a directory of .parquet files",
+        )
+    return ParquetFiles(where, paths)
+
+
+@dataclass(frozen=True)
+class ArrowFile:
+    """An Arrow IPC file (also known as Feather 2), or a saved IPC stream."""
+
+    where: str
+    path: Path
+    random_access: bool
+
+    def fields(self) -> list[Field]:
+        """The schema in the file."""
+        with pa.memory_map(str(self.path)) as mapped, self._reader(mapped, []) as reader:
+            return _fields_of(reader.schema)
+
+    def batches(self, columns: list[str]) -> Batches:
+        """The file's own batches, checked, because a bad offset would read foreign memory."""
+        names = [name for name, _ in self.fields()]
+        wanted = sorted(names.index(column) for column in columns)
+        with pa.memory_map(str(self.path)) as mapped, self._reader(mapped, wanted) as reader:
+            for batch in self._each(reader):
+                batch.validate(full=True)
+                yield batch
+
+    def attach(self, connection: Any) -> None:
+        """Show the file to DuckDB as a view; a saved stream is held in memory for it."""
+        if self.random_access:
+            connection.register("data", ds.dataset(str(self.path), format="ipc"))
+            return
+        with pa.memory_map(str(self.path)) as mapped, self._reader(mapped, []) as reader:
+            connection.register("data", reader.read_all())
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        """Damage is the only thing left to go wrong."""
+        return explain_file(
+            self.where,
+            error,
+            rule="it is damaged, or not an Arrow IPC file",
+            remedy="Write it again from its source",
+        )
+
+    def _reader(self, mapped: Any, wanted: list[int]) -> Any:
+        options = pa.ipc.IpcReadOptions(included_fields=wanted)
+        return (pa.ipc.open_file if self.random_access else pa.ipc.open_stream)(
+            mapped, options=options
+        )
+
+    def _each(self, reader: Any) -> Iterator[pa.RecordBatch]:
+        if not self.random_access:
+            yield from reader
+            return
+        for index in range(reader.num_record_batches):
+            yield reader.get_batch(index)
+
+
+def arrow_file(where: str, path: Path, head: bytes) -> ArrowFile:
+    """An Arrow file, whose first bytes tell the two formats apart."""
+    if head.startswith(b"FEA1"):
+        raise InputError(where, "it is in the old Feather format", "Write it again as Feather 2")
+    return ArrowFile(where, path, random_access=head.startswith(b"ARROW1"))
+
+
+def _fields_of(schema: pa.Schema) -> list[Field]:
+    return [(field.name, field.type) for field in schema]

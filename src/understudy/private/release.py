@@ -1,0 +1,122 @@
+"""Make a release: the one step that reads private rows."""
+
+from __future__ import annotations
+
+import datetime as dt
+import platform
+import shutil
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from understudy.accounting import Neighbours
+from understudy.errors import InputError
+from understudy.plan import Plan
+from understudy.private import ledger as ledgers
+from understudy.private.noise import Integers, NoiseSource, OpenDPNoise
+from understudy.private.readers import open_source
+from understudy.private.sealed import sealed
+from understudy.private.sums import check_purity, sum_rows
+from understudy.published.release import Release, check_new_directory, load_release, save_release
+
+SOFTWARE = ("understudy", "numpy", "opendp", "dp-accounting")
+
+
+def release_table(
+    data: object,
+    plan: Plan,
+    *,
+    directory: str | Path | None = None,
+    ledger: str | Path | None = None,
+    key: str | None = None,
+    query: str | None = None,
+    noise: NoiseSource | None = None,
+) -> Release:
+    """Read private rows once per stage and publish the plan's noisy vectors.
+
+    Args:
+        data: a file, a data frame, an Arrow table, or a database (with ``query``).
+        plan: what to release; see ``understudy.methods``.
+        directory: where to write the release; it must not exist.
+        ledger: an SQLite ledger made by ``create_ledger``; it is charged before noise is drawn.
+        key: names this release in the ledger. The same key and plan give the stored release back,
+            at no further cost. By default it is the plan's fingerprint.
+        query: SQL that selects the rows; a file or frame is called ``data`` in it.
+        noise: for tests only.
+
+    Guarantee:
+        What is returned and written is (epsilon, delta)-differentially private as the plan
+        states. Nothing is spent or written if the data is refused.
+    """
+    key = key or plan.fingerprint[:16]
+    if directory is not None:
+        check_new_directory(directory)
+    if ledger is not None:
+        stored = _stored_release(ledger, plan, key=key, directory=directory)
+        if stored is not None:
+            return stored
+    source = noise or OpenDPNoise()
+    sums = _private_sum(data, plan, (), query=query)
+    row = None
+    if ledger is not None:
+        row = ledgers.spend(
+            ledger, key=key, plan_id=plan.fingerprint, mu_squared=plan.cost(),
+            description=f"{plan.method} on {plan.schema.name}",
+        )  # fmt: skip
+    vectors: tuple[Integers, ...] = (source.add_noise(sums, plan.noise_stds[0]),)
+    while len(vectors) < len(plan.stages):
+        sums = _private_sum(data, plan, vectors, query=query)
+        vectors = (*vectors, source.add_noise(sums, plan.noise_stds[len(vectors)]))
+    release = Release(plan, vectors, _facts(source, query, {"key": key, "row": row} if row is not None else None))
+    if directory is not None:
+        save_release(release, directory)
+    if ledger is not None and row is not None:
+        where = str(Path(directory).resolve()) if directory is not None else None
+        ledgers.mark_published(ledger, row, fingerprint=release.fingerprint, directory=where)
+    return release
+
+
+def _private_sum(data: object, plan: Plan, vectors: tuple[Integers, ...], *, query: str | None) -> Integers:
+    """The exact sum of the next stage. PRIVATE: it must meet noise before it goes anywhere."""
+    embedding = plan.embeddings(vectors)[len(vectors)]
+    check_purity(plan.layout, embedding, plan.lattice)
+    columns = [column.name for column in plan.schema.used]
+
+    def read() -> tuple[Integers, int]:
+        with open_source(data, columns=columns, query=query) as batches:
+            return sum_rows(batches, layout=plan.layout, embedding=embedding, lattice=plan.lattice)
+
+    sums, num_rows = sealed(read)
+    if plan.neighbours is Neighbours.REPLACE_ONE and num_rows != plan.num_rows:
+        raise InputError(
+            "row count", "differs from the public one that replace-one was told",
+            "Mend --rows or rows: in the schema, or use --neighbours add-remove",
+        )  # fmt: skip
+    return sums
+
+
+def _stored_release(
+    ledger: str | Path, plan: Plan, *, key: str, directory: str | Path | None
+) -> Release | None:
+    """A release that was paid for before, if its directory is still there and unchanged."""
+    row = ledgers.find_published(ledger, key=key, plan_id=plan.fingerprint)
+    if row is None or row.directory is None or not Path(row.directory).is_dir():
+        return None
+    release = load_release(row.directory)
+    if release.fingerprint != row.fingerprint:
+        return None
+    if directory is not None:
+        shutil.copytree(row.directory, directory)
+    return release
+
+
+def _facts(source: NoiseSource, query: str | None, ledger: dict[str, Any] | None) -> tuple[tuple[str, Any], ...]:
+    software = {"python": platform.python_version()} | {name: version(name) for name in SOFTWARE}
+    return (
+        ("created", dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")),
+        ("is_private", source.is_private),
+        ("noise", source.name),
+        ("query", query),
+        ("ledger", ledger),
+        ("software", software),
+    )

@@ -1,0 +1,31 @@
+"""The seal around private work: an exception that leaves it carries no cell and no frame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from understudy.errors import InputError, UnderstudyError
+
+_Result = TypeVar("_Result")
+
+
+def sealed(step: Callable[[], _Result]) -> _Result:
+    """Run a step that touches private rows.
+
+    Guarantee:
+        A refusal of ours passes with its own words, which name columns and rules only. Any
+        other exception is replaced by one that names its type only, because messages of
+        libraries quote cells. Neither keeps a traceback, a cause or a context.
+    """
+    try:
+        return step()
+    except UnderstudyError as refusal:
+        clean: UnderstudyError = refusal
+    except Exception as surprise:
+        clean = InputError(
+            "the private table", f"could not be processed ({type(surprise).__name__})",
+            "Check the file with other tools; details are withheld because they may quote its cells",
+        )  # fmt: skip
+    clean.__cause__ = clean.__context__ = None
+    raise clean.with_traceback(None)

@@ -1,0 +1,190 @@
+"""The certificate: every claim a governance board or a privacy engineer needs, from public facts.
+
+It is a pure function of the plan and the circumstances of the release, so anyone who holds
+the release can compute it again. It never holds a row count that is private, a minimum or
+maximum of the data, or a hash of anything that has no noise in it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from importlib.resources import files
+from typing import Any
+
+from understudy.accounting import Neighbours, best_guess_probability, epsilon_of
+from understudy.plan import ROW_CAP, Plan
+from understudy.schema import Column
+
+CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
+COLUMNS_SHOWN = 40
+
+NEIGHBOUR_WORDS = {
+    Neighbours.ADD_REMOVE: "Any one row may be added or removed. The number of rows is private too.",
+    Neighbours.REPLACE_ONE: "Any one row may be replaced by any other. The number of rows is public.",
+}
+
+
+def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
+    """All statements about a release."""
+    cost = plan.cost()
+    return {
+        "certificate": "understudy differential privacy certificate, format 1",
+        "release": fingerprint,
+        "status": "PRIVATE" if facts.get("is_private") else "NOT PRIVATE",
+        "created": facts.get("created"),
+        "table": plan.schema.name,
+        "method": plan.method,
+        "guarantee": {
+            "epsilon": round_up(plan.epsilon()),
+            "delta": plan.budget.delta,
+            "neighbours": plan.neighbours.value,
+            "neighbours_in_words": NEIGHBOUR_WORDS[plan.neighbours],
+            "unit": plan.schema.privacy.unit,
+            "epsilon_add_remove": round_up(plan.epsilon(Neighbours.ADD_REMOVE)),
+            "epsilon_replace_one": round_up(plan.epsilon(Neighbours.REPLACE_ONE)),
+            "mu": round_up(math.sqrt(sum(cost))),
+            "curve": [[delta, round_up(epsilon_of(cost, delta))] for delta in CURVE_DELTAS],
+        },
+        "odds": _odds(plan),
+        "mechanism": _mechanism(plan, facts),
+        "composition": _composition(facts),
+        "public": _public(plan, facts),
+        "assumptions": _assumptions(plan),
+        "tuning": "No setting was tuned on private rows: the plan fixed all of them before a row was read.",
+        "post_processing": "Generators, samples, answers and reports are computed from the release alone "
+        "and cost nothing more, however often they are made.",
+        "intended_use": "Statistics, model building, teaching and software tests on the table as a whole.",
+        "not_for": "Decisions about, or statements on, a single person; rare groups smaller than the noise.",
+        "software": facts.get("software"),
+        "verify": "understudy verify DIRECTORY",
+    }
+
+
+def render_html(certificate: dict[str, Any]) -> str:
+    """The certificate as one page for people."""
+    import jinja2
+
+    template = files("understudy.published").joinpath("certificate.html.jinja").read_text("utf-8")
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    return environment.from_string(template).render(c=certificate)
+
+
+def round_up(value: float) -> float:
+    """Four significant digits, never below the value."""
+    if value == 0 or not math.isfinite(value):
+        return value
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - 3)
+    rounded = float(f"{math.ceil(value / step) * step:.6g}")
+    return rounded if rounded >= value else float(f"{rounded + step:.6g}")
+
+
+def _odds(plan: Plan) -> dict[str, Any]:
+    epsilon = plan.epsilon()
+    return {
+        "best_guess_percent": round_up(100 * best_guess_probability(plan.cost())),
+        "suspicion_from_percent": 50.0,
+        "suspicion_to_percent": round_up(100 / (1 + math.exp(-epsilon))),
+        "except_with_probability": plan.budget.delta,
+    }
+
+
+def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "name": "discrete Gaussian noise on an exact integer sum of norm-bounded features",
+        "noise": facts.get("noise"),
+        "lattice": plan.lattice,
+        "stages": [
+            {
+                "name": stage.name,
+                "numbers_released": stage.embedding.dim,
+                "share_of_budget": stage.share,
+                "separately_charged_releases": len(squares),
+                "sensitivity": round_up(math.sqrt(sum(squares)) / plan.lattice),
+                "noise_std": noise / plan.lattice,
+                "blocks": [
+                    {
+                        "name": block.name, "features": block.map.dim, "weight": block.weight,
+                        "copies": stage.embedding.copies(block),
+                        "kind": block.map.to_dict()["kind"],
+                        "noise_std_of_a_sum": noise / plan.lattice / block.weight,
+                    }
+                    for block in stage.embedding.blocks
+                ],
+            }
+            for stage, noise, squares in zip(
+                plan.stages, plan.noise_stds, plan.mechanism_sensitivities, strict=True
+            )
+        ],
+    }  # fmt: skip
+
+
+def _composition(facts: dict[str, Any]) -> dict[str, Any]:
+    ledger = facts.get("ledger")
+    if ledger is None:
+        words = "No ledger was given: other releases from the same table add to this one and are not counted here."
+    else:
+        words = "Charged to a ledger with a cap before the noise was drawn; the cap covers all releases in it."
+    return {"ledger": ledger, "in_words": words, "rule": "mu squared adds up over releases"}
+
+
+def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
+    used = plan.schema.used
+    sources = Counter(column.bounds_from for column in used)
+    if plan.neighbours is Neighbours.REPLACE_ONE:
+        rows = f"public: {plan.num_rows}"
+    else:
+        guess = f" (planned for about {plan.num_rows})" if plan.num_rows else ""
+        rows = f"private; a noisy count is part of the release{guess}"
+    return {
+        "columns": [{"name": c.name, "domain": domain_words(c), "source": c.bounds_from} for c in used[:COLUMNS_SHOWN]],
+        "columns_not_shown": max(0, len(used) - COLUMNS_SHOWN),
+        "sources": dict(sorted(sources.items())),
+        "rows": rows,
+        "query": facts.get("query"),
+        "settings": dict(plan.settings),
+    }
+
+
+def domain_words(column: Column) -> str:
+    """A column's public domain in a few words."""
+    if column.is_choice:
+        words = f"{len(column.categories)} categories"
+    else:
+        low, high = column.to_dict()["bounds"]
+        words = f"{low} to {high}"
+    return words + (", may be null" if column.nullable else "")
+
+
+def _assumptions(plan: Plan) -> list[dict[str, str]]:
+    found = [
+        ("one row, one unit", "Each protected person or thing has at most one row in the table as read."),
+        ("public schema", "Bounds, categories and settings were chosen without looking at the private rows."),
+        (
+            "row independence of features",
+            "cos, sin and the exact integer products of this machine give a row the same features wherever it "
+            "stands; checked on made-up rows before the data was opened.",
+        ),
+        ("randomness", "The operating system's random numbers are unpredictable to an attacker."),
+        ("size", f"The table has fewer than {ROW_CAP} rows, so that integer sums cannot overflow."),
+        (
+            "trusted curator",
+            "Whoever runs the release sees the rows, and what that machine shows while running (time, memory, "
+            "refusals of malformed files) is not published.",
+        ),
+    ]
+    rounded = [column.name for column in plan.schema.used if column.bounds_from == "rounded"]
+    if rounded:
+        found.append((
+            "bounds from data",
+            f"The bounds of {len(rounded)} column(s), such as '{rounded[0]}', are the data's own extremes rounded "
+            "outward. They are outside the guarantee.",
+        ))  # fmt: skip
+    unstated = [column.name for column in plan.schema.used if column.bounds_from == "not stated"]
+    if unstated:
+        found.append((
+            "source of bounds",
+            f"The schema does not say where the bounds or categories of {len(unstated)} column(s), such as "
+            f"'{unstated[0]}', come from; they are taken to be public.",
+        ))  # fmt: skip
+    return [{"name": name, "statement": statement} for name, statement in found]

@@ -1,0 +1,170 @@
+"""A release: noisy integer vectors with the plan that made them, as a directory of inert files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
+from safetensors import SafetensorError
+
+from understudy.errors import InputError
+from understudy.features import Embedding
+from understudy.plan import Plan, plan_from_dict
+from understudy.published.certificate import build_certificate, render_html
+
+FORMAT = 1
+EMBEDDING, DOCUMENT, SCHEMA = "embedding.safetensors", "release.json", "schema.yaml"
+CERTIFICATE, CERTIFICATE_PAGE = "certificate.json", "certificate.html"
+
+Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Release:
+    """Noisy sums of features, safe to publish; everything made from it is free.
+
+    ``vectors`` are integers on the plan's lattice, one per stage. ``facts`` are the public
+    circumstances of the release: when, with which software and noise, under which ledger row.
+    """
+
+    plan: Plan
+    vectors: tuple[Integers, ...]
+    facts: tuple[tuple[str, Any], ...]
+
+    @cached_property
+    def embeddings(self) -> tuple[Embedding, ...]:
+        """The embedding of each stage."""
+        return self.plan.embeddings(self.vectors)[: len(self.plan.stages)]
+
+    @property
+    def embedding(self) -> Embedding:
+        """The embedding of the last stage, which generators fit."""
+        return self.embeddings[-1]
+
+    def sums(self, name: str) -> Floats:
+        """Estimated sum over all rows of a block's features.  # (copies, block dim)"""
+        block = self.embedding.block(name)
+        rows = self.embedding.rows_of(name, self.vectors[-1])
+        return rows / (self.plan.lattice * block.weight)
+
+    def noise_std(self, name: str) -> float:
+        """Standard deviation of the noise in every entry of ``sums(name)``."""
+        return self.plan.noise_stds[-1] / (self.plan.lattice * self.embedding.block(name).weight)
+
+    @cached_property
+    def label_counts(self) -> Floats:
+        """Noisy number of rows of each label value (one entry without a label), at least 1."""
+        return np.maximum(self.sums("count")[:, 0], 1.0)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The release without its vectors; it holds their hash."""
+        return {
+            "format": FORMAT,
+            "plan": self.plan.to_dict(),
+            "facts": dict(self.facts),
+            "stages": [
+                {"name": stage.name, "noise_std": noise, "squared_sensitivities": list(squares)}
+                for stage, noise, squares in zip(
+                    self.plan.stages, self.plan.noise_stds, self.plan.mechanism_sensitivities, strict=True
+                )
+            ],
+            "embedding_sha256": hashlib.sha256(self.tensors()).hexdigest(),
+        }
+
+    def tensors(self) -> bytes:
+        """The vectors as safetensors bytes."""
+        named = {stage.name: vector for stage, vector in zip(self.plan.stages, self.vectors, strict=True)}
+        return bytes(safetensors.numpy.save(named))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over everything released; the ledger keeps it."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def files(self) -> dict[str, bytes]:
+        """Every file of the release directory."""
+        certificate = build_certificate(self.plan, dict(self.facts), fingerprint=self.fingerprint)
+        return {
+            EMBEDDING: self.tensors(),
+            DOCUMENT: to_json(self.to_dict()),
+            SCHEMA: self.plan.schema.to_yaml().encode(),
+            CERTIFICATE: to_json(certificate),
+            CERTIFICATE_PAGE: render_html(certificate).encode(),
+        }
+
+
+def to_json(document: dict[str, Any]) -> bytes:
+    """JSON for people and diffs: sorted, indented, plain ASCII."""
+    return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
+
+
+def save_release(release: Release, directory: str | Path) -> Path:
+    """Write a release so that the directory is either whole or not there at all."""
+    return write_directory(directory, release.files())
+
+
+def check_new_directory(directory: str | Path) -> Path:
+    """Refuse, before anything is spent, a directory that exists or cannot be made."""
+    target = Path(directory)
+    if target.exists():
+        raise InputError(f"directory '{target}'", "exists already", "Choose another, or remove it")
+    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+        raise InputError(f"directory '{target}'", "its parent does not exist or cannot be written", "Choose another")
+    return target
+
+
+def write_directory(directory: str | Path, files: dict[str, bytes]) -> Path:
+    """Write files next to their place and move them there in one step."""
+    target = check_new_directory(directory)
+    try:
+        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+        try:
+            for name, content in files.items():
+                _write_durably(scratch / name, content)
+            scratch.chmod(0o755)
+            scratch.rename(target)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+    except OSError:
+        raise InputError(f"directory '{target}'", "cannot be written", "Check space and permissions") from None
+    return target
+
+
+def _write_durably(path: Path, content: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def load_release(directory: str | Path) -> Release:
+    """Read a release back. ``verify_release`` checks it; this only insists that it is whole."""
+    folder = Path(directory)
+    try:
+        document = json.loads((folder / DOCUMENT).read_bytes())
+        tensors = safetensors.numpy.load((folder / EMBEDDING).read_bytes())
+        plan = plan_from_dict(document["plan"])
+        release = Release(
+            plan=plan,
+            vectors=tuple(tensors[stage.name] for stage in plan.stages),
+            facts=tuple(document["facts"].items()),
+        )
+        sizes = [stage.embedding.dim for stage in plan.stages]
+        whole = all(v.dtype == np.int64 and v.shape == (n,) for v, n in zip(release.vectors, sizes, strict=True))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError):
+        whole = False
+    if not whole:
+        raise InputError(f"release '{folder}'", "is missing or damaged", "Fetch or make it again")
+    return release

@@ -1,0 +1,64 @@
+"""Check a release from the release alone: sensitivity, noise, epsilon and every stated field."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from understudy.accounting import Neighbours
+from understudy.errors import InputError
+from understudy.published.release import load_release
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a release turns out to guarantee, computed anew."""
+
+    fingerprint: str
+    is_private: bool
+    epsilon: float
+    delta: float
+    neighbours: str
+    noise_std: tuple[float, ...]
+    sensitivity: tuple[float, ...]
+    checks: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON output."""
+        return dataclasses.asdict(self)
+
+
+def verify_release(directory: str | Path) -> Verification:
+    """Recompute what the certificate states and compare every byte.
+
+    Raises:
+        InputError: it names the first file that does not follow from the release.
+    """
+    folder = Path(directory)
+    release = load_release(folder)
+    expected = release.files()
+    found = {path.name for path in folder.iterdir()}
+    for name in sorted(set(expected) | found):
+        if name not in expected:
+            raise InputError(f"file '{folder / name}'", "does not belong to a release", "Remove it")
+        if name not in found or (folder / name).read_bytes() != expected[name]:
+            raise InputError(
+                f"file '{folder / name}'", "does not follow from the release: it was changed or damaged",
+                "Do not rely on this release; fetch it again from its owner",
+            )  # fmt: skip
+    plan = release.plan
+    epsilon = plan.epsilon()
+    if epsilon > plan.budget.epsilon:
+        raise InputError(f"release '{folder}'", "spends more than its stated epsilon", "Do not rely on it")
+    return Verification(
+        fingerprint=release.fingerprint,
+        is_private=bool(dict(release.facts).get("is_private")),
+        epsilon=epsilon,
+        delta=plan.budget.delta,
+        neighbours=Neighbours(plan.neighbours).value,
+        noise_std=tuple(noise / plan.lattice for noise in plan.noise_stds),
+        sensitivity=tuple((sum(s) ** 0.5) / plan.lattice for s in plan.mechanism_sensitivities),
+        checks=tuple(sorted(expected)),
+    )

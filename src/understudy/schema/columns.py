@@ -1,0 +1,274 @@
+"""One column: its kind, its public domain, and how many codes that domain has."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from understudy.errors import InputError
+
+NULL = -1
+"""The code of a cell that holds none of the column's listed values."""
+
+CONTINUOUS_STEPS = 2**32
+LARGEST_EXACT = 2**53
+UNDECIDED = "???"
+
+Category = str | int | float | bool
+_Choice = TypeVar("_Choice", bound=StrEnum)
+
+
+class Kind(StrEnum):
+    """What a column measures."""
+
+    CONTINUOUS = "continuous"
+    INTEGER = "integer"
+    ORDINAL = "ordinal"
+    CATEGORICAL = "categorical"
+    BINARY = "binary"
+    DATETIME = "datetime"
+    ID = "id"
+
+
+class Role(StrEnum):
+    """What a column is for. Only features and labels are ever read."""
+
+    FEATURE = "feature"
+    LABEL = "label"
+    SPLIT = "split"
+    AUX = "aux"
+    ID = "id"
+
+
+class Resolution(StrEnum):
+    """The step between neighbouring codes of a datetime column."""
+
+    DAY = "day"
+    SECOND = "second"
+
+    @property
+    def microseconds(self) -> int:
+        """Length of one step."""
+        return {"day": 86_400_000_000, "second": 1_000_000}[self.value]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column and its public domain.
+
+    Numbers (continuous, integer, ordinal, datetime) have inclusive ``bounds``; choices
+    (categorical, binary, or an ordinal with names) have ``categories``. Every cell has an
+    integer code: ``0..num_steps`` for numbers, the index of the category for choices, and
+    ``NULL`` for a cell that holds no listed value.
+    """
+
+    name: str
+    kind: Kind
+    role: Role = Role.FEATURE
+    bounds: tuple[float, float] | None = None
+    categories: tuple[Category, ...] = ()
+    nullable: bool = False
+    bounds_from: str = "not stated"
+    scale_hint: str | None = None
+    unknown: Category | None = None
+    resolution: Resolution | None = None
+    description: str = ""
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether the column's values are names rather than positions on a line."""
+        return bool(self.categories)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether the column is read and synthesised."""
+        return self.kind is not Kind.ID and self.role in (Role.FEATURE, Role.LABEL)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the column's numbers are whole numbers."""
+        return self.kind in (Kind.INTEGER, Kind.ORDINAL)
+
+    @property
+    def num_steps(self) -> int:
+        """The largest code of a number; its codes are ``0..num_steps``."""
+        low, high = self.low_high
+        if low == high:
+            return 0
+        if self.kind is Kind.CONTINUOUS:
+            return CONTINUOUS_STEPS
+        if self.resolution is not None:
+            return int((high - low) // self.resolution.microseconds)
+        return int(high - low)
+
+    @property
+    def low_high(self) -> tuple[float, float]:
+        """The bounds of a number; microseconds since 1970 for a datetime."""
+        if self.bounds is None:
+            raise _refuse(self.name, "it has no bounds")
+        return self.bounds
+
+    @property
+    def num_choices(self) -> int:
+        """How many codes a choice has, its null code included."""
+        return len(self.categories) + (1 if self.nullable else 0)
+
+    @property
+    def unlisted_code(self) -> int:
+        """The code of a category that the schema does not list."""
+        return NULL if self.unknown is None else self.categories.index(self.unknown)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The column as the YAML file has it."""
+        entry: dict[str, Any] = {
+            "name": self.name, "kind": self.kind.value, "role": self.role.value,
+        }  # fmt: skip
+        if self.categories:
+            entry["categories"] = list(self.categories)
+        elif self.bounds is not None:
+            entry["bounds"] = [self._bound_out(bound) for bound in self.bounds]
+        if self.resolution is not None:
+            entry["resolution"] = self.resolution.value
+        if self.kind is not Kind.ID:
+            entry |= {"nullable": self.nullable, "bounds_from": self.bounds_from}
+        for key in ("scale_hint", "unknown"):
+            if getattr(self, key) is not None:
+                entry[key] = getattr(self, key)
+        if self.description:
+            entry["description"] = self.description
+        return entry
+
+    def _bound_out(self, bound: float) -> int | float | str:
+        if self.kind is Kind.DATETIME:
+            moment = EPOCH + dt.timedelta(microseconds=bound)
+            return (moment.date() if self.resolution is Resolution.DAY else moment).isoformat()
+        return int(bound) if self.is_whole else float(bound)
+
+
+EPOCH = dt.datetime(1970, 1, 1)  # naive on purpose: zones are turned into UTC first
+COLUMN_KEYS = (
+    "name", "kind", "role", "bounds", "categories", "nullable", "bounds_from",
+    "scale_hint", "unknown", "resolution", "description",
+)  # fmt: skip
+
+
+def _refuse(name: str, rule: str, remedy: str = "") -> InputError:
+    return InputError(f"column '{name}'", rule, remedy)
+
+
+def parse_column(entry: Any) -> Column:
+    """Read one entry of a schema's ``columns`` list, or refuse it by name."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
+        raise InputError("schema", "every entry of 'columns' needs a name", "Add name: ...")
+    name = entry["name"]
+    unknown_keys = sorted(str(key) for key in entry if key not in COLUMN_KEYS)
+    if unknown_keys:
+        raise _refuse(name, f"unknown key '{unknown_keys[0]}'", "Keys are " + ", ".join(COLUMN_KEYS))
+    for key, value in entry.items():
+        if value == UNDECIDED or (isinstance(value, list) and UNDECIDED in value):
+            raise _refuse(name, f"{key} is still {UNDECIDED}", "A person must decide it; use public knowledge only")
+    kind = _one_of(Kind, entry.get("kind"), name=name, key="kind")
+    role = Role.ID if kind is Kind.ID else _one_of(Role, entry.get("role", "feature"), name=name, key="role")
+    nullable = entry.get("nullable", False)
+    if not isinstance(nullable, bool):
+        raise _refuse(name, "nullable must be true or false", "Set nullable: true or nullable: false")
+    column = Column(
+        name=name, kind=kind, role=role, nullable=nullable,
+        bounds_from=str(entry.get("bounds_from", "not stated")),
+        scale_hint=entry.get("scale_hint"), description=str(entry.get("description", "")),
+    )  # fmt: skip
+    if kind is Kind.ID:
+        return column
+    if column.scale_hint not in (None, "log1p"):
+        raise _refuse(name, "scale_hint must be log1p or absent")
+    if kind in (Kind.CATEGORICAL, Kind.BINARY) or "categories" in entry:
+        return _with_categories(column, entry)
+    return _with_bounds(column, entry)
+
+
+def _one_of(choices: type[_Choice], value: Any, *, name: str, key: str) -> _Choice:
+    try:
+        return choices(value)
+    except ValueError:
+        listed = ", ".join(choice.value for choice in choices)
+    raise _refuse(name, f"{key} must be one of {listed}", f"Set {key}: in the schema")
+
+
+def category_key(category: Category) -> tuple[str, Category]:
+    """Two categories with the same key cannot be told apart in a file."""
+    if isinstance(category, bool):
+        return ("bool", category)
+    return ("number", float(category)) if isinstance(category, int | float) else ("text", category.strip())
+
+
+def _with_categories(column: Column, entry: dict[str, Any]) -> Column:
+    if column.kind not in (Kind.CATEGORICAL, Kind.BINARY, Kind.ORDINAL):
+        raise _refuse(column.name, f"a {column.kind} column has bounds, not categories", "Set bounds: [low, high]")
+    listed = entry.get("categories")
+    if not isinstance(listed, list) or not listed:
+        raise _refuse(
+            column.name, "categories must be public, got none",
+            "List them, for example categories: [no, yes], from a codebook and not from the data",
+        )  # fmt: skip
+    if not all(isinstance(category, str | int | float) for category in listed):
+        raise _refuse(column.name, "categories must be text or numbers", "Quote them in the schema")
+    if any(isinstance(category, float) and not math.isfinite(category) for category in listed):
+        raise _refuse(column.name, "categories must be finite")
+    if len({category_key(category)[0] for category in listed}) > 1:
+        raise _refuse(column.name, "categories mix text and numbers", "Quote all of them")
+    if len({category_key(category) for category in listed}) < len(listed):
+        raise _refuse(column.name, "categories must differ from one another")
+    if column.kind is Kind.BINARY and len(listed) != 2:
+        raise _refuse(column.name, "a binary column has exactly two categories", "Use kind: categorical")
+    unknown = entry.get("unknown")
+    if unknown is not None and unknown not in listed:
+        raise _refuse(column.name, "unknown must name one of its categories")
+    return replace(column, categories=tuple(listed), unknown=unknown)
+
+
+def _with_bounds(column: Column, entry: dict[str, Any]) -> Column:
+    bounds = entry.get("bounds")
+    if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+        raise _refuse(
+            column.name, "bounds must be public, got none",
+            "Set bounds: [low, high] from a codebook, a law of nature or a convention, not from the data",
+        )  # fmt: skip
+    resolution = _resolution(column, entry, bounds)
+    low, high = (_bound_in(column, bound) for bound in bounds)
+    if not (math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low) and low <= high):
+        raise _refuse(column.name, "bounds must be finite and in order", "Set bounds: [low, high]")
+    if column.is_whole and (low != int(low) or high != int(high)):
+        raise _refuse(column.name, f"bounds of a {column.kind} column must be whole numbers")
+    if column.kind is not Kind.CONTINUOUS and max(abs(low), abs(high)) >= LARGEST_EXACT:
+        raise _refuse(column.name, "bounds must lie within 2^53", "Narrow them or use kind: continuous")
+    return replace(column, bounds=(low, high), resolution=resolution)
+
+
+def _resolution(column: Column, entry: dict[str, Any], bounds: Any) -> Resolution | None:
+    if column.kind is not Kind.DATETIME:
+        return None
+    if "resolution" in entry:
+        return _one_of(Resolution, entry["resolution"], name=column.name, key="resolution")
+    whole_days = all(len(str(bound)) <= len("2000-01-01") for bound in bounds)
+    return Resolution.DAY if whole_days else Resolution.SECOND
+
+
+def _bound_in(column: Column, bound: Any) -> float:
+    if column.kind is Kind.DATETIME:
+        try:
+            moment = dt.datetime.fromisoformat(str(bound))
+        except ValueError:
+            moment = None
+        if moment is None:
+            raise _refuse(column.name, "bounds of a datetime column must be ISO dates", "Write 2000-01-31")
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+        return float((moment - EPOCH) // dt.timedelta(microseconds=1))
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        raise _refuse(column.name, "bounds must be numbers", "Set bounds: [low, high]")
+    if abs(bound) > 1e300:
+        raise _refuse(column.name, "bounds must be finite and in order", "Set bounds: [low, high]")
+    return float(bound)

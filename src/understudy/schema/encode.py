@@ -1,0 +1,198 @@
+"""The total encoder: every cell, whatever its bytes, becomes a bounded integer code.
+
+Out of bounds is clipped. A null, a NaN or an unlisted category becomes ``NULL`` (or the
+category that the schema names as ``unknown``). The only refusal is a column of the wrong
+type, and it names the column, never a cell.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from understudy.errors import InputError
+from understudy.schema.columns import NULL, Column, Kind
+from understudy.schema.table import Schema
+
+Codes = npt.NDArray[np.int64]
+
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+_SPECIAL = r"(?i)^[+-]?(inf|infinity|nan)$"
+_NULL_WORDS = r"(?i)^(|na|n/a|null|none)$"
+_DATE = r"^[+-]?\d{4,}-\d{2}-\d{2}"
+
+
+def encode_batch(schema: Schema, batch: pa.RecordBatch) -> Codes:
+    """Encode a record batch that holds the schema's used columns.
+
+    Returns:
+        One integer code per cell, columns in the schema's order.  # (num_rows, num_used)
+
+    Guarantee:
+        A row's codes depend on that row's cells and the schema alone.
+    """
+    codes = np.empty((batch.num_rows, len(schema.used)), dtype=np.int64)
+    for position, column in enumerate(schema.used):
+        codes[:, position] = encode_column(column, batch.column(column.name))
+    return codes
+
+
+def encode_column(column: Column, cells: Any) -> Codes:
+    """Encode one Arrow array."""
+    if isinstance(cells, pa.ChunkedArray):
+        cells = cells.combine_chunks()
+    if pa.types.is_dictionary(cells.type):
+        values = encode_column(column, cells.dictionary)
+        indices = cells.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
+        return np.append(values, NULL)[indices]
+    if pa.types.is_nested(cells.type):
+        raise _wrong_type(column, "a nested type")
+    if column.is_choice:
+        return _choice_codes(column, cells)
+    return _number_codes(column, _moments(column, cells) if column.kind is Kind.DATETIME else _floats(column, cells))
+
+
+def _number_codes(column: Column, values: npt.NDArray[np.float64]) -> Codes:
+    low, high = column.low_high
+    missing = np.isnan(values)
+    clipped = np.clip(np.where(missing, low, values), low, high)
+    if column.kind is Kind.CONTINUOUS:
+        steps = (clipped - low) / ((high - low) or 1.0) * column.num_steps
+    elif column.resolution is not None:
+        steps = np.floor((clipped - low) / column.resolution.microseconds)
+    else:
+        steps = clipped - low
+    codes = np.clip(np.rint(steps), 0, column.num_steps).astype(np.int64)
+    codes[missing] = NULL
+    return codes
+
+
+def _floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
+    kind = cells.type
+    if _is_text(kind):
+        return _parse_numbers(column, _text(cells))
+    if pa.types.is_null(kind):
+        return np.full(len(cells), np.nan)
+    if pa.types.is_boolean(kind):
+        cells = cells.cast(pa.int8())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        raise _wrong_type(column, f"of type {kind}")
+    return _to_numpy(cells.cast(pa.float64(), safe=False))
+
+
+def _parse_numbers(column: Column, text: Any) -> npt.NDArray[np.float64]:
+    number = pc.or_(pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _SPECIAL))
+    blank = pc.match_substring_regex(text, _NULL_WORDS)
+    if not pc.all(pc.fill_null(pc.or_(number, blank), True)).as_py():
+        raise _wrong_type(column, "text that is no number")
+    return _to_numpy(pc.if_else(number, text, None).cast(pa.float64()))
+
+
+def _moments(column: Column, cells: Any) -> npt.NDArray[np.float64]:
+    """Microseconds since 1970 in UTC, as floats so that no far date wraps around."""
+    kind = cells.type
+    if _is_text(kind):
+        return _parse_dates(column, _text(cells))
+    if pa.types.is_null(kind):
+        return np.full(len(cells), np.nan)
+    if pa.types.is_date32(kind):
+        return _to_numpy(cells.cast(pa.int32()).cast(pa.float64())) * 86_400e6
+    if pa.types.is_date64(kind):
+        return _to_numpy(cells.cast(pa.int64()).cast(pa.float64(), safe=False)) * 1e3
+    if pa.types.is_timestamp(kind):
+        per_unit = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}[kind.unit]
+        return _to_numpy(cells.cast(pa.int64()).cast(pa.float64(), safe=False)) * per_unit
+    raise _wrong_type(column, f"of type {kind}")
+
+
+def _parse_dates(column: Column, text: Any) -> npt.NDArray[np.float64]:
+    blank = pc.match_substring_regex(text, _NULL_WORDS)
+    dated = pc.if_else(blank, None, text)
+    if not pc.all(pc.fill_null(pc.match_substring_regex(dated, _DATE), True)).as_py():
+        raise _wrong_type(column, "text that is no ISO date")
+    for kind in (pa.timestamp("us"), pa.timestamp("us", tz="UTC")):
+        try:
+            return _moments(column, dated.cast(kind))
+        except pa.ArrowInvalid:
+            continue
+    raise _wrong_type(column, "text that is no ISO date")
+
+
+def _choice_codes(column: Column, cells: Any) -> Codes:
+    if isinstance(column.categories[0], str):
+        found = pc.index_in(_labels(column, cells), value_set=pa.array([str(c).strip() for c in column.categories]))
+    else:
+        values = pa.array([float(category) for category in column.categories])
+        found = pc.index_in(pa.array(_lenient_floats(column, cells)), value_set=values)
+    listed = pc.fill_null(found, column.unlisted_code).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    codes: Codes = np.where(_to_numpy(pc.is_null(_blank_to_null(cells)).cast(pa.float64())) > 0, NULL, listed)
+    return codes
+
+
+def _labels(column: Column, cells: Any) -> Any:
+    """Cells as trimmed text; whole floats lose their point, as category names have none."""
+    kind = cells.type
+    if _is_text(kind):
+        return _text(cells)
+    if pa.types.is_floating(kind):
+        values = cells.cast(pa.float64())
+        whole = pc.and_(pc.is_finite(values), pc.equal(values, pc.floor(values)))
+        whole = pc.and_(whole, pc.less(pc.abs(values), 2.0**53))
+        integers = pc.if_else(whole, values, None).cast(pa.int64()).cast(pa.string())
+        return pc.if_else(pc.fill_null(whole, False), integers, values.cast(pa.string()))
+    try:
+        return cells.cast(pa.string())
+    except pa.ArrowException:
+        pass
+    raise _wrong_type(column, f"of type {kind}")
+
+
+def _lenient_floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
+    """Cells as numbers for a column whose categories are numbers; other text is unlisted."""
+    if not _is_text(cells.type):
+        return _floats(column, cells)
+    text = _text(cells)
+    for word, digit in (("true", "1"), ("false", "0")):
+        text = pc.if_else(pc.match_substring_regex(text, f"(?i)^{word}$"), digit, text)
+    number = pc.match_substring_regex(text, _NUMBER)
+    return _to_numpy(pc.if_else(number, text, None).cast(pa.float64()))
+
+
+def _blank_to_null(cells: Any) -> Any:
+    return pc.if_else(pc.equal(_text(cells), ""), None, cells) if _is_text(cells.type) else cells
+
+
+def _is_text(kind: Any) -> bool:
+    return any(
+        test(kind)
+        for test in (
+            pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
+            pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+            pa.types.is_fixed_size_binary,
+        )
+    )  # fmt: skip
+
+
+def _text(cells: Any) -> Any:
+    """Any text or bytes as a trimmed string array, bytes untouched (they may be no UTF-8)."""
+    if not pa.types.is_string(cells.type):
+        cells = cells.cast(pa.binary()).view(pa.string())
+    return pc.ascii_trim_whitespace(cells)
+
+
+def _to_numpy(cells: Any) -> npt.NDArray[np.float64]:
+    values: npt.NDArray[np.float64] = cells.to_numpy(zero_copy_only=False)
+    return values
+
+
+def _wrong_type(column: Column, found: str) -> InputError:
+    wanted = "categories" if column.is_choice else "dates" if column.kind is Kind.DATETIME else "numbers"
+    return InputError(
+        f"column '{column.name}'", f"is {column.kind} and must hold {wanted}, but holds {found}",
+        "Mend the column, or change its kind in the schema",
+    )  # fmt: skip
+

@@ -1,0 +1,186 @@
+"""A whole table's public description, read from and written to YAML."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from understudy.errors import InputError
+from understudy.schema.columns import Column, Role, parse_column
+
+KNOWN_KEYS = (
+    "name", "file", "rows", "label", "positive", "task", "split_column", "onehot_groups",
+    "label_names", "notes", "privacy", "columns",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class PrivacyUnit:
+    """Whose contribution the guarantee hides: a row, or a person with at most ``max_rows``."""
+
+    unit: str = "row"
+    max_rows: int = 1
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The public description of a table. Nothing in it may come from private rows."""
+
+    columns: tuple[Column, ...]
+    name: str = "table"
+    rows: int | None = None
+    privacy: PrivacyUnit = PrivacyUnit()
+    notes: str = ""
+    unread: tuple[str, ...] = field(default=(), compare=False)
+
+    @cached_property
+    def used(self) -> tuple[Column, ...]:
+        """The columns that are read and synthesised, in file order."""
+        return tuple(column for column in self.columns if column.is_used)
+
+    @cached_property
+    def label(self) -> Column | None:
+        """The column with role ``label``, if there is one."""
+        return next((column for column in self.used if column.role is Role.LABEL), None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema in its canonical form."""
+        document: dict[str, Any] = {"name": self.name}
+        if self.rows is not None:
+            document["rows"] = self.rows
+        if self.notes:
+            document["notes"] = self.notes
+        document["privacy"] = {"unit": self.privacy.unit, "max_rows": self.privacy.max_rows}
+        document["columns"] = [column.to_dict() for column in self.columns]
+        return document
+
+    def to_yaml(self) -> str:
+        """The schema as a YAML document that ``load_schema`` reads back."""
+        document = self.to_dict()
+        columns = document.pop("columns")
+        lines = [_dump(document), "columns:"]
+        lines += ["- " + _dump(entry, flow=True) for entry in columns]
+        return "\n".join(lines) + "\n"
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical form."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML in which ``no``, ``yes`` and dates stay the words that a person wrote."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith((":bool", ":timestamp"))]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_TRUTH = {"true": True, "True": True, "false": False, "False": False}
+
+
+def _construct_word(loader: _Loader, node: yaml.ScalarNode) -> str | bool:
+    word = str(loader.construct_scalar(node))
+    return _TRUTH.get(word, word) if node.style is None else word
+
+
+_Loader.add_constructor("tag:yaml.org,2002:str", _construct_word)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes text so that every YAML reader takes it for text."""
+
+
+def _dump(value: Any, *, flow: bool = False) -> str:
+    return str(
+        yaml.dump(
+            value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9,
+            default_flow_style=flow,
+        )
+    ).strip()  # fmt: skip
+
+
+def load_schema(source: str | Path | dict[str, Any] | Schema) -> Schema:
+    """Read a schema from a YAML file, or take one that is already in memory.
+
+    Raises:
+        InputError: it names the column, the rule and the remedy.
+    """
+    if isinstance(source, Schema):
+        return source
+    if isinstance(source, dict):
+        return parse_schema(source, name="table")
+    path = Path(source)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError(f"schema '{path}'", "no such file", "Draft one: understudy schema draft DATA") from None
+    except (OSError, UnicodeDecodeError):
+        raise InputError(f"schema '{path}'", "cannot be read as UTF-8 text") from None
+    return parse_yaml(text, name=path.stem)
+
+
+def parse_yaml(text: str, *, name: str) -> Schema:
+    """Read a schema from YAML text."""
+    try:
+        document = _Loader(text).get_single_data()
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f" near line {mark.line + 1}" if mark is not None else ""
+        raise InputError(f"schema '{name}'", f"is not valid YAML{place}") from None
+    return parse_schema(document, name=name)
+
+
+def parse_schema(document: Any, *, name: str) -> Schema:
+    """Check a schema document and give it its types."""
+    where = f"schema '{name}'"
+    if not isinstance(document, dict) or not isinstance(document.get("columns"), list):
+        raise InputError(where, "needs a list called 'columns'", "See: understudy schema draft --help")
+    columns = tuple(parse_column(entry) for entry in document["columns"])
+    columns = _with_label(columns, document.get("label"), where=where)
+    names = [column.name for column in columns]
+    repeated = next((each for each in names if names.count(each) > 1), None)
+    if repeated is not None:
+        raise InputError(f"column '{repeated}'", "is listed twice", "Remove one of the two")
+    rows = document.get("rows")
+    if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
+        raise InputError(where, "rows must be a whole number above zero", "Remove it if the count is private")
+    schema = Schema(
+        columns=columns, name=str(document.get("name", name)), rows=rows,
+        privacy=_privacy(document.get("privacy", {}), where=where),
+        notes=str(document.get("notes", "")),
+        unread=tuple(str(key) for key in document if key not in KNOWN_KEYS),
+    )  # fmt: skip
+    if not schema.used:
+        raise InputError(where, "has no column with role feature or label", "Add at least one")
+    if sum(column.role is Role.LABEL for column in schema.used) > 1:
+        raise InputError(where, "has more than one column with role label", "Keep one")
+    return schema
+
+
+def _with_label(columns: tuple[Column, ...], label: Any, *, where: str) -> tuple[Column, ...]:
+    if label is None:
+        return columns
+    found = next((column for column in columns if column.name == label), None)
+    if found is None:
+        raise InputError(where, f"label names '{label}', which is not a column", "Mend label: or columns:")
+    if found.role is not Role.LABEL:
+        raise InputError(f"column '{found.name}'", "is named as label but has another role", "Set role: label")
+    return columns
+
+
+def _privacy(document: Any, *, where: str) -> PrivacyUnit:
+    if not isinstance(document, dict) or set(document) - {"unit", "max_rows"}:
+        raise InputError(where, "privacy must hold unit and max_rows only", "Set privacy: {unit: row}")
+    unit, max_rows = document.get("unit", "row"), document.get("max_rows", 1)
+    if not isinstance(unit, str) or isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
+        raise InputError(where, "privacy needs a unit and a whole max_rows", "Set privacy: {unit: row}")
+    return PrivacyUnit(unit=unit, max_rows=max_rows)
+
