@@ -71,7 +71,9 @@ class Fourier:
         xp = array_api_compat.array_namespace(cells)
         picked = cells[:, self.numbers[0] : self.numbers[-1] + 1] if self._contiguous else cells[:, list(self.numbers)]
         turns = picked @ self._frequencies_like(xp, cells)
-        angles = (turns - xp.floor(turns)) * (2 * math.pi)
+        # The phase is exact up to here; its angle in single precision is off by 2e-7 at most,
+        # a public rounding that quarters the cost of cos and sin.
+        angles = xp.astype((turns - xp.round(turns)) * (2 * math.pi), xp.float32)
         return xp.concat([xp.cos(angles), xp.sin(angles)], axis=1) * math.sqrt(2 / self.num_features)
 
     def slice(self, start: int, stop: int) -> tuple[Fourier, npt.NDArray[np.int64]]:

@@ -1,9 +1,9 @@
 """The ledger: one SQLite file that caps what all releases from one data set may cost.
 
-A Gaussian mechanism of sensitivity s and noise_std t has mu = s / t, and composition adds mu^2
-(Dong, Roth & Su 2022, Cor. 3.3). Costs are whole units of mu^2 / 2^40: a spend is rounded up and
-the cap down, in exact arithmetic (``Fraction`` of a float is that float, bit for bit). The caller
-turns epsilon and delta into the cap; here they are labels.
+A Gaussian mechanism of sensitivity s and noise_std t has mu = s / t, and mu^2 adds up even if each
+cost is chosen after earlier releases were seen (Smith & Thakurta 2022). Costs are whole units of
+mu^2 / 2^40: a spend is rounded up and the cap down, in exact arithmetic (``Fraction`` of a float is
+that float, bit for bit). The caller turns epsilon and delta into the cap; here they are labels.
 
 Everything in the file is public: plan names, noise costs, times, and fingerprints of published
 files. No row count, no cell and no hash of private data enters it. Proof: ``proofs/ledger.md``.
@@ -44,7 +44,7 @@ CREATE TABLE releases (
   units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units >= 0),
   state TEXT NOT NULL CHECK (state IN ('spent', 'published')),
   fingerprint TEXT CHECK ((fingerprint IS NULL) = (state = 'spent')),
-  directory TEXT CHECK ((directory IS NULL) = (state = 'spent')),
+  directory TEXT CHECK (directory IS NULL OR state = 'published'),
   spent_at TEXT NOT NULL);
 CREATE TABLE mechanisms (
   release INTEGER NOT NULL, position INTEGER NOT NULL,
@@ -83,7 +83,7 @@ _REFUSALS = {
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """One spend. It is `published` once its release has been written to `directory`."""
+    """One spend; `published` once its release was handed over, in `directory` or in memory."""
 
     number: int
     key: str
@@ -126,7 +126,7 @@ def create_ledger(
     if not 0 < delta < 1:
         raise UsageError("delta", "must lie between 0 and 1", "Choose one such as 1e-6")
     cap_units = _units("cap_mu_squared", cap_mu_squared, rounded=math.floor)
-    _check_texts({"note": note or "none"})
+    _check_texts({"note": note or None})
     try:
         Path(path).touch(exist_ok=False)  # O_EXCL: of two creators, one is refused
     except FileExistsError:
@@ -178,15 +178,18 @@ def spend(
                 "Plan a release with more noise, or reuse a published one",
             )
         number = len(state.rows) + 1
-        row = (number, key, plan_id, description, asked, "spent", datetime.now(UTC).isoformat())
+        spent_at = datetime.now(UTC).isoformat(timespec="seconds")
+        row = (number, key, plan_id, description, asked, "spent", spent_at)
         connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, ?)", row)
         items = [(number, position, units) for position, units in enumerate(costs)]
         connection.executemany("INSERT INTO mechanisms VALUES (?, ?, ?)", items)
     return number
 
 
-def mark_published(path: Path | str, number: int, *, fingerprint: str, directory: str) -> None:
-    """Record that row `number` led to the release in `directory`, with its files' fingerprint."""
+def mark_published(
+    path: Path | str, number: int, *, fingerprint: str, directory: str | None
+) -> None:
+    """Record which release row `number` led to, and its directory unless it stayed in memory."""
     _check_texts({"fingerprint": fingerprint, "directory": directory})
     with _transaction(path, begin="BEGIN IMMEDIATE") as connection:
         rows = _load(connection, path).rows
@@ -214,9 +217,10 @@ def _units(name: str, value: Cost, *, rounded: Callable[[Fraction], int]) -> int
     return units
 
 
-def _check_texts(texts: dict[str, str]) -> None:
+def _check_texts(texts: dict[str, str | None]) -> None:
     for name, text in texts.items():
-        if not text.strip() or text.encode(errors="ignore").decode() != text:
+        blank = text is not None and not text.strip()
+        if blank or (text and text.encode(errors="ignore").decode() != text):
             raise UsageError(name, "must be text in UTF-8, not blank", "Use plain letters")
 
 

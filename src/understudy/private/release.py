@@ -56,6 +56,7 @@ def release_table(
         if stored is not None:
             return stored
     source = noise or OpenDPNoise()
+    facts = _facts(source, query)
     sums = _private_sum(data, plan, (), query=query)
     row = None
     if ledger is not None:
@@ -67,7 +68,8 @@ def release_table(
     while len(vectors) < len(plan.stages):
         sums = _private_sum(data, plan, vectors, query=query)
         vectors = (*vectors, source.add_noise(sums, plan.noise_stds[len(vectors)]))
-    release = Release(plan, vectors, _facts(source, query, {"key": key, "row": row} if row is not None else None))
+    charged = {"key": key, "row": row} if row is not None else None
+    release = Release(plan, vectors, (*facts, ("ledger", charged)))
     if directory is not None:
         save_release(release, directory)
     if ledger is not None and row is not None:
@@ -110,13 +112,12 @@ def _stored_release(
     return release
 
 
-def _facts(source: NoiseSource, query: str | None, ledger: dict[str, Any] | None) -> tuple[tuple[str, Any], ...]:
+def _facts(source: NoiseSource, query: str | None) -> tuple[tuple[str, Any], ...]:
     software = {"python": platform.python_version()} | {name: version(name) for name in SOFTWARE}
     return (
         ("created", dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")),
         ("is_private", source.is_private),
         ("noise", source.name),
         ("query", query),
-        ("ledger", ledger),
         ("software", software),
     )

@@ -64,8 +64,13 @@ class Release:
 
     @cached_property
     def label_counts(self) -> Floats:
-        """Noisy number of rows of each label value (one entry without a label), at least 1."""
-        return np.maximum(self.sums("count")[:, 0], 1.0)
+        """Noisy number of rows of each label value (one entry without a label), at least 1.
+
+        If only the total was counted, label values share it equally.
+        """
+        counts = np.maximum(self.sums("count")[:, 0], 1.0)
+        num_labels = self.embedding.num_labels
+        return counts if len(counts) == num_labels else np.full(num_labels, counts[0] / num_labels)
 
     def to_dict(self) -> dict[str, Any]:
         """The release without its vectors; it holds their hash."""
@@ -101,7 +106,7 @@ class Release:
             DOCUMENT: to_json(self.to_dict()),
             SCHEMA: self.plan.schema.to_yaml().encode(),
             CERTIFICATE: to_json(certificate),
-            CERTIFICATE_PAGE: render_html(certificate).encode(),
+            CERTIFICATE_PAGE: render_html(json.loads(to_json(certificate))).encode(),
         }
 
 

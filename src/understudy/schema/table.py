@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -129,8 +130,9 @@ def load_schema(source: str | Path | dict[str, Any] | Schema) -> Schema:
 
 def parse_yaml(text: str, *, name: str) -> Schema:
     """Read a schema from YAML text."""
+    quoted = re.sub(r"(?<![\"'])\?\?\?(?![\"'])", '"???"', text)  # a bare ??? is no YAML inside [ ]
     try:
-        document = _Loader(text).get_single_data()
+        document = _Loader(quoted).get_single_data()
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f" near line {mark.line + 1}" if mark is not None else ""

@@ -18,7 +18,7 @@ def raw_text(cell: object) -> bytes | None:
         TypeError: the cell is a container or another object without a plain text form. The
             message holds the kind of the cell only.
     """
-    if isinstance(cell, np.generic):
+    if isinstance(cell, np.number | np.bool_):
         cell = cell.item()
     if cell is None or isinstance(cell, bytes):
         return cell
@@ -26,6 +26,6 @@ def raw_text(cell: object) -> bytes | None:
         return float.__repr__(cell).encode()
     if isinstance(cell, str):
         return cell.encode("utf-8", "surrogatepass")
-    if isinstance(cell, int | decimal.Decimal | datetime.date | datetime.time):
+    if isinstance(cell, int | decimal.Decimal | datetime.date | datetime.time | np.datetime64):
         return str(cell).encode()
     raise TypeError(type(cell).__name__)

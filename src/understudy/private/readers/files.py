@@ -19,12 +19,7 @@ from understudy.private.readers.stream import MAX_BATCH_ROWS, Batches, Field, ex
 _PARQUET_BUFFER_BYTES = 1 << 16
 
 # Their old files hold rows that were deleted or rewritten since: reading all would count them.
-_TABLE_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata": "Iceberg"}
-
-
-def quoted_path(path: Path) -> str:
-    """A path as a DuckDB literal in which no character is a wildcard."""
-    return "'" + glob.escape(str(path.absolute())).replace("'", "''") + "'"
+_TABLE_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata/*.metadata.json": "Iceberg"}
 
 
 @dataclass(frozen=True)
@@ -58,7 +53,7 @@ class ParquetFiles:
 
     def attach(self, connection: Any) -> None:
         """Show the files to DuckDB as a view."""
-        paths = ", ".join(quoted_path(path) for path in self.paths)
+        paths = ", ".join(_quoted_path(path) for path in self.paths)
         connection.execute(
             f"CREATE VIEW data AS FROM read_parquet([{paths}], hive_partitioning = false)"
         )
@@ -76,20 +71,13 @@ class ParquetFiles:
 def parquet_directory(where: str, folder: Path) -> ParquetFiles:
     """The Parquet files under a folder; hidden and underscored names are not data."""
     for log, name in _TABLE_LOGS.items():
-        if (folder / log).is_dir():
+        if any(folder.glob(log)):
             raise InputError(
                 where,
                 f"it is a {name} table, whose old files hold rows that it no longer has",
                 "Pass its current rows as an Arrow dataset, or export them to one Parquet file",
             )
-    paths = tuple(
-        sorted(
-            path
-            for path in folder.rglob("*.parquet")
-            if path.is_file()
-            and not any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
-        )
-    )
+    paths = tuple(sorted(_parquet_paths(folder)))
     if not paths:
         raise InputError(
             where,
@@ -97,6 +85,17 @@ def parquet_directory(where: str, folder: Path) -> ParquetFiles:
             "Name a file, or a directory of .parquet files",
         )
     return ParquetFiles(where, paths)
+
+
+def _parquet_paths(folder: Path) -> Iterator[Path]:
+    # Strict, unlike glob, which would leave out a folder that this user may not read.
+    for path in folder.iterdir():
+        if path.name.startswith((".", "_")):
+            continue
+        if path.is_dir():
+            yield from _parquet_paths(path)
+        elif path.suffix.lower() == ".parquet":
+            yield path
 
 
 @dataclass(frozen=True)
@@ -157,6 +156,11 @@ def arrow_file(where: str, path: Path, head: bytes) -> ArrowFile:
     if head.startswith(b"FEA1"):
         raise InputError(where, "it is in the old Feather format", "Write it again as Feather 2")
     return ArrowFile(where, path, random_access=head.startswith(b"ARROW1"))
+
+
+def _quoted_path(path: Path) -> str:
+    """A path as a DuckDB literal in which no character is a wildcard."""
+    return "'" + glob.escape(str(path.absolute())).replace("'", "''") + "'"
 
 
 def _fields_of(schema: pa.Schema) -> list[Field]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Sequence
 from types import TracebackType
-from typing import Protocol, Self, TypeVar
+from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
@@ -39,6 +39,13 @@ class Source(Protocol):
 
     def explain(self, error: Exception) -> UnderstudyError:
         """The refusal that stands for an error of an engine, without its message."""
+
+
+class Viewable(Source, Protocol):
+    """A source that DuckDB can read as often as a query needs."""
+
+    def attach(self, connection: Any) -> None:
+        """Make the view called data."""
 
 
 def shielded(action: Callable[[], T], explain: Callable[[Exception], UnderstudyError]) -> T:

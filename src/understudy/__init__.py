@@ -1,0 +1,73 @@
+"""Differentially private synthetic data from one certified release.
+
+    schema ──► plan ──► RELEASE ──► fit ──► sample
+    (public)  (public)  (the only    (free, repeatable, no private rows)
+                         step that
+                         sees rows)
+
+The short way, in scikit-learn's manner::
+
+    from understudy import Synthesizer
+    rows = Synthesizer("schema.yaml", epsilon=1.0).fit("patients.parquet").sample(1000)
+
+The explicit way::
+
+    from understudy import Budget, fit_release, load_schema, make_plan, release_table
+    plan = make_plan(load_schema("schema.yaml"), Budget(epsilon=1.0))
+    release = release_table("patients.parquet", plan, directory="release")
+    rows = fit_release(release).sample(1000, seed=0)
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from understudy.accounting import Budget, Neighbours
+    from understudy.errors import UnderstudyError
+    from understudy.generators import load_generator, save_generator
+    from understudy.methods import dp_merf, fit_release, make_plan
+    from understudy.private.ledger import create_ledger, read_ledger
+    from understudy.private.release import release_table
+    from understudy.published import load_release, verify_release
+    from understudy.schema import Schema, load_schema
+    from understudy.synthesizer import Synthesizer
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "Budget": "accounting",
+    "Neighbours": "accounting",
+    "Schema": "schema",
+    "Synthesizer": "synthesizer",
+    "UnderstudyError": "errors",
+    "create_ledger": "private.ledger",
+    "dp_merf": "methods",
+    "fit_release": "methods",
+    "load_generator": "generators",
+    "load_release": "published",
+    "load_schema": "schema",
+    "make_plan": "methods",
+    "read_ledger": "private.ledger",
+    "release_table": "private.release",
+    "save_generator": "generators",
+    "verify_release": "published",
+}
+
+__all__ = [
+    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "create_ledger", "dp_merf",
+    "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger",
+    "release_table", "save_generator", "verify_release",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """Import each name when it is first used, so that starting up costs nothing."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(f"understudy.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'understudy' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,47 @@
+"""The program: its verbs, and how it ends."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from understudy.cli import free, ledgers, reading, schemas
+from understudy.cli.output import report_refusal, report_surprise
+from understudy.errors import UnderstudyError
+
+app = typer.Typer(
+    name="understudy",
+    help="Differentially private synthetic data from one certified release.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+READS = "Reads private data"
+FREE = "Free for ever"
+
+app.command("release", rich_help_panel=READS)(reading.release)
+app.command("synth", rich_help_panel=READS)(reading.synth)
+app.add_typer(schemas.app, name="schema", rich_help_panel=FREE)
+app.command("plan", rich_help_panel=FREE)(free.plan)
+app.command("fit", rich_help_panel=FREE)(free.fit)
+app.command("sample", rich_help_panel=FREE)(free.sample)
+app.command("verify", rich_help_panel=FREE)(free.verify)
+app.add_typer(ledgers.app, name="ledger", rich_help_panel=FREE)
+app.command("demo", rich_help_panel=FREE)(free.demo)
+
+
+def main() -> None:
+    """Run the program: 0 ok, 1 refused or failed, 2 usage, 3 budget refused.
+
+    An exception that nobody foresaw is reported by its type and place only, because its
+    message might quote a private cell.
+    """
+    as_json = "--json" in sys.argv
+    try:
+        app(standalone_mode=True)
+    except UnderstudyError as refusal:
+        sys.exit(report_refusal(refusal, as_json=as_json))
+    except Exception as surprise:
+        sys.exit(report_surprise(surprise, as_json=as_json))

@@ -1,0 +1,115 @@
+"""The verbs that never touch private data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from understudy.cli import options as opt
+from understudy.cli.files import check_output, write_rows
+from understudy.cli.output import emit, training_bar, waiting
+from understudy.cli.planning import plan_document, plan_lines
+
+
+def plan(
+    schema: opt.SchemaPath,
+    epsilon: opt.Epsilon,
+    delta: opt.Delta = 1e-5,
+    method: opt.MethodName = "auto",
+    unit: opt.Unit = "row",
+    neighbours: opt.NeighboursName = "add-remove",
+    rows: opt.Rows = None,
+    labels: opt.Labels = "auto",
+    length_scale: opt.LengthScale = None,
+    features: opt.Features = None,
+    separate: opt.Separate = False,
+    steps: opt.Steps = None,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Print noise, expected error, size, memory and cost of a release, without opening data."""
+    made = opt.build_plan(
+        schema=schema, epsilon=epsilon, delta=delta, method=method, unit=unit, neighbours=neighbours,
+        rows=rows, labels=labels, length_scale=length_scale, features=features, separate=separate,
+        steps=steps, seed=seed,
+    )  # fmt: skip
+    emit(plan_document(made), plan_lines(made), as_json=as_json)
+
+
+def fit(
+    release: Annotated[Path, typer.Argument(help="Directory of a release.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the generator.")],
+    as_json: opt.AsJson = False,
+) -> None:
+    """Train a generator on a release."""
+    from understudy.generators import save_generator
+    from understudy.methods import fit_release
+    from understudy.published import load_release
+    from understudy.published.release import check_new_directory
+
+    check_new_directory(output)
+    made = load_release(release)
+    with training_bar(as_json=as_json) as progress:
+        generator = fit_release(made, progress=progress)
+    save_generator(generator, output, release=made.fingerprint)
+    lines = [
+        f"[bold green]Fitted[/bold green] a generator in {output}",
+        f"Next: [bold]understudy sample {output} -o rows.csv[/bold]",
+    ]
+    emit({"generator": str(output), "release": made.fingerprint}, lines, as_json=as_json)
+
+
+def sample(
+    generator: Annotated[Path, typer.Argument(help="Directory of a generator, made by fit.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New .csv or .parquet file.")],
+    num_rows: Annotated[int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw.")] = None,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Draw synthetic rows from a generator."""
+    from understudy.generators import load_generator
+
+    check_output(output)
+    loaded = load_generator(generator)
+    count = num_rows or loaded.default_num_rows
+    with waiting("drawing rows", as_json=as_json):
+        write_rows(loaded.sample(count, seed=seed), output)
+    lines = [f"[bold green]Drew[/bold green] {count} synthetic rows into {output}"]
+    emit({"output": str(output), "num_rows": count}, lines, as_json=as_json)
+
+
+def verify(
+    release: Annotated[Path, typer.Argument(help="Directory of a release.")],
+    as_json: opt.AsJson = False,
+) -> None:
+    """Compute sensitivity, noise and epsilon of a release anew; fail if any field was changed."""
+    from understudy.published import verify_release
+
+    found = verify_release(release)
+    status = "[bold green]Verified[/bold green]" if found.is_private else "[bold red]NOT PRIVATE[/bold red]"
+    lines = [
+        f"{status}: epsilon {found.epsilon:.6g} at delta {found.delta} ({found.neighbours})",
+        f"  sensitivity  {', '.join(f'{value:.6f}' for value in found.sensitivity)}",
+        f"  noise        {', '.join(f'{value:.6f}' for value in found.noise_std)}",
+        f"  fingerprint  {found.fingerprint}",
+        f"  files        {', '.join(found.checks)}",
+    ]
+    emit(found.to_dict(), lines, as_json=as_json)
+
+
+def demo(
+    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the results.")] = Path("demo-output"),
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget.")] = 1.0,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Run the whole pipeline on a real table that ships with statsmodels."""
+    from understudy.demo import run_demo
+
+    with training_bar(as_json=as_json) as progress:
+        results = run_demo(output, epsilon=epsilon, seed=seed, progress=progress)
+    lines = ["[bold green]Done.[/bold green] The results:"]
+    lines += [f"  {name:<12} {path}" for name, path in results.items()]
+    emit({name: str(path) for name, path in results.items()}, lines, as_json=as_json)

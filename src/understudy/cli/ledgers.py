@@ -1,0 +1,69 @@
+"""The ledger's verbs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from understudy.cli import options as opt
+from understudy.cli.output import emit, table
+
+app = typer.Typer(help="A budget for all releases from one table.", no_args_is_help=True)
+File = Annotated[Path, typer.Argument(help="Ledger file.")]
+
+
+@app.command("init")
+def init(
+    file: File,
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Cap for all releases together.")],
+    delta: opt.Delta = 1e-5,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Make a ledger with a cap."""
+    from understudy.accounting import Budget, mu_squared_of_budget
+    from understudy.private.ledger import create_ledger
+
+    cap = mu_squared_of_budget(Budget(epsilon, delta))
+    create_ledger(file, epsilon=epsilon, delta=delta, cap_mu_squared=cap)
+    lines = [f"[bold green]Made[/bold green] {file} with a cap of epsilon {epsilon} at delta {delta}"]
+    emit({"ledger": str(file), "epsilon": epsilon, "delta": delta}, lines, as_json=as_json)
+
+
+@app.command("show")
+def show(file: File, as_json: opt.AsJson = False) -> None:
+    """Show what was spent and what is left."""
+    from fractions import Fraction
+
+    from understudy.accounting import epsilon_of
+    from understudy.private.ledger import UNITS_PER_MU_SQUARED, read_ledger
+
+    state = read_ledger(file)
+
+    def epsilon(units: int) -> float:
+        return epsilon_of([Fraction(units, UNITS_PER_MU_SQUARED)], state.delta)
+
+    rows = [
+        [str(row.number), row.description, row.key, row.state, f"{epsilon(row.units):.4f}", row.spent_at]
+        for row in state.rows
+    ]
+    document = {
+        "cap": {"epsilon": state.epsilon, "delta": state.delta, "units": state.cap_units},
+        "spent": {"epsilon": epsilon(state.spent_units), "units": state.spent_units},
+        "remaining": {"epsilon": epsilon(state.remaining_units), "units": state.remaining_units},
+        "rows": [
+            {
+                "number": row.number, "key": row.key, "plan": row.plan_id, "description": row.description,
+                "units": row.units, "epsilon": epsilon(row.units), "state": row.state,
+                "fingerprint": row.fingerprint, "spent_at": row.spent_at,
+            }
+            for row in state.rows
+        ],
+    }  # fmt: skip
+    lines = [
+        table("Releases", ["row", "what", "key", "state", "epsilon alone", "when"], rows) if rows else "No releases yet.",
+        f"  spent      epsilon {document['spent']['epsilon']:.4f} of {state.epsilon} at delta {state.delta}",  # type: ignore[index]
+        f"  remaining  one release of epsilon {document['remaining']['epsilon']:.4f} (mu squared adds up, epsilons do not)",  # type: ignore[index]
+    ]
+    emit(document, lines, as_json=as_json)

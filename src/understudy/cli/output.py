@@ -1,0 +1,108 @@
+"""How commands speak: tables for people, one JSON object for programs, errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from understudy.errors import UnderstudyError
+    from understudy.generators.training import Progress
+
+
+def emit(document: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
+    """Print the outcome once, in the form that was asked for."""
+    if as_json:
+        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for line in lines:
+        console.print(line)
+
+
+def table(title: str, headings: list[str], rows: list[list[str]]) -> str:
+    """A small table as text."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    drawn = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    for i, heading in enumerate(headings):
+        drawn.add_column(heading, justify="left" if i == 0 else "right", overflow="fold")
+    for row in rows:
+        drawn.add_row(*row)
+    console = Console(width=min(100, Console().width))
+    with console.capture() as capture:
+        console.print(drawn)
+    return capture.get().rstrip("\n")
+
+
+def report_refusal(refusal: UnderstudyError, *, as_json: bool) -> int:
+    """Say what was refused and how to mend it; give the exit code."""
+    if as_json:
+        fields = {"where": refusal.where, "rule": refusal.rule, "remedy": refusal.remedy}
+        sys.stderr.write(json.dumps({"error": fields}) + "\n")
+    else:
+        sys.stderr.write(f"refused: {refusal}\n")
+    return refusal.exit_code
+
+
+def report_surprise(surprise: Exception, *, as_json: bool) -> int:
+    """Name the type and the place of an unforeseen error, and nothing that it says."""
+    place, trace = "", surprise.__traceback__
+    while trace is not None:
+        module = trace.tb_frame.f_globals.get("__name__", "")
+        if module.startswith("understudy"):
+            place = f"{module}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    words = f"internal error: {type(surprise).__name__} at {place}"
+    remedy = "Details are withheld because they may quote private cells; please report this line"
+    if as_json:
+        sys.stderr.write(json.dumps({"error": {"where": place, "rule": words, "remedy": remedy}}) + "\n")
+    else:
+        sys.stderr.write(f"{words}. {remedy}.\n")
+    return 1
+
+
+@contextmanager
+def waiting(words: str, *, as_json: bool) -> Iterator[None]:
+    """A spinner while private rows are read; it shows time, never how many rows there are."""
+    if as_json or not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+    from rich.progress import Progress as Bar
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        bar.add_task(words, total=None)
+        yield
+
+
+@contextmanager
+def training_bar(*, as_json: bool) -> Iterator[Progress | None]:
+    """A bar with the loss and the time left."""
+    if as_json or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("loss {task.fields[loss]:.5f}"),
+        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
+    )  # fmt: skip
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("training", total=None, loss=float("nan"))
+
+        def progress(done: int, steps: int, loss: float) -> None:
+            bar.update(task, completed=done, total=steps, loss=loss)
+
+        yield progress

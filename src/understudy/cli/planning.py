@@ -1,0 +1,89 @@
+"""A plan in words and numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from understudy.cli.output import table
+
+if TYPE_CHECKING:
+    from understudy.plan import Plan
+
+HIGH_EPSILON = 10
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """Everything that ``understudy plan`` prints."""
+    from understudy.accounting import Neighbours, best_guess_probability
+    from understudy.methods import ROWS_IF_UNSAID, error_bound
+    from understudy.private.sums import BLOCK_VALUES
+
+    rows = plan.num_rows or ROWS_IF_UNSAID
+    blocks = [
+        {
+            "stage": stage.name, "block": block.name, "features": block.map.dim,
+            "copies": stage.embedding.copies(block), "weight": block.weight,
+            "noise_std_of_a_sum": noise / plan.lattice / block.weight,
+            "noise_std_of_a_mean": noise / plan.lattice / block.weight / rows,
+            "expected_error_of_embedding": noise / plan.lattice / block.weight / rows
+            * math.sqrt(block.map.dim * stage.embedding.copies(block)),
+        }
+        for stage, noise in zip(plan.stages, plan.noise_stds, strict=True)
+        for block in stage.embedding.blocks
+    ]  # fmt: skip
+    numbers = next((b for b in blocks if b["block"] == "numbers"), None)
+    dim = sum(stage.embedding.dim for stage in plan.stages)
+    return {
+        "plan": plan.fingerprint,
+        "method": plan.method,
+        "epsilon": plan.epsilon(),
+        "delta": plan.budget.delta,
+        "neighbours": plan.neighbours.value,
+        "epsilon_add_remove": plan.epsilon(Neighbours.ADD_REMOVE),
+        "epsilon_replace_one": plan.epsilon(Neighbours.REPLACE_ONE),
+        "best_guess": best_guess_probability(plan.cost()),
+        "mu_squared": [float(cost) for cost in plan.cost()],
+        "noise_std": [noise / plan.lattice for noise in plan.noise_stds],
+        "sensitivity": [math.sqrt(sum(s)) / plan.lattice for s in plan.mechanism_sensitivities],
+        "planned_for_rows": rows,
+        "rows_stated": plan.num_rows is not None,
+        "blocks": blocks,
+        "error_bound_of_squared_mmd": error_bound(numbers["features"], numbers["noise_std_of_a_mean"]) if numbers else None,
+        "numbers_released": dim,
+        "release_bytes": 8 * dim,
+        "memory_bytes": 8 * (5 * BLOCK_VALUES + 3 * dim) + 2**28,
+    }
+
+
+def plan_lines(plan: Plan) -> list[str]:
+    """The same for people."""
+    from understudy.published.certificate import round_up
+
+    document = plan_document(plan)
+    rows = [
+        [
+            f"{b['stage']} / {b['block']}", f"{b['features']} x {b['copies']}", f"{b['weight']:.3f}",
+            f"{b['noise_std_of_a_sum']:.2f}", f"{b['expected_error_of_embedding']:.4f}",
+        ]
+        for b in document["blocks"]
+    ]  # fmt: skip
+    stated = "as stated" if document["rows_stated"] else "a guess; --rows states it"
+    lines = [
+        f"[bold]{plan.method}[/bold] on {plan.schema.name}: {len(plan.schema.used)} columns; no data was opened",
+        f"  guarantee     epsilon {round_up(document['epsilon'])} at delta {plan.budget.delta} ({plan.neighbours.value})",
+        f"                add-remove {round_up(document['epsilon_add_remove'])}, "
+        f"replace-one {round_up(document['epsilon_replace_one'])}",
+        f"  in odds       an attacker's best guess is right at most {round_up(100 * document['best_guess'])} % of the time",
+        f"  cost          mu squared {sum(document['mu_squared']):.6f} in {len(document['mu_squared'])} charge(s)",
+        f"  planned for   {document['planned_for_rows']} rows ({stated})",
+        f"  release       {document['numbers_released']} numbers, {document['release_bytes'] / 1e6:.2f} MB",
+        f"  memory        about {document['memory_bytes'] / 1e6:.0f} MB, whatever the number of rows",
+        table("Noise", ["block", "size", "weight", "noise of a sum", "error of the mean"], rows),
+    ]
+    bound = document["error_bound_of_squared_mmd"]
+    if bound is not None:
+        lines.append(f"  Error bound of the squared MMD (DP-MERF, Prop. 3.1): {bound:.4f}")
+    if plan.budget.epsilon > HIGH_EPSILON:
+        lines.append("  [yellow]An epsilon above 10 protects little; see the odds above.[/yellow]")
+    return lines

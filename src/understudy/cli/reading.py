@@ -1,0 +1,134 @@
+"""The verbs that read private data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from understudy.cli import options as opt
+from understudy.cli.files import check_output, write_rows
+from understudy.cli.output import emit, training_bar, waiting
+
+if TYPE_CHECKING:
+    from understudy.plan import Plan
+    from understudy.published import Release
+
+Data = Annotated[str, typer.Argument(help="CSV, Parquet, Arrow, DuckDB or SQLite file.")]
+NumRows = Annotated[int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw [default: the noisy count].")]
+
+
+def release(
+    data: Data,
+    schema: opt.SchemaPath,
+    epsilon: opt.Epsilon,
+    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the release.")],
+    delta: opt.Delta = 1e-5,
+    method: opt.MethodName = "auto",
+    unit: opt.Unit = "row",
+    neighbours: opt.NeighboursName = "add-remove",
+    rows: opt.Rows = None,
+    labels: opt.Labels = "auto",
+    length_scale: opt.LengthScale = None,
+    features: opt.Features = None,
+    separate: opt.Separate = False,
+    steps: opt.Steps = None,
+    query: opt.Query = None,
+    ledger: opt.LedgerPath = None,
+    key: opt.Key = None,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Read private rows once and publish a noisy embedding with its certificate."""
+    plan = opt.build_plan(
+        schema=schema, epsilon=epsilon, delta=delta, method=method, unit=unit, neighbours=neighbours,
+        rows=rows, labels=labels, length_scale=length_scale, features=features, separate=separate,
+        steps=steps, seed=seed,
+    )  # fmt: skip
+    made = _release(data, plan, directory=output, query=query, ledger=ledger, key=key, as_json=as_json)
+    lines = [
+        *_guarantee(made),
+        f"  release      {output}",
+        f"  certificate  {output / 'certificate.html'}",
+        f"Next, at no cost: [bold]understudy fit {output} -o MODEL[/bold]",
+    ]
+    emit(_outcome(made) | {"release": str(output)}, lines, as_json=as_json)
+
+
+def synth(
+    data: Data,
+    schema: opt.SchemaPath,
+    epsilon: opt.Epsilon,
+    output: Annotated[Path, typer.Option("--output", "-o", help="New .csv or .parquet file.")],
+    delta: opt.Delta = 1e-5,
+    method: opt.MethodName = "auto",
+    unit: opt.Unit = "row",
+    neighbours: opt.NeighboursName = "add-remove",
+    rows: opt.Rows = None,
+    num_rows: NumRows = None,
+    release_dir: Annotated[Path | None, typer.Option("--release-dir", help="Keep the release here.")] = None,
+    labels: opt.Labels = "auto",
+    length_scale: opt.LengthScale = None,
+    features: opt.Features = None,
+    separate: opt.Separate = False,
+    steps: opt.Steps = None,
+    query: opt.Query = None,
+    ledger: opt.LedgerPath = None,
+    key: opt.Key = None,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
+) -> None:
+    """From private rows to synthetic rows in one go: plan, release, fit and sample."""
+    plan = opt.build_plan(
+        schema=schema, epsilon=epsilon, delta=delta, method=method, unit=unit, neighbours=neighbours,
+        rows=rows, labels=labels, length_scale=length_scale, features=features, separate=separate,
+        steps=steps, seed=seed,
+    )  # fmt: skip
+    check_output(output)
+    made = _release(data, plan, directory=release_dir, query=query, ledger=ledger, key=key, as_json=as_json)
+    from understudy.methods import fit_release
+
+    with training_bar(as_json=as_json) as progress:
+        generator = fit_release(made, progress=progress)
+    count = num_rows or generator.default_num_rows
+    write_rows(generator.sample(count, seed=seed), output)
+    lines = [*_guarantee(made), f"  rows         {output} ({count} synthetic rows)"]
+    if release_dir is not None:
+        lines.append(f"  certificate  {release_dir / 'certificate.html'}")
+    else:
+        lines.append("  The release was not kept; --release-dir keeps it, with its certificate.")
+    document = {"output": str(output), "num_rows": count, "release": str(release_dir) if release_dir else None}
+    emit(_outcome(made) | document, lines, as_json=as_json)
+
+
+def _release(
+    data: str, plan: Plan, *, directory: Path | None, query: str | None, ledger: Path | None,
+    key: str | None, as_json: bool,
+) -> Release:  # fmt: skip
+    from understudy.private.release import release_table
+
+    with waiting("reading private rows", as_json=as_json):
+        return release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key)
+
+
+def _outcome(made: Release) -> dict[str, Any]:
+    return {
+        "epsilon": made.plan.epsilon(), "delta": made.plan.budget.delta,
+        "neighbours": made.plan.neighbours.value, "fingerprint": made.fingerprint,
+        "ledger": dict(made.facts)["ledger"],
+    }  # fmt: skip
+
+
+def _guarantee(made: Release) -> list[str]:
+    from understudy.accounting import best_guess_probability
+    from understudy.published.certificate import round_up
+
+    plan = made.plan
+    guess = round_up(100 * best_guess_probability(plan.cost()))
+    return [
+        f"[bold green]Released[/bold green] with epsilon {round_up(plan.epsilon())} at delta {plan.budget.delta} "
+        f"({plan.neighbours.value}): an attacker's best guess about one {plan.schema.privacy.unit} "
+        f"is right at most {guess} % of the time (a coin: 50 %).",
+        f"  fingerprint  {made.fingerprint}",
+    ]

@@ -1,0 +1,60 @@
+"""The whole pipeline on a real table that ships inside statsmodels."""
+
+from __future__ import annotations
+
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Any
+
+from understudy.accounting import Budget
+from understudy.errors import InputError, MissingExtraError
+from understudy.generators.base import save_generator
+from understudy.generators.training import Progress
+from understudy.methods import fit_release, make_plan
+from understudy.private.release import release_table
+from understudy.schema import Schema, load_schema
+
+
+def demo_schema() -> Schema:
+    """The schema that we wrote for the RAND Health Insurance Experiment."""
+    with as_file(files("understudy.demo") / "randhie.yaml") as path:
+        return load_schema(path)
+
+
+def demo_table() -> Any:
+    """The RAND Health Insurance Experiment as a pandas data frame (20,190 rows, public domain)."""
+    try:
+        from statsmodels.datasets import randhie
+    except ModuleNotFoundError:
+        raise MissingExtraError("statsmodels", "demo") from None
+    return randhie.load_pandas().data
+
+
+def run_demo(
+    output: str | Path, *, epsilon: float = 1.0, seed: int = 0, progress: Progress | None = None
+) -> dict[str, Path]:
+    """Plan, release, certify, fit, sample and draw; returns where each result lies."""
+    import pyarrow.csv as csv
+
+    from understudy.demo.picture import draw_comparison
+
+    folder = Path(output)
+    try:
+        folder.mkdir()
+    except OSError:
+        raise InputError(f"directory '{folder}'", "exists already or cannot be made", "Choose another with -o") from None
+    schema, real = demo_schema(), demo_table()
+    plan = make_plan(schema, Budget(epsilon), options={"seed": seed})
+    release = release_table(real, plan, directory=folder / "release")
+    generator = fit_release(release, progress=progress)
+    save_generator(generator, folder / "generator", release=release.fingerprint)
+    rows = generator.sample(generator.default_num_rows, seed=seed)
+    csv.write_csv(rows, folder / "synthetic.csv")
+    draw_comparison(schema, real, rows.to_pandas(), folder / "comparison.png", epsilon=epsilon)
+    return {
+        "rows": folder / "synthetic.csv",
+        "picture": folder / "comparison.png",
+        "certificate": folder / "release" / "certificate.html",
+        "release": folder / "release",
+        "generator": folder / "generator",
+    }

@@ -1,0 +1,159 @@
+"""From a path, a frame or a query to the reader that fits it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from understudy.errors import InputError, UnderstudyError
+from understudy.private.readers.delimited import DelimitedFile
+from understudy.private.readers.files import ParquetFiles, arrow_file, parquet_directory
+from understudy.private.readers.frames import ArrowStream, explain_frame, frame_source
+from understudy.private.readers.sql import DuckQuery
+from understudy.private.readers.sqlite import SQLITE_MAGIC, SqliteQuery
+from understudy.private.readers.stream import (
+    Field,
+    RowStream,
+    Source,
+    Viewable,
+    checked_fields,
+    explain_file,
+    require_columns,
+    shielded,
+)
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_ARROW = (".arrow", ".feather", ".ipc")
+_DATABASES = (".db", ".duckdb", ".sqlite", ".sqlite3")
+_HEAD_BYTES = 16
+_DUCKDB_MAGIC = b"DUCK"
+_DUCKDB_OFFSET = 8  # a checksum comes first
+_LONGEST_NAME = 255
+
+
+def open_source(source: object, *, columns: Sequence[str], query: str | None = None) -> RowStream:
+    """Open a table for one pass over some of its columns.
+
+    Args:
+        source: a path to a .csv or .tsv (also .gz), .parquet, .arrow, .feather or .ipc file, a
+            directory of Parquet files, a DuckDB or SQLite file; a pyarrow, pandas or polars
+            table; or any object with an Arrow stream.
+        columns: the columns to read, in the order wanted. Others are not read where the format
+            lets them be skipped.
+        query: one SELECT statement. A database needs it; any other source is then the table
+            called data.
+
+    Returns:
+        A stream of batches of at most 65,536 rows. CSV, SQLite and pandas object columns come
+        as bytes, all others in their own type. An empty table has no batches.
+
+    Raises:
+        InputError: the source cannot be read as asked.
+
+    Guarantee:
+        No refusal, here or while reading, holds a cell, a row number or a count of rows.
+    """
+    found = _find(source, query)
+    require_columns(found, columns)
+    return RowStream(found, columns)
+
+
+def source_columns(source: object, *, query: str | None = None) -> list[Field]:
+    """Names and declared types of a table, without reading rows; a type is None for raw text."""
+    return checked_fields(_find(source, query))
+
+
+def source_name(source: object) -> str:
+    """A short public name: the stem of a file, or the type of an object."""
+    if not isinstance(source, str | os.PathLike):
+        return type(source).__name__
+    path = Path(source).absolute()
+    if not _is_plain(path.name):
+        return "source"
+    name = Path(path.stem if path.suffix.lower() == ".gz" else path.name)
+    known = (*_DELIMITERS, *_ARROW, *_DATABASES, ".parquet")
+    return name.stem if name.suffix.lower() in known else name.name
+
+
+def _find(source: object, query: str | None) -> Source:
+    if isinstance(source, str | os.PathLike):
+        found: Viewable | ArrowStream | DuckQuery | SqliteQuery = _find_path(source, query)
+    else:
+        found = _find_frame(source)
+    if query is None or isinstance(found, DuckQuery | SqliteQuery):
+        return found
+    if isinstance(found, ArrowStream):
+        raise InputError(
+            found.where,
+            "a query may read its table twice, and a stream can be read once",
+            "Pass a file, a table or a dataset, or leave out the query",
+        )
+    return DuckQuery(found.where, found, query)
+
+
+def _find_frame(source: object) -> Viewable | ArrowStream:
+    where = f"source of type '{type(source).__name__}'"
+    found = shielded(lambda: frame_source(where, source), lambda e: explain_frame(where, e))
+    if found is None:
+        raise InputError(where, "it is not a path and not a table", "Pass a file or a frame")
+    return found
+
+
+def _find_path(
+    source: str | os.PathLike[str], query: str | None
+) -> Viewable | DuckQuery | SqliteQuery:
+    path = Path(source).absolute()
+    where = f"file '{path.name}'" if _is_plain(path.name) else "source"
+    if not os.fspath(source):
+        raise InputError("source", "the path is empty", "Name a file")
+    return shielded(lambda: _find_file(where, path, query), lambda e: _unreadable(where, e))
+
+
+def _find_file(where: str, path: Path, query: str | None) -> Viewable | DuckQuery | SqliteQuery:
+    if path.is_dir():
+        return parquet_directory(where, path)
+    with path.open("rb") as opened:
+        head = opened.read(_HEAD_BYTES)
+    if not head:
+        raise InputError(where, "the file is empty (zero bytes)", "Write it again from its source")
+    gzipped = path.suffix.lower() == ".gz"
+    suffix = Path(path.stem if gzipped else path.name).suffix.lower()
+    if suffix in _DELIMITERS:
+        return DelimitedFile(where, path, _DELIMITERS[suffix], gzipped)
+    if suffix == ".parquet" and not gzipped:
+        return ParquetFiles(where, (path,))
+    if suffix in _ARROW and not gzipped:
+        return arrow_file(where, path, head)
+    if suffix in _DATABASES and not gzipped:
+        return _find_database(where, path, head, query)
+    raise InputError(
+        where,
+        "its kind is not known from its name",
+        "Use .csv, .tsv (also .gz), .parquet, .arrow, .feather, .ipc, .duckdb, .sqlite or .db",
+    )
+
+
+def _find_database(
+    where: str, path: Path, head: bytes, query: str | None
+) -> DuckQuery | SqliteQuery:
+    """A database is known by its first bytes, because both kinds may be called .db."""
+    is_duckdb = head[_DUCKDB_OFFSET:].startswith(_DUCKDB_MAGIC)
+    if not is_duckdb and not head.startswith(SQLITE_MAGIC):
+        raise InputError(
+            where, "it is neither a DuckDB nor an SQLite database", "Check what wrote it"
+        )
+    if query is None:
+        raise InputError(
+            where, "a database needs a query", "Add a query such as: SELECT * FROM patients"
+        )
+    return DuckQuery(where, path, query) if is_duckdb else SqliteQuery(where, path, query)
+
+
+def _unreadable(where: str, error: Exception) -> UnderstudyError:
+    return explain_file(where, error, rule="it cannot be opened", remedy="Check the path")
+
+
+def _is_plain(name: str) -> bool:
+    """Whether text can be a file name; a table's text passed by mistake must not be echoed."""
+    return bool(name) and name.isprintable() and len(name) <= _LONGEST_NAME

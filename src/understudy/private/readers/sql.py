@@ -1,0 +1,135 @@
+"""Queries through DuckDB: over a database file, or over any table as a view called data."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import InputError, MissingExtraError, UnderstudyError
+from understudy.private.readers.stream import MAX_BATCH_ROWS, Batches, Field, Viewable, shielded
+
+WITHHELD = "the query failed, and the engine's message is withheld because it may quote a cell"
+NOT_ONE_SELECT = "the query must be one SELECT statement"
+
+_SETTINGS: dict[str, str | bool | int | float | list[str]] = {
+    # Nothing is fetched from the network. Both are needed: DuckDB 1.1 downloads what it loads.
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    # A query sees its source, not the variables of this program.
+    "python_enable_replacements": "false",
+    # Rows are never spilled to disk.
+    "temp_directory": "",
+}
+_PLANNING = ("Parser Error", "Binder Error", "Catalog Error")
+_KINDS = [
+    ("Parser Error", "the query is not valid SQL", "Mend the query"),
+    (
+        "Binder Error",
+        "the query does not fit the columns of the source",
+        "Check its names and types against the source",
+    ),
+    (
+        "Catalog Error",
+        "the query does not fit the tables of the source",
+        "A file or a frame is the table called data",
+    ),
+    (
+        "Out of Memory Error",
+        "the query needs more memory than there is; rows are never spilled to disk",
+        "Avoid sorting, and join or group less at once",
+    ),
+    (
+        "Connection Error",
+        "the database is open in this process in another way",
+        "Close the other connection first",
+    ),
+    (
+        "IO Error",
+        "DuckDB cannot read a file: it is in use, damaged, missing or of a newer version",
+        "Close other connections to it, and check the paths in the query",
+    ),
+    (
+        "File ",
+        "the query needs a DuckDB extension, and none is fetched or loaded here",
+        "Pass a local file or a frame",
+    ),
+    (
+        r"Invalid Input Error: .*(CSV parse error|In CSV column|straddling object)",
+        "a row has too few or too many cells, an open quote, or text that is not UTF-8",
+        "Mend the file; quotes go around cells that hold the delimiter",
+    ),
+]
+_NAMED = re.compile(r'"([^"\n]+)"|(?:with name|no such \w+:) (\S+)')
+
+
+@dataclass(frozen=True)
+class DuckQuery:
+    """A query over a DuckDB file (a path), or over another source."""
+
+    where: str
+    table: Path | Viewable
+    query: str
+
+    def fields(self) -> list[Field]:
+        """Names and types of the result, from a plan that reads no rows."""
+        with self._relation() as relation:
+            # Arrow's names are not used: DuckDB renames the second of two equal ones there.
+            return list(zip(relation.columns, _reader(relation.limit(0)).schema.types, strict=True))
+
+    def batches(self, columns: list[str]) -> Batches:
+        """The result, streamed; columns not asked for are left out of the plan."""
+        with self._relation() as relation:
+            chosen = ", ".join(quoted_name(column) for column in columns)
+            yield from _reader(relation.project(chosen))
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        """The kind of error, told by how the message opens, and names that the query holds."""
+        message = str(error)
+        for opening, rule, remedy in _KINDS:
+            if re.match(opening, message):
+                named = named_in(self.query, message) if opening in _PLANNING else ""
+                return InputError(self.where, rule + named, remedy)
+        return InputError(self.where, WITHHELD, "Run it in DuckDB itself to see why")
+
+    @contextlib.contextmanager
+    def _relation(self) -> Iterator[Any]:
+        if importlib.util.find_spec("duckdb") is None:
+            raise MissingExtraError("duckdb", "sql")
+        import duckdb
+
+        file = self.table if isinstance(self.table, Path) else None
+        with duckdb.connect(
+            str(file or ":memory:"), read_only=file is not None, config=_SETTINGS
+        ) as connection:
+            statements = connection.extract_statements(self.query)
+            if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
+                raise InputError(self.where, NOT_ONE_SELECT, "Leave out all others")
+            if not isinstance(self.table, Path):
+                view = self.table
+                shielded(lambda: view.attach(connection), view.explain)
+            yield connection.sql(self.query)
+
+
+def quoted_name(name: str) -> str:
+    """A column name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def named_in(query: str, message: str) -> str:
+    """The name that an engine complains of, if the query holds it; a cell is never repeated."""
+    for quoted, bare in _NAMED.findall(message.partition("\n")[0]):
+        name = quoted or bare
+        if name in query:
+            return f" (see '{name}')"
+    return ""
+
+
+def _reader(relation: Any) -> Any:
+    # DuckDB renamed this; the old name warns where the new one exists.
+    read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
+    return read(MAX_BATCH_ROWS)

@@ -1,0 +1,91 @@
+"""The short way: an estimator in scikit-learn's manner."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from understudy.accounting import Budget, Neighbours
+from understudy.generators.base import Generator
+from understudy.generators.training import Progress
+from understudy.methods import fit_release, make_plan
+from understudy.plan import Plan
+from understudy.private.release import release_table
+from understudy.published import Release
+from understudy.schema import Schema, load_schema
+
+
+class Synthesizer:
+    """Plan, release, fit and sample in one object.
+
+    Args:
+        schema: a schema, or the path of its YAML file.
+        epsilon: the privacy budget; with ``delta`` it is the whole guarantee.
+        delta: far below one over the number of rows.
+        method: ``auto`` or a method by name.
+        neighbours: ``add-remove`` (the row count is private) or ``replace-one`` (it is public).
+        num_rows: the public row count, or a public guess to plan for.
+        ledger: an SQLite ledger to charge.
+        release_dir: where to keep the release and its certificate.
+        seed: public seed of features and training; the noise has none.
+        options: further keyword arguments of the method.
+
+    Attributes:
+        plan_: what was decided before a row was read.
+        release_: the noisy vectors; the only thing that private rows ever reach.
+        generator_: what draws rows.
+    """
+
+    plan_: Plan
+    release_: Release
+    generator_: Generator
+
+    def __init__(
+        self,
+        schema: Schema | str | Path,
+        *,
+        epsilon: float,
+        delta: float = 1e-5,
+        method: str = "auto",
+        neighbours: str = "add-remove",
+        num_rows: int | None = None,
+        ledger: str | Path | None = None,
+        release_dir: str | Path | None = None,
+        seed: int = 0,
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self.schema = schema
+        self.epsilon = epsilon
+        self.delta = delta
+        self.method = method
+        self.neighbours = neighbours
+        self.num_rows = num_rows
+        self.ledger = ledger
+        self.release_dir = release_dir
+        self.seed = seed
+        self.options = options
+
+    def plan(self) -> Plan:
+        """Everything that ``fit`` will do, without data."""
+        options = {
+            "neighbours": Neighbours(self.neighbours), "num_rows": self.num_rows, "seed": self.seed,
+        }  # fmt: skip
+        return make_plan(
+            load_schema(self.schema), Budget(self.epsilon, self.delta), method=self.method,
+            options=options | (self.options or {}),
+        )  # fmt: skip
+
+    def fit(self, data: object, *, query: str | None = None, progress: Progress | None = None) -> Synthesizer:
+        """Release the table's embedding (this spends the budget) and fit a generator (free)."""
+        self.plan_ = self.plan()
+        self.release_ = release_table(
+            data, self.plan_, directory=self.release_dir, ledger=self.ledger, query=query
+        )
+        self.generator_ = fit_release(self.release_, progress=progress)
+        return self
+
+    def sample(self, n: int | None = None, *, seed: int = 0) -> pa.Table:
+        """Draw n rows as an Arrow table (``.to_pandas()`` for a data frame)."""
+        return self.generator_.sample(self.generator_.default_num_rows if n is None else n, seed=seed)
