@@ -11,7 +11,17 @@ from scipy.special import gammaln
 
 from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
 from understudy.errors import UsageError
-from understudy.features import Block, Constant, Embedding, FeatureMap, Fourier, Grid, OneHot, Product
+from understudy.features import (
+    Block,
+    Constant,
+    Embedding,
+    FeatureMap,
+    Fourier,
+    Grid,
+    OneHot,
+    Product,
+    Scales,
+)
 from understudy.features.adapt import HISTOGRAMS
 from understudy.generators.base import Generator
 from understudy.generators.training import Progress, Training, train_network
@@ -25,8 +35,10 @@ LABELS: tuple[Labels, ...] = ("auto", "none", "balanced", "imbalanced")
 ROWS_IF_UNSAID = 10_000
 """The row count that sizes are planned for when nobody has stated one."""
 
-LENGTH_SCALES = (0.5, 0.15, 0.05)
-"""Public default: a mixture of Gaussian kernels, in units of a column's range."""
+SHORTEST_ALONE, SHORTEST, LONGEST = 0.004, 0.015, 0.5
+"""Public default: a mixture of Gaussian kernels on single columns, pairs of columns and all
+columns, with length scales from the finest detail to half a column's range (times the root of
+the number of columns, as distances grow with it)."""
 
 HISTOGRAM_BINS, HISTOGRAM_SHARE = 64, 0.1
 LABEL_FEATURES = 20
@@ -77,7 +89,9 @@ def dp_merf(
         raise UsageError("labels", "must be one of " + ", ".join(LABELS))
     share = 1.0 - HISTOGRAM_SHARE if length_scale == "private" else 1.0
     noise = 1 / math.sqrt(share * mu_squared_of_budget(budget)) / (num_rows or ROWS_IF_UNSAID)
-    count = num_features or best_num_features(noise if neighbours is Neighbours.ADD_REMOVE else 2 * noise)
+    count = num_features or best_num_features(
+        noise if neighbours is Neighbours.ADD_REMOVE else 2 * noise
+    )
     if count < 2:
         raise UsageError("features", "must be at least 2", "Leave it out for the default")
     layout = Layout(schema)
@@ -100,58 +114,80 @@ def dp_merf(
 
 
 def _merf_embedding(
-    layout: Layout, *, labels: Labels, length_scale: Any, num_features: int, separate: bool, seed: int
+    layout: Layout,
+    *,
+    labels: Labels,
+    length_scale: Any,
+    num_features: int,
+    separate: bool,
+    seed: int,
 ) -> Embedding:
     """Count, number and choice blocks, per label value if the label is a choice."""
     schema = layout.schema
     label = schema.label if labels != "none" else None
     by_class = label is not None and label.is_choice
-    spans = {
-        choice.column: (choice.start, choice.stop) for choice in layout.choices if not choice.flags_null
-    } | {f"{choice.column} is null": (choice.start, choice.stop) for choice in layout.choices if choice.flags_null}
-    label_span = spans.pop(label.name) if by_class and label is not None else None
+    runs = {choice.column: (choice.start, choice.stop) for choice in layout.choices}
+    label_span = runs[label.name] if by_class and label is not None else None
+    spans = tuple(run for run in runs.values() if run != label_span)
     maps: dict[str, FeatureMap] = {}
     if layout.numbers:
-        scales = _length_scales(layout, length_scale)
-        maps["numbers"] = Fourier(tuple(range(len(layout.numbers))), scales, num_features, seed)
+        scales, parts = _kernel(layout, length_scale)
+        numbers = tuple(range(len(layout.numbers)))
+        maps["numbers"] = Fourier(numbers, scales, parts, num_features, seed)
     if spans:
-        choices: FeatureMap = OneHot(tuple(spans.values()))
+        choices: FeatureMap = OneHot(spans)
         if label is not None and not by_class:
             position = layout.numbers.index(label.name)
-            own = tuple((row[position],) for row in scales)
-            choices = Product(choices, Fourier((position,), own, LABEL_FEATURES, seed + 1))
+            kernel = (_part(1),) if parts[0].size == 1 else (Scales(1, 1.0, 1.0),)
+            own = Fourier((position,), (scales[position],), kernel, LABEL_FEATURES, seed + 1)
+            choices = Product(choices, own)
         maps["choices"] = choices
     weights = _block_weights(maps, count_copies=1)
     if separate:
         weights = {name: 1 / math.sqrt(len(maps)) for name in maps} | {"count": 1.0}
-    blocks = [Block("count", Constant(), weights["count"], per_label=by_class and labels != "balanced")]
+    blocks = [
+        Block("count", Constant(), weights["count"], per_label=by_class and labels != "balanced")
+    ]
     blocks += [Block(name, map_, weights[name], per_label=by_class) for name, map_ in maps.items()]
     return Embedding(tuple(blocks), label=label_span, separate=separate)
 
 
 def _block_weights(maps: Mapping[str, FeatureMap], *, count_copies: int) -> dict[str, float]:
     """Weights whose squares add up to one."""
-    squares = {name: 1.0 for name in maps} | {"count": 0.02}
+    squares = dict.fromkeys(maps, 1.0) | {"count": 0.02}
     total = sum(squares.values())
     return {name: math.sqrt(square / total) for name, square in squares.items()}
 
 
-def _length_scales(layout: Layout, length_scale: Any) -> tuple[tuple[float, ...], ...]:
-    """One row per kernel of the mixture, one length scale per number."""
+def _kernel(layout: Layout, length_scale: Any) -> tuple[tuple[float, ...], tuple[Scales, ...]]:
+    """Length scale of each number, and the parts of the kernel that they stretch."""
     names = layout.numbers
-    root = math.sqrt(len(names))
+    plain = (Scales(len(names), 1.0, 1.0),)
     if isinstance(length_scale, Mapping):
         stray = next((name for name in length_scale if name not in names), None)
-        if stray is not None:
-            raise UsageError("length scale", f"'{stray}' is not a numeric column", "Columns are " + ", ".join(names))
-        rows = [tuple(float(length_scale.get(name, LENGTH_SCALES[1] * root)) for name in names)]
+        absent = next((name for name in names if name not in length_scale), None)
+        if stray is not None or absent is not None:
+            raise UsageError(
+                "length scale",
+                f"must name every numeric column and no other; see '{stray or absent}'",
+            )
+        scales, parts = tuple(float(length_scale[name]) for name in names), plain
     elif isinstance(length_scale, int | float):
-        rows = [(float(length_scale),) * len(names)]
+        scales, parts = (float(length_scale),) * len(names), plain
     else:
-        rows = [(scale * root,) * len(names) for scale in LENGTH_SCALES]
-    if not all(math.isfinite(scale) and scale > 0 for row in rows for scale in row):
-        raise UsageError("length scale", "must be a finite number above 0", "Common choices lie between 0.05 and 1")
-    return tuple(rows)
+        sizes = sorted({min(size, len(names)) for size in (1, 2, len(names))})
+        scales = (1.0,) * len(names)
+        parts = tuple(_part(size) for size in sizes)
+    if not all(math.isfinite(scale) and scale > 0 for scale in scales):
+        raise UsageError(
+            "length scale", "must be a finite number above 0", "Common choices: 0.05 to 1"
+        )
+    return scales, parts
+
+
+def _part(size: int) -> Scales:
+    shortest = SHORTEST_ALONE if size == 1 else SHORTEST * math.sqrt(size)
+    return Scales(size, shortest, LONGEST * math.sqrt(size))
 
 
 def error_bound(num_features: int, noise_std: float) -> float:
@@ -169,7 +205,9 @@ def best_num_features(noise_std: float) -> int:
     low, high = math.log(FEWEST_FEATURES), math.log(MOST_FEATURES)
     for _ in range(60):  # golden section would save little: the bound costs nothing
         third = (high - low) / 3
-        if error_bound(round(math.exp(low + third)), noise_std) <= error_bound(round(math.exp(high - third)), noise_std):
+        if error_bound(round(math.exp(low + third)), noise_std) <= error_bound(
+            round(math.exp(high - third)), noise_std
+        ):
             high -= third
         else:
             low += third
@@ -182,7 +220,11 @@ DEFAULT_METHOD = "dp-merf"
 
 
 def make_plan(
-    schema: Schema, budget: Budget, *, method: str = "auto", options: Mapping[str, Any] | None = None
+    schema: Schema,
+    budget: Budget,
+    *,
+    method: str = "auto",
+    options: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Plan a release with a method by name; ``auto`` takes the best one for tables.
 
@@ -190,7 +232,9 @@ def make_plan(
     """
     name = DEFAULT_METHOD if method == "auto" else method
     if name not in METHODS:
-        raise UsageError("method", f"'{method}' is unknown", "Methods are auto, " + ", ".join(METHODS))
+        raise UsageError(
+            "method", f"'{method}' is unknown", "Methods are auto, " + ", ".join(METHODS)
+        )
     return METHODS[name](schema, budget, **(options or {}))
 
 

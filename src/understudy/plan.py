@@ -32,6 +32,7 @@ from understudy.schema import Layout, Schema
 from understudy.schema.table import parse_schema
 
 LATTICE_BITS = 24
+LATTICE: int = 2**LATTICE_BITS
 ROW_CAP = 2 ** (62 - LATTICE_BITS)
 """Rows that an int64 sum of lattice vectors holds without wrapping around."""
 
@@ -82,12 +83,16 @@ class Plan:
                 "Aggregate to one row per person first and set privacy: {unit: row}",
             )
         if self.neighbours is Neighbours.REPLACE_ONE and self.num_rows is None:
-            raise UsageError("rows", "replace-one needs the public row count", "Give --rows N or rows: in the schema")
+            raise UsageError(
+                "rows",
+                "replace-one needs the public row count",
+                "Give --rows N or rows: in the schema",
+            )
 
     @property
     def lattice(self) -> int:
         """Integer length of a vector of norm one."""
-        return 2**LATTICE_BITS
+        return LATTICE
 
     @cached_property
     def layout(self) -> Layout:
@@ -102,7 +107,8 @@ class Plan:
     def _sensitivities(self, neighbours: Neighbours) -> tuple[tuple[int, ...], ...]:
         replace = neighbours is Neighbours.REPLACE_ONE
         return tuple(
-            stage.embedding.mechanism_sensitivities(self.lattice, replace=replace) for stage in self.stages
+            stage.embedding.mechanism_sensitivities(self.lattice, replace=replace)
+            for stage in self.stages
         )
 
     @cached_property
@@ -115,10 +121,12 @@ class Plan:
         )
 
     def cost(self, neighbours: Neighbours | None = None) -> tuple[Fraction, ...]:
-        """mu squared of every mechanism, in order; their sum is what the ledger charges."""
+        """Cost (mu squared) of every mechanism, in order; their sum is what the ledger charges."""
         return tuple(
             spent_mu_squared(square, noise)
-            for squares, noise in zip(self._sensitivities(neighbours or self.neighbours), self.noise_stds, strict=True)
+            for squares, noise in zip(
+                self._sensitivities(neighbours or self.neighbours), self.noise_stds, strict=True
+            )
             for square in squares
         )
 
@@ -174,7 +182,12 @@ def plan_from_dict(document: dict[str, Any]) -> Plan:
             budget=Budget(document["epsilon"], document["delta"]),
             neighbours=Neighbours(document["neighbours"]),
             stages=tuple(
-                Stage(str(s["name"]), embedding_from_dict(s["embedding"]), float(s["share"]), s["rule"])
+                Stage(
+                    str(s["name"]),
+                    embedding_from_dict(s["embedding"]),
+                    float(s["share"]),
+                    s["rule"],
+                )
                 for s in document["stages"]
             ),
             num_rows=document["num_rows"],
@@ -182,4 +195,6 @@ def plan_from_dict(document: dict[str, Any]) -> Plan:
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         pass
-    raise InputError("plan", "its description is damaged or from another version", "Fetch the release again")
+    raise InputError(
+        "plan", "its description is damaged or from another version", "Fetch the release again"
+    )

@@ -77,7 +77,9 @@ class Synthesizer:
             options=options | (self.options or {}),
         )  # fmt: skip
 
-    def fit(self, data: object, *, query: str | None = None, progress: Progress | None = None) -> Synthesizer:
+    def fit(
+        self, data: object, *, query: str | None = None, progress: Progress | None = None
+    ) -> Synthesizer:
         """Release the table's embedding (this spends the budget) and fit a generator (free)."""
         self.plan_ = self.plan()
         self.release_ = release_table(
@@ -88,4 +90,6 @@ class Synthesizer:
 
     def sample(self, n: int | None = None, *, seed: int = 0) -> pa.Table:
         """Draw n rows as an Arrow table (``.to_pandas()`` for a data frame)."""
-        return self.generator_.sample(self.generator_.default_num_rows if n is None else n, seed=seed)
+        return self.generator_.sample(
+            self.generator_.default_num_rows if n is None else n, seed=seed
+        )

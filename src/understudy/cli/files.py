@@ -21,7 +21,11 @@ def check_output(path: Path) -> None:
         raise InputError(f"output '{path}'", "exists already", "Choose another name, or remove it")
     parent = path.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(f"output '{path}'", "its directory does not exist or cannot be written", "Choose another")
+        raise InputError(
+            f"output '{path}'",
+            "its directory does not exist or cannot be written",
+            "Choose another",
+        )
 
 
 def write_rows(rows: pa.Table, path: Path) -> None:
@@ -39,6 +43,8 @@ def write_rows(rows: pa.Table, path: Path) -> None:
         Path(scratch).chmod(0o644)
         Path(scratch).rename(path)
     except OSError:
-        raise InputError(f"output '{path}'", "cannot be written", "Check space and permissions") from None
+        raise InputError(
+            f"output '{path}'", "cannot be written", "Check space and permissions"
+        ) from None
     finally:
         Path(scratch).unlink(missing_ok=True)

@@ -40,7 +40,9 @@ def plan(
 
 def fit(
     release: Annotated[Path, typer.Argument(help="Directory of a release.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the generator.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="New directory for the generator.")
+    ],
     as_json: opt.AsJson = False,
 ) -> None:
     """Train a generator on a release."""
@@ -64,7 +66,9 @@ def fit(
 def sample(
     generator: Annotated[Path, typer.Argument(help="Directory of a generator, made by fit.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="New .csv or .parquet file.")],
-    num_rows: Annotated[int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw.")] = None,
+    num_rows: Annotated[
+        int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw.")
+    ] = None,
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -88,7 +92,11 @@ def verify(
     from understudy.published import verify_release
 
     found = verify_release(release)
-    status = "[bold green]Verified[/bold green]" if found.is_private else "[bold red]NOT PRIVATE[/bold red]"
+    status = (
+        "[bold green]Verified[/bold green]"
+        if found.is_private
+        else "[bold red]NOT PRIVATE[/bold red]"
+    )
     lines = [
         f"{status}: epsilon {found.epsilon:.6g} at delta {found.delta} ({found.neighbours})",
         f"  sensitivity  {', '.join(f'{value:.6f}' for value in found.sensitivity)}",
@@ -100,7 +108,9 @@ def verify(
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the results.")] = Path("demo-output"),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="New directory for the results.")
+    ] = Path("demo-output"),
     epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget.")] = 1.0,
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,

@@ -17,17 +17,23 @@ File = Annotated[Path, typer.Argument(help="Ledger file.")]
 @app.command("init")
 def init(
     file: File,
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Cap for all releases together.")],
+    epsilon: Annotated[
+        float, typer.Option("--epsilon", "-e", help="Cap for all releases together.")
+    ],
     delta: opt.Delta = 1e-5,
+    neighbours: opt.NeighboursName = "add-remove",
     as_json: opt.AsJson = False,
 ) -> None:
-    """Make a ledger with a cap."""
+    """Make a ledger with a cap; every release is charged for the ledger's own neighbours."""
     from understudy.accounting import Budget, mu_squared_of_budget
     from understudy.private.ledger import create_ledger
 
     cap = mu_squared_of_budget(Budget(epsilon, delta))
-    create_ledger(file, epsilon=epsilon, delta=delta, cap_mu_squared=cap)
-    lines = [f"[bold green]Made[/bold green] {file} with a cap of epsilon {epsilon} at delta {delta}"]
+    notion = opt.neighbours_by_name(neighbours)
+    create_ledger(file, epsilon=epsilon, delta=delta, cap_mu_squared=cap, neighbours=notion)
+    lines = [
+        f"[bold green]Made[/bold green] {file} with a cap of epsilon {epsilon} at delta {delta}"
+    ]
     emit({"ledger": str(file), "epsilon": epsilon, "delta": delta}, lines, as_json=as_json)
 
 
@@ -45,13 +51,22 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
         return epsilon_of([Fraction(units, UNITS_PER_MU_SQUARED)], state.delta)
 
     rows = [
-        [str(row.number), row.description, row.key, row.state, f"{epsilon(row.units):.4f}", row.spent_at]
+        [
+            str(row.number),
+            row.description,
+            row.key,
+            row.state,
+            f"{epsilon(row.units):.4f}",
+            row.spent_at,
+        ]
         for row in state.rows
     ]
+    spent, remaining = epsilon(state.spent_units), epsilon(state.remaining_units)
     document = {
+        "neighbours": state.neighbours.value,
         "cap": {"epsilon": state.epsilon, "delta": state.delta, "units": state.cap_units},
-        "spent": {"epsilon": epsilon(state.spent_units), "units": state.spent_units},
-        "remaining": {"epsilon": epsilon(state.remaining_units), "units": state.remaining_units},
+        "spent": {"epsilon": spent, "units": state.spent_units},
+        "remaining": {"epsilon": remaining, "units": state.remaining_units},
         "rows": [
             {
                 "number": row.number, "key": row.key, "plan": row.plan_id, "description": row.description,
@@ -62,8 +77,10 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
         ],
     }  # fmt: skip
     lines = [
-        table("Releases", ["row", "what", "key", "state", "epsilon alone", "when"], rows) if rows else "No releases yet.",
-        f"  spent      epsilon {document['spent']['epsilon']:.4f} of {state.epsilon} at delta {state.delta}",  # type: ignore[index]
-        f"  remaining  one release of epsilon {document['remaining']['epsilon']:.4f} (mu squared adds up, epsilons do not)",  # type: ignore[index]
+        table("Releases", ["row", "what", "key", "state", "epsilon alone", "when"], rows)
+        if rows
+        else "No releases yet.",
+        f"  spent      epsilon {spent:.4f} of {state.epsilon} at delta {state.delta} ({state.neighbours.value})",
+        f"  remaining  one release of epsilon {remaining:.4f} (mu squared adds up, epsilons do not)",
     ]
     emit(document, lines, as_json=as_json)

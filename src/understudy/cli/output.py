@@ -63,7 +63,9 @@ def report_surprise(surprise: Exception, *, as_json: bool) -> int:
     words = f"internal error: {type(surprise).__name__} at {place}"
     remedy = "Details are withheld because they may quote private cells; please report this line"
     if as_json:
-        sys.stderr.write(json.dumps({"error": {"where": place, "rule": words, "remedy": remedy}}) + "\n")
+        sys.stderr.write(
+            json.dumps({"error": {"where": place, "rule": words, "remedy": remedy}}) + "\n"
+        )
     else:
         sys.stderr.write(f"{words}. {remedy}.\n")
     return 1
@@ -92,7 +94,13 @@ def training_bar(*, as_json: bool) -> Iterator[Progress | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
     from rich.progress import Progress as Bar
 
     columns = (

@@ -20,7 +20,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     from understudy.private.sums import BLOCK_VALUES
 
     rows = plan.num_rows or ROWS_IF_UNSAID
-    blocks = [
+    blocks: list[dict[str, Any]] = [
         {
             "stage": stage.name, "block": block.name, "features": block.map.dim,
             "copies": stage.embedding.copies(block), "weight": block.weight,
@@ -49,7 +49,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "planned_for_rows": rows,
         "rows_stated": plan.num_rows is not None,
         "blocks": blocks,
-        "error_bound_of_squared_mmd": error_bound(numbers["features"], numbers["noise_std_of_a_mean"]) if numbers else None,
+        "error_bound_of_squared_mmd": error_bound(
+            numbers["features"], numbers["noise_std_of_a_mean"]
+        )
+        if numbers
+        else None,
         "numbers_released": dim,
         "release_bytes": 8 * dim,
         "memory_bytes": 8 * (5 * BLOCK_VALUES + 3 * dim) + 2**28,
@@ -69,12 +73,13 @@ def plan_lines(plan: Plan) -> list[str]:
         for b in document["blocks"]
     ]  # fmt: skip
     stated = "as stated" if document["rows_stated"] else "a guess; --rows states it"
+    guess = round_up(100 * document["best_guess"])
     lines = [
         f"[bold]{plan.method}[/bold] on {plan.schema.name}: {len(plan.schema.used)} columns; no data was opened",
-        f"  guarantee     epsilon {round_up(document['epsilon'])} at delta {plan.budget.delta} ({plan.neighbours.value})",
+        f"  guarantee     epsilon {round_up(plan.epsilon())} at delta {plan.budget.delta} ({plan.neighbours.value})",
         f"                add-remove {round_up(document['epsilon_add_remove'])}, "
         f"replace-one {round_up(document['epsilon_replace_one'])}",
-        f"  in odds       an attacker's best guess is right at most {round_up(100 * document['best_guess'])} % of the time",
+        f"  in odds       an attacker's best guess is right at most {guess} % of the time (a coin: 50 %)",
         f"  cost          mu squared {sum(document['mu_squared']):.6f} in {len(document['mu_squared'])} charge(s)",
         f"  planned for   {document['planned_for_rows']} rows ({stated})",
         f"  release       {document['numbers_released']} numbers, {document['release_bytes'] / 1e6:.2f} MB",

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from understudy.published import Release
 
 Data = Annotated[str, typer.Argument(help="CSV, Parquet, Arrow, DuckDB or SQLite file.")]
-NumRows = Annotated[int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw [default: the noisy count].")]
+NumRows = Annotated[
+    int | None,
+    typer.Option("-n", "--num-rows", min=1, help="Rows to draw [default: the noisy count]."),
+]
 
 
 def release(
@@ -46,7 +49,9 @@ def release(
         rows=rows, labels=labels, length_scale=length_scale, features=features, separate=separate,
         steps=steps, seed=seed,
     )  # fmt: skip
-    made = _release(data, plan, directory=output, query=query, ledger=ledger, key=key, as_json=as_json)
+    made = _release(
+        data, plan, directory=output, query=query, ledger=ledger, key=key, as_json=as_json
+    )
     lines = [
         *_guarantee(made),
         f"  release      {output}",
@@ -67,7 +72,9 @@ def synth(
     neighbours: opt.NeighboursName = "add-remove",
     rows: opt.Rows = None,
     num_rows: NumRows = None,
-    release_dir: Annotated[Path | None, typer.Option("--release-dir", help="Keep the release here.")] = None,
+    release_dir: Annotated[
+        Path | None, typer.Option("--release-dir", help="Keep the release here.")
+    ] = None,
     labels: opt.Labels = "auto",
     length_scale: opt.LengthScale = None,
     features: opt.Features = None,
@@ -86,7 +93,9 @@ def synth(
         steps=steps, seed=seed,
     )  # fmt: skip
     check_output(output)
-    made = _release(data, plan, directory=release_dir, query=query, ledger=ledger, key=key, as_json=as_json)
+    made = _release(
+        data, plan, directory=release_dir, query=query, ledger=ledger, key=key, as_json=as_json
+    )
     from understudy.methods import fit_release
 
     with training_bar(as_json=as_json) as progress:
@@ -98,7 +107,11 @@ def synth(
         lines.append(f"  certificate  {release_dir / 'certificate.html'}")
     else:
         lines.append("  The release was not kept; --release-dir keeps it, with its certificate.")
-    document = {"output": str(output), "num_rows": count, "release": str(release_dir) if release_dir else None}
+    document = {
+        "output": str(output),
+        "num_rows": count,
+        "release": str(release_dir) if release_dir else None,
+    }
     emit(_outcome(made) | document, lines, as_json=as_json)
 
 

@@ -15,8 +15,12 @@ app = typer.Typer(help="Draft and check public schemas.", no_args_is_help=True)
 
 @app.command("draft")
 def draft(
-    file: Annotated[str, typer.Argument(help="Data file; only its column names and types are read.")],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="New YAML file [default: print].")] = None,
+    file: Annotated[
+        str, typer.Argument(help="Data file; only its column names and types are read.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="New YAML file [default: print].")
+    ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Write a schema with names and types, and ??? where a person must decide."""
@@ -27,11 +31,15 @@ def draft(
     text = draft_schema(source_columns(file), name=Path(file).stem)
     if output is not None:
         if output.exists():
-            raise InputError(f"output '{output}'", "exists already", "Choose another name, or remove it")
+            raise InputError(
+                f"output '{output}'", "exists already", "Choose another name, or remove it"
+            )
         try:
             output.write_text(text, encoding="utf-8")
         except OSError:
-            raise InputError(f"output '{output}'", "cannot be written", "Choose another place") from None
+            raise InputError(
+                f"output '{output}'", "cannot be written", "Choose another place"
+            ) from None
     lines = [text.replace("[", "\\[")] if output is None else [
         f"[bold green]Drafted[/bold green] {output}. Replace every ??? from public knowledge, "
         f"then: [bold]understudy schema check {output}[/bold]"
@@ -42,7 +50,9 @@ def draft(
 @app.command("check")
 def check(
     schema: Annotated[Path, typer.Argument(help="Schema file.")],
-    data: Annotated[str | None, typer.Argument(help="Data file whose column names are compared.")] = None,
+    data: Annotated[
+        str | None, typer.Argument(help="Data file whose column names are compared.")
+    ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Check a schema, and that a data file has its columns; rows are not read."""
@@ -56,14 +66,32 @@ def check(
         names = {name for name, _ in source_columns(data)}
         missing = next((column.name for column in loaded.used if column.name not in names), None)
         if missing is not None:
-            raise InputError(f"column '{missing}'", f"is in the schema but not in '{data}'", "Mend one of the two")
+            raise InputError(
+                f"column '{missing}'",
+                f"is in the schema but not in '{data}'",
+                "Mend one of the two",
+            )
     rows = [
-        [column.name, column.kind.value, column.role.value, domain_words(column), column.bounds_from]
+        [
+            column.name,
+            column.kind.value,
+            column.role.value,
+            domain_words(column),
+            column.bounds_from,
+        ]
         for column in loaded.used
     ]
-    document = {"schema": loaded.to_dict(), "fingerprint": loaded.fingerprint, "unread_keys": list(loaded.unread)}
+    document = {
+        "schema": loaded.to_dict(),
+        "fingerprint": loaded.fingerprint,
+        "unread_keys": list(loaded.unread),
+    }
     lines = [
-        table(f"{loaded.name}: {len(loaded.used)} columns", ["column", "kind", "role", "domain", "source"], rows),
+        table(
+            f"{loaded.name}: {len(loaded.used)} columns",
+            ["column", "kind", "role", "domain", "source"],
+            rows,
+        ),
         "[bold green]The schema is complete.[/bold green]",
     ]
     if loaded.unread:

@@ -42,7 +42,9 @@ def run_demo(
     try:
         folder.mkdir()
     except OSError:
-        raise InputError(f"directory '{folder}'", "exists already or cannot be made", "Choose another with -o") from None
+        raise InputError(
+            f"directory '{folder}'", "exists already or cannot be made", "Choose another with -o"
+        ) from None
     schema, real = demo_schema(), demo_table()
     plan = make_plan(schema, Budget(epsilon), options={"seed": seed})
     release = release_table(real, plan, directory=folder / "release")

@@ -14,7 +14,9 @@ REAL, SYNTHETIC = "#7a8794", "#0b6e4f"
 NUM_BINS = 20
 
 
-def draw_comparison(schema: Schema, real: Any, synthetic: Any, path: Path, *, epsilon: float) -> None:
+def draw_comparison(
+    schema: Schema, real: Any, synthetic: Any, path: Path, *, epsilon: float
+) -> None:
     """Small multiples of every column's distribution, with its total variation distance."""
     try:
         from matplotlib.figure import Figure
@@ -45,12 +47,17 @@ def draw_comparison(schema: Schema, real: Any, synthetic: Any, path: Path, *, ep
 def _shares(column: Column, real: Any, synthetic: Any) -> tuple[list[str], np.ndarray[Any, Any]]:
     """Shares of the same bins or categories in both tables.  # (2, bins)"""
     if column.is_choice:
-        counts = [[np.sum(np.asarray(values) == category) for category in column.categories] for values in (real, synthetic)]
+        counts = [
+            np.asarray([np.sum(np.asarray(values) == category) for category in column.categories])
+            for values in (real, synthetic)
+        ]
         names = [str(category) for category in column.categories]
     else:
         low, high = column.low_high
         edges = np.linspace(low, high, NUM_BINS + 1)
-        counts = [np.histogram(np.clip(values, low, high), edges)[0] for values in (real, synthetic)]
+        counts = [
+            np.histogram(np.clip(values, low, high), edges)[0] for values in (real, synthetic)
+        ]
         names = [f"{edge:g}" for edge in edges[:-1]]
     shares = np.asarray(counts, dtype=float)
     return names, shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)

@@ -9,6 +9,8 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from understudy.features.base import FeatureMap
+from understudy.features.combine import Product
 from understudy.features.embedding import Embedding
 from understudy.features.fourier import Fourier
 from understudy.features.grid import Grid
@@ -22,8 +24,8 @@ def scale_by_histograms(
 ) -> Embedding:
     """Set each Fourier length scale from the spread that a noisy histogram shows.
 
-    A scale of the target is taken as a multiple of the standard deviation of a uniform
-    column, 1 / sqrt(12), and becomes the same multiple of the deviation seen.
+    Scales are meant for a uniform column, whose standard deviation is 1 / sqrt(12); a column
+    of another deviation gets them in proportion.
     """
     grid = earlier.block(HISTOGRAMS).map
     if not isinstance(grid, Grid):
@@ -31,20 +33,17 @@ def scale_by_histograms(
     counts = earlier.rows_of(HISTOGRAMS, sums).reshape(len(grid.numbers), grid.num_bins)
     factor = dict(zip(grid.numbers, spreads(counts) * math.sqrt(12), strict=True))
 
-    def rescale(map_: Fourier) -> Fourier:
-        scales = tuple(
-            tuple(scale * factor.get(number, 1.0) for scale, number in zip(row, map_.numbers, strict=True))
-            for row in map_.length_scales
-        )
-        return Fourier(map_.numbers, scales, map_.num_features, map_.seed)
+    def rescaled(map_: FeatureMap) -> FeatureMap:
+        if isinstance(map_, Product):
+            return Product(rescaled(map_.left), rescaled(map_.right))
+        if not isinstance(map_, Fourier):
+            return map_
+        own = zip(map_.length_scales, map_.numbers, strict=True)
+        scales = tuple(scale * factor.get(number, 1.0) for scale, number in own)
+        return replace(map_, length_scales=scales, _cache={})
 
-    return replace(
-        target,
-        blocks=tuple(
-            replace(block, map=rescale(block.map)) if isinstance(block.map, Fourier) else block
-            for block in target.blocks
-        ),
-    )
+    blocks = tuple(replace(block, map=rescaled(block.map)) for block in target.blocks)
+    return replace(target, blocks=blocks)
 
 
 def spreads(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -54,7 +53,8 @@ def spreads(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     middles = (np.arange(counts.shape[1]) + 0.5) / counts.shape[1]
     means = shares @ middles
     variances = shares @ middles**2 - means**2
-    return np.sqrt(np.maximum(variances, 1.0 / counts.shape[1] ** 2))
+    found: npt.NDArray[np.float64] = np.sqrt(np.maximum(variances, 1.0 / counts.shape[1] ** 2))
+    return found
 
 
 RULES: dict[str, Rule] = {"scale-by-histograms": scale_by_histograms}

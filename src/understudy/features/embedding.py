@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from understudy.errors import InputError
@@ -91,7 +90,9 @@ class Embedding:
             return self._separate_sensitivities(square, replace=replace)
         if not replace:
             return (sum(square.values()),)
-        same_label = sum(block.map.sign.replace_factor_squared * square[block.name] for block in self.blocks)
+        same_label = sum(
+            block.map.sign.replace_factor_squared * square[block.name] for block in self.blocks
+        )
         other_label = sum(
             (2 if block.per_label else block.map.sign.replace_factor_squared) * square[block.name]
             for block in self.blocks
@@ -113,7 +114,12 @@ class Embedding:
             "label": list(self.label) if self.label else None,
             "separate": self.separate,
             "blocks": [
-                {"name": b.name, "weight": b.weight, "per_label": b.per_label, "map": b.map.to_dict()}
+                {
+                    "name": b.name,
+                    "weight": b.weight,
+                    "per_label": b.per_label,
+                    "map": b.map.to_dict(),
+                }
                 for b in self.blocks
             ],
         }
@@ -124,10 +130,17 @@ def embedding_from_dict(document: dict[str, Any]) -> Embedding:
     try:
         return Embedding(
             blocks=tuple(
-                Block(str(b["name"]), map_from_dict(b["map"]), float(b["weight"]), bool(b["per_label"]))
+                Block(
+                    str(b["name"]),
+                    map_from_dict(b["map"]),
+                    float(b["weight"]),
+                    bool(b["per_label"]),
+                )
                 for b in document["blocks"]
             ),
-            label=(int(document["label"][0]), int(document["label"][1])) if document["label"] else None,
+            label=(int(document["label"][0]), int(document["label"][1]))
+            if document["label"]
+            else None,
             separate=bool(document["separate"]),
         )
     except (KeyError, TypeError, ValueError, IndexError):

@@ -80,4 +80,6 @@ def load_generator(directory: str | Path) -> Generator:
         return kind(schema, document["generator"], tensors)
     except (OSError, ValueError, KeyError, TypeError, SafetensorError):
         pass
-    raise InputError(f"generator '{folder}'", "is missing or damaged", "Make it: understudy fit RELEASE -o MODEL")
+    raise InputError(
+        f"generator '{folder}'", "is missing or damaged", "Make it: understudy fit RELEASE -o MODEL"
+    )

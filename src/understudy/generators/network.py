@@ -88,7 +88,9 @@ class Network:
         """The weights in single precision."""
         named = {f"weight.{i}": weight for i, weight in enumerate(self.weights)}
         named |= {f"bias.{i}": bias for i, bias in enumerate(self.biases)}
-        return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in named.items()}
+        return {
+            name: np.ascontiguousarray(value, dtype=np.float32) for name, value in named.items()
+        }
 
 
 def _load_network(schema: Schema, document: dict[str, Any], tensors: Tensors) -> Network:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -39,20 +40,30 @@ class Training:
     seed: int = 0
 
 
-def train_network(release: Release, training: Training, *, progress: Progress | None = None) -> Network:
+def train_network(
+    release: Release, training: Training, *, progress: Progress | None = None
+) -> Network:
     """Fit a network to a release; the same release and settings give the same network."""
     torch = _torch()
     rng = np.random.default_rng(training.seed)
     layout, label = release.plan.layout, release.embedding.label
     num_labels = release.embedding.num_labels
     per_label = max(2, training.batch // num_labels)
-    modules = _modules(torch, training.noise_dim + (num_labels if label else 0), training.hidden, layout.width, rng)
+    modules = _modules(
+        torch, training.noise_dim + (num_labels if label else 0), training.hidden, layout.width, rng
+    )
     labels = torch.eye(num_labels).repeat_interleave(per_label, dim=0) if label else None
     optimiser = torch.optim.Adam(modules.parameters(), lr=training.learning_rate)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, training.steps)
-    terms = [_Term(torch, release, block, training, rng) for block in release.embedding.blocks if block.map.dim > 1]
+    terms = [
+        _Term(torch, release, block, training, rng)
+        for block in release.embedding.blocks
+        if block.map.dim > 1
+    ]
     for step in range(training.steps):
-        cells = _generate(torch, modules, layout, label, labels, rng, per_label * num_labels, training.noise_dim)
+        cells = _generate(
+            torch, modules, layout, label, labels, rng, per_label * num_labels, training.noise_dim
+        )
         loss = sum(term.loss(cells, per_label, num_labels) for term in terms)
         optimiser.zero_grad()
         loss.backward()
@@ -66,7 +77,14 @@ def train_network(release: Release, training: Training, *, progress: Progress | 
 class _Term:
     """One block of the loss: its targets, and the pieces of its map that steps take in turn."""
 
-    def __init__(self, torch: Any, release: Release, block: Block, training: Training, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        release: Release,
+        block: Block,
+        training: Training,
+        rng: np.random.Generator,
+    ) -> None:
         counts = release.label_counts
         self.per_label = block.per_label
         totals = counts[:, None] if block.per_label else counts.sum()
@@ -86,7 +104,9 @@ class _Term:
         return ((means - targets) ** 2).sum(1).mean()
 
 
-def _pieces(map_: FeatureMap, size: int) -> Iterator[tuple[FeatureMap, npt.NDArray[np.int64] | None, float]]:
+def _pieces(
+    map_: FeatureMap, size: int
+) -> Iterator[tuple[FeatureMap, npt.NDArray[np.int64] | None, float]]:
     """A long Fourier map in pieces of about ``size``: random features need no particular company."""
     if not isinstance(map_, Fourier) or map_.dim <= size:
         yield map_, None, 1.0
@@ -113,7 +133,9 @@ def _generate(
             continue
         shares = torch.softmax(scores[:, choice.start : choice.stop], dim=1)
         if choice.flags_null:
-            numbers = _with_nulls(torch, numbers, layout.numbers.index(choice.column), shares[:, 1], rng)
+            numbers = _with_nulls(
+                torch, numbers, layout.numbers.index(choice.column), shares[:, 1], rng
+            )
         runs.append(shares)
     return torch.cat([numbers, *runs], dim=1)
 
@@ -126,12 +148,18 @@ def _with_nulls(torch: Any, numbers: Any, column: int, share: Any, rng: np.rando
     return torch.cat([numbers[:, :column], mixed[:, None], numbers[:, column + 1 :]], dim=1)
 
 
-def _modules(torch: Any, inputs: int, hidden: tuple[int, ...], outputs: int, rng: np.random.Generator) -> Any:
+def _modules(
+    torch: Any, inputs: int, hidden: tuple[int, ...], outputs: int, rng: np.random.Generator
+) -> Any:
     """Linear, batch norm and ReLU layers; first weights come from our generator, not a global seed."""
     layers: list[Any] = []
     sizes = (inputs, *hidden)
-    for size_in, size_out in zip(sizes[:-1], sizes[1:], strict=True):
-        layers += [torch.nn.Linear(size_in, size_out), torch.nn.BatchNorm1d(size_out), torch.nn.ReLU()]
+    for size_in, size_out in pairwise(sizes):
+        layers += [
+            torch.nn.Linear(size_in, size_out),
+            torch.nn.BatchNorm1d(size_out),
+            torch.nn.ReLU(),
+        ]
     layers.append(torch.nn.Linear(sizes[-1], outputs))
     modules = torch.nn.Sequential(*layers)
     with torch.no_grad():
@@ -139,12 +167,21 @@ def _modules(torch: Any, inputs: int, hidden: tuple[int, ...], outputs: int, rng
             if isinstance(layer, torch.nn.Linear):
                 bound = 1 / np.sqrt(layer.in_features)
                 for values in (layer.weight, layer.bias):
-                    values.copy_(torch.from_numpy(rng.uniform(-bound, bound, tuple(values.shape)).astype(np.float32)))
+                    values.copy_(
+                        torch.from_numpy(
+                            rng.uniform(-bound, bound, tuple(values.shape)).astype(np.float32)
+                        )
+                    )
     return modules
 
 
 def _frozen(
-    torch: Any, modules: Any, release: Release, labels: Any, rng: np.random.Generator, training: Training
+    torch: Any,
+    modules: Any,
+    release: Release,
+    labels: Any,
+    rng: np.random.Generator,
+    training: Training,
 ) -> Network:
     """The trained layers as plain matrices, batch norms folded in with settled statistics."""
     with torch.no_grad():
@@ -154,7 +191,9 @@ def _frozen(
                 layer.momentum = None  # a plain average over what follows
         num_rows = len(labels) if labels is not None else training.batch
         for _ in range(max(1, SETTLING_ROWS // num_rows)):
-            noise = torch.from_numpy(rng.standard_normal((num_rows, training.noise_dim), dtype=np.float32))
+            noise = torch.from_numpy(
+                rng.standard_normal((num_rows, training.noise_dim), dtype=np.float32)
+            )
             modules(noise if labels is None else torch.cat([noise, labels], dim=1))
         weights, biases = [], []
         for layer in modules:

@@ -23,6 +23,7 @@ from numbers import Rational
 from pathlib import Path
 from typing import Any, Literal
 
+from understudy.accounting import Neighbours
 from understudy.errors import BudgetError, InputError, UsageError
 
 Cost = Fraction | float
@@ -37,6 +38,7 @@ CREATE TABLE budget (
   only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
   epsilon REAL NOT NULL CHECK (epsilon > 0), delta REAL NOT NULL CHECK (delta > 0 AND delta < 1),
   cap_units INTEGER NOT NULL CHECK (typeof(cap_units) = 'integer' AND cap_units >= 0),
+  neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'replace-one')),
   note TEXT NOT NULL);
 CREATE TABLE releases (
   number INTEGER PRIMARY KEY,
@@ -103,6 +105,7 @@ class LedgerState:
     epsilon: float
     delta: float
     cap_units: int
+    neighbours: Neighbours
     note: str
     spent_units: int
     rows: tuple[LedgerRow, ...]
@@ -114,9 +117,18 @@ class LedgerState:
 
 
 def create_ledger(
-    path: Path | str, *, epsilon: float, delta: float, cap_mu_squared: Cost, note: str = ""
+    path: Path | str,
+    *,
+    epsilon: float,
+    delta: float,
+    cap_mu_squared: Cost,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    note: str = "",
 ) -> None:
     """Make a new ledger whose spends may total `cap_mu_squared`, rounded down to whole units.
+
+    All costs in one ledger are for the same `neighbours`, whatever a release's own plan says:
+    costs of different notions have no meaningful sum.
 
     The tables and the marks that make the file a ledger arrive in one commit: a creation that is
     cut short leaves a file that every function here refuses.
@@ -138,8 +150,8 @@ def create_ledger(
         connection.execute("PRAGMA journal_mode = WAL")
         marks = "".join(f"PRAGMA {name} = {value};" for name, value in _MARKS.items())
         connection.executescript("BEGIN IMMEDIATE;" + _SCHEMA + marks)
-        row = (epsilon, delta, cap_units, note)
-        connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?)", row)
+        row = (epsilon, delta, cap_units, neighbours.value, note)
+        connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?, ?)", row)
         connection.execute("COMMIT")
 
 
@@ -201,11 +213,11 @@ def mark_published(
 
 
 def find_published(path: Path | str, *, key: str, plan_id: str) -> LedgerRow | None:
-    """Return the newest published row of `key`, whose release is free to reuse, if there is one."""
+    """The newest published row of `key`, one with a directory first; its release is free to reuse."""
     state = read_ledger(path)
     _check_plan(state, key, plan_id)
     published = [row for row in state.rows if row.key == key and row.state == "published"]
-    return published[-1] if published else None
+    return max(published, key=lambda row: (row.directory is not None, row.number), default=None)
 
 
 def _units(name: str, value: Cost, *, rounded: Callable[[Fraction], int]) -> int:
@@ -233,7 +245,7 @@ def _load(connection: sqlite3.Connection, path: Path | str) -> LedgerState:
     """Read everything; refuse unless rows count 1, 2, ... and each is the sum of its mechanisms."""
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     total = connection.execute(
-        "SELECT epsilon, delta, cap_units, note, coalesce(sum(units), 0) "
+        "SELECT epsilon, delta, cap_units, neighbours, note, coalesce(sum(units), 0) "
         "FROM budget LEFT JOIN releases GROUP BY only_row"
     ).fetchone()
     rows = tuple(LedgerRow(*row) for row in connection.execute("SELECT * FROM releases ORDER BY 1"))
@@ -241,7 +253,8 @@ def _load(connection: sqlite3.Connection, path: Path | str) -> LedgerState:
     expected = [(number, row.units) for number, row in enumerate(rows, start=1)]
     if verdict != "ok" or total is None or items.fetchall() != expected:
         raise InputError(f"ledger '{path}'", *_DAMAGED)
-    return LedgerState(*(*total, rows))
+    epsilon, delta, cap_units, neighbours, note, spent = total
+    return LedgerState(epsilon, delta, cap_units, Neighbours(neighbours), note, spent, rows)
 
 
 @contextmanager

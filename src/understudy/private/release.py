@@ -60,8 +60,9 @@ def release_table(
     sums = _private_sum(data, plan, (), query=query)
     row = None
     if ledger is not None:
+        notion = ledgers.read_ledger(ledger).neighbours
         row = ledgers.spend(
-            ledger, key=key, plan_id=plan.fingerprint, mu_squared=plan.cost(),
+            ledger, key=key, plan_id=plan.fingerprint, mu_squared=plan.cost(notion),
             description=f"{plan.method} on {plan.schema.name}",
         )  # fmt: skip
     vectors: tuple[Integers, ...] = (source.add_noise(sums, plan.noise_stds[0]),)
@@ -78,7 +79,9 @@ def release_table(
     return release
 
 
-def _private_sum(data: object, plan: Plan, vectors: tuple[Integers, ...], *, query: str | None) -> Integers:
+def _private_sum(
+    data: object, plan: Plan, vectors: tuple[Integers, ...], *, query: str | None
+) -> Integers:
     """The exact sum of the next stage. PRIVATE: it must meet noise before it goes anywhere."""
     embedding = plan.embeddings(vectors)[len(vectors)]
     check_purity(plan.layout, embedding, plan.lattice)

@@ -57,7 +57,10 @@ def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
     largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in layout.schema.used]
     cells = layout.expand(rng.integers(NULL, np.asarray(largest) + 1, (PROBE_ROWS, len(largest))))
     whole = partial_sum(cells, embedding=embedding, lattice=lattice)
-    single = sum(partial_sum(cells[i : i + 1], embedding=embedding, lattice=lattice) for i in range(PROBE_ROWS))
+    single = sum(
+        partial_sum(cells[i : i + 1], embedding=embedding, lattice=lattice)
+        for i in range(PROBE_ROWS)
+    )
     if not np.array_equal(whole, single):
         raise InputError(
             "this machine", "computes a row's features differently in different batches",
@@ -72,7 +75,9 @@ def _memberships(cells: Floats, block: Block, embedding: Embedding) -> Floats:
     return cells[:, embedding.label[0] : embedding.label[1]]
 
 
-def _cell_blocks(batches: Iterable[pa.RecordBatch], layout: Layout, embedding: Embedding) -> Iterator[Floats]:
+def _cell_blocks(
+    batches: Iterable[pa.RecordBatch], layout: Layout, embedding: Embedding
+) -> Iterator[Floats]:
     widest = max(block.map.dim for block in embedding.blocks)
     step = max(32, BLOCK_VALUES // (widest + layout.width))
     for batch in batches:

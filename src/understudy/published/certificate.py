@@ -66,7 +66,9 @@ def render_html(certificate: dict[str, Any]) -> str:
     import jinja2
 
     template = files("understudy.published").joinpath("certificate.html.jinja").read_text("utf-8")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
+    )
     return environment.from_string(template).render(c=certificate)
 
 
@@ -137,7 +139,10 @@ def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
         guess = f" (planned for about {plan.num_rows})" if plan.num_rows else ""
         rows = f"private; a noisy count is part of the release{guess}"
     return {
-        "columns": [{"name": c.name, "domain": domain_words(c), "source": c.bounds_from} for c in used[:COLUMNS_SHOWN]],
+        "columns": [
+            {"name": c.name, "domain": domain_words(c), "source": c.bounds_from}
+            for c in used[:COLUMNS_SHOWN]
+        ],
         "columns_not_shown": max(0, len(used) - COLUMNS_SHOWN),
         "sources": dict(sorted(sources.items())),
         "rows": rows,
@@ -158,8 +163,14 @@ def domain_words(column: Column) -> str:
 
 def _assumptions(plan: Plan) -> list[dict[str, str]]:
     found = [
-        ("one row, one unit", "Each protected person or thing has at most one row in the table as read."),
-        ("public schema", "Bounds, categories and settings were chosen without looking at the private rows."),
+        (
+            "one row, one unit",
+            "Each protected person or thing has at most one row in the table as read.",
+        ),
+        (
+            "public schema",
+            "Bounds, categories and settings were chosen without looking at the private rows.",
+        ),
         (
             "row independence of features",
             "cos, sin and the exact integer products of this machine give a row the same features wherever it "

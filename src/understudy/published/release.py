@@ -81,7 +81,10 @@ class Release:
             "stages": [
                 {"name": stage.name, "noise_std": noise, "squared_sensitivities": list(squares)}
                 for stage, noise, squares in zip(
-                    self.plan.stages, self.plan.noise_stds, self.plan.mechanism_sensitivities, strict=True
+                    self.plan.stages,
+                    self.plan.noise_stds,
+                    self.plan.mechanism_sensitivities,
+                    strict=True,
                 )
             ],
             "embedding_sha256": hashlib.sha256(self.tensors()).hexdigest(),
@@ -89,7 +92,9 @@ class Release:
 
     def tensors(self) -> bytes:
         """The vectors as safetensors bytes."""
-        named = {stage.name: vector for stage, vector in zip(self.plan.stages, self.vectors, strict=True)}
+        named = {
+            stage.name: vector for stage, vector in zip(self.plan.stages, self.vectors, strict=True)
+        }
         return bytes(safetensors.numpy.save(named))
 
     @cached_property
@@ -126,7 +131,11 @@ def check_new_directory(directory: str | Path) -> Path:
     if target.exists():
         raise InputError(f"directory '{target}'", "exists already", "Choose another, or remove it")
     if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InputError(f"directory '{target}'", "its parent does not exist or cannot be written", "Choose another")
+        raise InputError(
+            f"directory '{target}'",
+            "its parent does not exist or cannot be written",
+            "Choose another",
+        )
     return target
 
 
@@ -143,7 +152,9 @@ def write_directory(directory: str | Path, files: dict[str, bytes]) -> Path:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     except OSError:
-        raise InputError(f"directory '{target}'", "cannot be written", "Check space and permissions") from None
+        raise InputError(
+            f"directory '{target}'", "cannot be written", "Check space and permissions"
+        ) from None
     return target
 
 
@@ -167,7 +178,10 @@ def load_release(directory: str | Path) -> Release:
             facts=tuple(document["facts"].items()),
         )
         sizes = [stage.embedding.dim for stage in plan.stages]
-        whole = all(v.dtype == np.int64 and v.shape == (n,) for v, n in zip(release.vectors, sizes, strict=True))
+        whole = all(
+            v.dtype == np.int64 and v.shape == (n,)
+            for v, n in zip(release.vectors, sizes, strict=True)
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError):
         whole = False
     if not whole:

@@ -51,7 +51,9 @@ def verify_release(directory: str | Path) -> Verification:
     plan = release.plan
     epsilon = plan.epsilon()
     if epsilon > plan.budget.epsilon:
-        raise InputError(f"release '{folder}'", "spends more than its stated epsilon", "Do not rely on it")
+        raise InputError(
+            f"release '{folder}'", "spends more than its stated epsilon", "Do not rely on it"
+        )
     return Verification(
         fingerprint=release.fingerprint,
         is_private=bool(dict(release.facts).get("is_private")),

@@ -166,15 +166,27 @@ def parse_column(entry: Any) -> Column:
     name = entry["name"]
     unknown_keys = sorted(str(key) for key in entry if key not in COLUMN_KEYS)
     if unknown_keys:
-        raise _refuse(name, f"unknown key '{unknown_keys[0]}'", "Keys are " + ", ".join(COLUMN_KEYS))
+        raise _refuse(
+            name, f"unknown key '{unknown_keys[0]}'", "Keys are " + ", ".join(COLUMN_KEYS)
+        )
     for key, value in entry.items():
         if value == UNDECIDED or (isinstance(value, list) and UNDECIDED in value):
-            raise _refuse(name, f"{key} is still {UNDECIDED}", "A person must decide it; use public knowledge only")
+            raise _refuse(
+                name,
+                f"{key} is still {UNDECIDED}",
+                "A person must decide it; use public knowledge only",
+            )
     kind = _one_of(Kind, entry.get("kind"), name=name, key="kind")
-    role = Role.ID if kind is Kind.ID else _one_of(Role, entry.get("role", "feature"), name=name, key="role")
+    role = (
+        Role.ID
+        if kind is Kind.ID
+        else _one_of(Role, entry.get("role", "feature"), name=name, key="role")
+    )
     nullable = entry.get("nullable", False)
     if not isinstance(nullable, bool):
-        raise _refuse(name, "nullable must be true or false", "Set nullable: true or nullable: false")
+        raise _refuse(
+            name, "nullable must be true or false", "Set nullable: true or nullable: false"
+        )
     column = Column(
         name=name, kind=kind, role=role, nullable=nullable,
         bounds_from=str(entry.get("bounds_from", "not stated")),
@@ -201,12 +213,20 @@ def category_key(category: Category) -> tuple[str, Category]:
     """Two categories with the same key cannot be told apart in a file."""
     if isinstance(category, bool):
         return ("bool", category)
-    return ("number", float(category)) if isinstance(category, int | float) else ("text", category.strip())
+    return (
+        ("number", float(category))
+        if isinstance(category, int | float)
+        else ("text", category.strip())
+    )
 
 
 def _with_categories(column: Column, entry: dict[str, Any]) -> Column:
     if column.kind not in (Kind.CATEGORICAL, Kind.BINARY, Kind.ORDINAL):
-        raise _refuse(column.name, f"a {column.kind} column has bounds, not categories", "Set bounds: [low, high]")
+        raise _refuse(
+            column.name,
+            f"a {column.kind} column has bounds, not categories",
+            "Set bounds: [low, high]",
+        )
     listed = entry.get("categories")
     if not isinstance(listed, list) or not listed:
         raise _refuse(
@@ -222,7 +242,9 @@ def _with_categories(column: Column, entry: dict[str, Any]) -> Column:
     if len({category_key(category) for category in listed}) < len(listed):
         raise _refuse(column.name, "categories must differ from one another")
     if column.kind is Kind.BINARY and len(listed) != 2:
-        raise _refuse(column.name, "a binary column has exactly two categories", "Use kind: categorical")
+        raise _refuse(
+            column.name, "a binary column has exactly two categories", "Use kind: categorical"
+        )
     unknown = entry.get("unknown")
     if unknown is not None and unknown not in listed:
         raise _refuse(column.name, "unknown must name one of its categories")
@@ -238,12 +260,16 @@ def _with_bounds(column: Column, entry: dict[str, Any]) -> Column:
         )  # fmt: skip
     resolution = _resolution(column, entry, bounds)
     low, high = (_bound_in(column, bound) for bound in bounds)
-    if not (math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low) and low <= high):
+    if not (
+        math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low) and low <= high
+    ):
         raise _refuse(column.name, "bounds must be finite and in order", "Set bounds: [low, high]")
     if column.is_whole and (low != int(low) or high != int(high)):
         raise _refuse(column.name, f"bounds of a {column.kind} column must be whole numbers")
     if column.kind is not Kind.CONTINUOUS and max(abs(low), abs(high)) >= LARGEST_EXACT:
-        raise _refuse(column.name, "bounds must lie within 2^53", "Narrow them or use kind: continuous")
+        raise _refuse(
+            column.name, "bounds must lie within 2^53", "Narrow them or use kind: continuous"
+        )
     return replace(column, bounds=(low, high), resolution=resolution)
 
 
@@ -263,7 +289,9 @@ def _bound_in(column: Column, bound: Any) -> float:
         except ValueError:
             moment = None
         if moment is None:
-            raise _refuse(column.name, "bounds of a datetime column must be ISO dates", "Write 2000-01-31")
+            raise _refuse(
+                column.name, "bounds of a datetime column must be ISO dates", "Write 2000-01-31"
+            )
         if moment.tzinfo is not None:
             moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
         return float((moment - EPOCH) // dt.timedelta(microseconds=1))

@@ -42,4 +42,7 @@ def _categories(column: Column) -> Any:
     if isinstance(first, str):
         return pa.array(column.categories, type=pa.string())
     whole = all(isinstance(category, int) for category in column.categories)
-    return pa.array([float(c) if not whole else c for c in column.categories], type=pa.int64() if whole else pa.float64())
+    return pa.array(
+        [float(c) if not whole else c for c in column.categories],
+        type=pa.int64() if whole else pa.float64(),
+    )

@@ -35,7 +35,7 @@ HINTS: tuple[tuple[str, str], ...] = (
     (r"diastolic|dbp", "millimetres of mercury, usually bounds: [20, 200]"),
     (r"temp", "body temperature in Celsius, usually bounds: [30, 45]"),
     (r"glucose", "in mg/dl, usually bounds: [0, 1000]"),
-    (r"income|salary|wage|amount|price|cost", "money is skewed: bounds: [0, a legal or business limit], scale_hint: log1p"),
+    (r"income|salary|wage|amount|price|cost", "skewed: public bounds such as [0, 1000000] and scale_hint: log1p"),
     (r"zip|postal|postcode", "list the codes as categories, or use kind: id to leave it out"),
     (r"country|region|state|province", "list the official codes as categories"),
     (r"date|time|(^|_)dob(_|$)|birth", "kind: datetime with bounds: [1900-01-01, 2030-12-31] or narrower"),

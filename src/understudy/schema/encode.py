@@ -47,13 +47,18 @@ def encode_column(column: Column, cells: Any) -> Codes:
         cells = cells.combine_chunks()
     if pa.types.is_dictionary(cells.type):
         values = encode_column(column, cells.dictionary)
-        indices = cells.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
-        return np.append(values, NULL)[indices]
+        indices = (
+            cells.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
+        )
+        codes: Codes = np.append(values, NULL)[indices]
+        return codes
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
     if column.is_choice:
         return _choice_codes(column, cells)
-    return _number_codes(column, _moments(column, cells) if column.kind is Kind.DATETIME else _floats(column, cells))
+    return _number_codes(
+        column, _moments(column, cells) if column.kind is Kind.DATETIME else _floats(column, cells)
+    )
 
 
 def _number_codes(column: Column, values: npt.NDArray[np.float64]) -> Codes:
@@ -85,7 +90,9 @@ def _floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
 
 
 def _parse_numbers(column: Column, text: Any) -> npt.NDArray[np.float64]:
-    number = pc.or_(pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _SPECIAL))
+    number = pc.or_(
+        pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _SPECIAL)
+    )
     blank = pc.match_substring_regex(text, _NULL_WORDS)
     if not pc.all(pc.fill_null(pc.or_(number, blank), True)).as_py():
         raise _wrong_type(column, "text that is no number")
@@ -124,12 +131,18 @@ def _parse_dates(column: Column, text: Any) -> npt.NDArray[np.float64]:
 
 def _choice_codes(column: Column, cells: Any) -> Codes:
     if isinstance(column.categories[0], str):
-        found = pc.index_in(_labels(column, cells), value_set=pa.array([str(c).strip() for c in column.categories]))
+        found = pc.index_in(
+            _labels(column, cells), value_set=pa.array([str(c).strip() for c in column.categories])
+        )
     else:
         values = pa.array([float(category) for category in column.categories])
         found = pc.index_in(pa.array(_lenient_floats(column, cells)), value_set=values)
-    listed = pc.fill_null(found, column.unlisted_code).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    codes: Codes = np.where(_to_numpy(pc.is_null(_blank_to_null(cells)).cast(pa.float64())) > 0, NULL, listed)
+    listed = (
+        pc.fill_null(found, column.unlisted_code).cast(pa.int64()).to_numpy(zero_copy_only=False)
+    )
+    codes: Codes = np.where(
+        _to_numpy(pc.is_null(_blank_to_null(cells)).cast(pa.float64())) > 0, NULL, listed
+    )
     return codes
 
 
@@ -190,9 +203,10 @@ def _to_numpy(cells: Any) -> npt.NDArray[np.float64]:
 
 
 def _wrong_type(column: Column, found: str) -> InputError:
-    wanted = "categories" if column.is_choice else "dates" if column.kind is Kind.DATETIME else "numbers"
+    wanted = (
+        "categories" if column.is_choice else "dates" if column.kind is Kind.DATETIME else "numbers"
+    )
     return InputError(
         f"column '{column.name}'", f"is {column.kind} and must hold {wanted}, but holds {found}",
         "Mend the column, or change its kind in the schema",
     )  # fmt: skip
-

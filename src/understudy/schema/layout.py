@@ -94,7 +94,10 @@ class Layout:
     def collapse(self, cells: Cells, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Cells with probabilities to codes: positions are rounded, choices are drawn."""
         codes = np.empty((len(cells), len(self.schema.used)), dtype=np.int64)
-        drawn = {choice.column: _draw(cells[:, choice.start : choice.stop], rng) for choice in self.choices}
+        drawn = {
+            choice.column: _draw(cells[:, choice.start : choice.stop], rng)
+            for choice in self.choices
+        }
         number_cell = {name: i for i, name in enumerate(self.numbers)}
         for i, column in enumerate(self.schema.used):
             if column.is_choice:
@@ -111,8 +114,11 @@ def to_position(column: Column, codes: npt.NDArray[np.int64]) -> Cells:
     """Codes of a number to positions; a null lies in the middle."""
     share = np.where(codes == NULL, 0.5 * column.num_steps, codes) / (column.num_steps or 1)
     if column.scale_hint == "log1p":
-        share = np.where(codes == NULL, 0.5, np.log1p(share * _span(column)) / np.log1p(_span(column)))
-    return np.rint(share * 2**POSITION_BITS) / 2**POSITION_BITS
+        share = np.where(
+            codes == NULL, 0.5, np.log1p(share * _span(column)) / np.log1p(_span(column))
+        )
+    positions: Cells = np.rint(share * 2**POSITION_BITS) / 2**POSITION_BITS
+    return positions
 
 
 def from_position(column: Column, positions: Cells) -> npt.NDArray[np.int64]:
@@ -131,5 +137,7 @@ def _span(column: Column) -> float:
 def _draw(probabilities: Cells, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     cumulative = np.cumsum(probabilities, axis=1)
     uniforms = rng.random((len(probabilities), 1)) * cumulative[:, -1:]
-    slots: npt.NDArray[np.int64] = np.minimum((cumulative <= uniforms).sum(axis=1), probabilities.shape[1] - 1)
+    slots: npt.NDArray[np.int64] = np.minimum(
+        (cumulative <= uniforms).sum(axis=1), probabilities.shape[1] - 1
+    )
     return slots

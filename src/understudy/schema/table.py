@@ -122,7 +122,9 @@ def load_schema(source: str | Path | dict[str, Any] | Schema) -> Schema:
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise InputError(f"schema '{path}'", "no such file", "Draft one: understudy schema draft DATA") from None
+        raise InputError(
+            f"schema '{path}'", "no such file", "Draft one: understudy schema draft DATA"
+        ) from None
     except (OSError, UnicodeDecodeError):
         raise InputError(f"schema '{path}'", "cannot be read as UTF-8 text") from None
     return parse_yaml(text, name=path.stem)
@@ -144,7 +146,9 @@ def parse_schema(document: Any, *, name: str) -> Schema:
     """Check a schema document and give it its types."""
     where = f"schema '{name}'"
     if not isinstance(document, dict) or not isinstance(document.get("columns"), list):
-        raise InputError(where, "needs a list called 'columns'", "See: understudy schema draft --help")
+        raise InputError(
+            where, "needs a list called 'columns'", "See: understudy schema draft --help"
+        )
     columns = tuple(parse_column(entry) for entry in document["columns"])
     columns = _with_label(columns, document.get("label"), where=where)
     names = [column.name for column in columns]
@@ -153,7 +157,9 @@ def parse_schema(document: Any, *, name: str) -> Schema:
         raise InputError(f"column '{repeated}'", "is listed twice", "Remove one of the two")
     rows = document.get("rows")
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
-        raise InputError(where, "rows must be a whole number above zero", "Remove it if the count is private")
+        raise InputError(
+            where, "rows must be a whole number above zero", "Remove it if the count is private"
+        )
     schema = Schema(
         columns=columns, name=str(document.get("name", name)), rows=rows,
         privacy=_privacy(document.get("privacy", {}), where=where),
@@ -172,17 +178,29 @@ def _with_label(columns: tuple[Column, ...], label: Any, *, where: str) -> tuple
         return columns
     found = next((column for column in columns if column.name == label), None)
     if found is None:
-        raise InputError(where, f"label names '{label}', which is not a column", "Mend label: or columns:")
+        raise InputError(
+            where, f"label names '{label}', which is not a column", "Mend label: or columns:"
+        )
     if found.role is not Role.LABEL:
-        raise InputError(f"column '{found.name}'", "is named as label but has another role", "Set role: label")
+        raise InputError(
+            f"column '{found.name}'", "is named as label but has another role", "Set role: label"
+        )
     return columns
 
 
 def _privacy(document: Any, *, where: str) -> PrivacyUnit:
     if not isinstance(document, dict) or set(document) - {"unit", "max_rows"}:
-        raise InputError(where, "privacy must hold unit and max_rows only", "Set privacy: {unit: row}")
+        raise InputError(
+            where, "privacy must hold unit and max_rows only", "Set privacy: {unit: row}"
+        )
     unit, max_rows = document.get("unit", "row"), document.get("max_rows", 1)
-    if not isinstance(unit, str) or isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
-        raise InputError(where, "privacy needs a unit and a whole max_rows", "Set privacy: {unit: row}")
+    if (
+        not isinstance(unit, str)
+        or isinstance(max_rows, bool)
+        or not isinstance(max_rows, int)
+        or max_rows < 1
+    ):
+        raise InputError(
+            where, "privacy needs a unit and a whole max_rows", "Set privacy: {unit: row}"
+        )
     return PrivacyUnit(unit=unit, max_rows=max_rows)
-
