@@ -76,10 +76,12 @@ class Plan:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
-        if self.schema.privacy.unit != "row":
+        unit = self.schema.privacy
+        if unit.unit != "row" or unit.max_rows != 1:
             raise InputError(
                 f"schema '{self.schema.name}'",
-                f"asks for privacy per {self.schema.privacy.unit}; this version protects single rows",
+                f"asks for privacy per {unit.unit} with at most {unit.max_rows} row(s); "
+                "this version protects single rows",
                 "Aggregate to one row per person first and set privacy: {unit: row}",
             )
         if self.neighbours is Neighbours.REPLACE_ONE and self.num_rows is None:
@@ -88,6 +90,21 @@ class Plan:
                 "replace-one needs the public row count",
                 "Give --rows N or rows: in the schema",
             )
+        self._check_stages()
+
+    def _check_stages(self) -> None:
+        """Refuse what would make the guarantee false, whoever composed the stages."""
+        shares = [stage.share for stage in self.stages]
+        if not all(share > 0 for share in shares) or sum(shares) > 1 + 1e-12:
+            raise ValueError("shares of the budget are positive and add up to at most 1")
+        if len({stage.name for stage in self.stages}) < len(self.stages):
+            raise ValueError("stages need names of their own")
+        spans = {(choice.start, choice.stop) for choice in self.layout.choices}
+        for index, stage in enumerate(self.stages):
+            if stage.embedding.label is not None and stage.embedding.label not in spans:
+                raise ValueError("a label is one choice of the layout")
+            if stage.rule is not None and (index == 0 or stage.rule not in RULES):
+                raise ValueError("a rule has a name and an earlier stage to look at")
 
     @property
     def lattice(self) -> int:
@@ -193,7 +210,7 @@ def plan_from_dict(document: dict[str, Any]) -> Plan:
             num_rows=document["num_rows"],
             settings=tuple(document["settings"].items()),
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, UsageError):
         pass
     raise InputError(
         "plan", "its description is damaged or from another version", "Fetch the release again"

@@ -4,12 +4,13 @@ from understudy.accounting.budget import Budget, Neighbours
 from understudy.accounting.gaussian import (
     best_guess_probability,
     epsilon_of,
+    exceedance_probability,
     lattice_noise_std,
     mu_squared_of_budget,
     spent_mu_squared,
 )
 
 __all__ = [
-    "Budget", "Neighbours", "best_guess_probability", "epsilon_of", "lattice_noise_std",
-    "mu_squared_of_budget", "spent_mu_squared",
+    "Budget", "Neighbours", "best_guess_probability", "epsilon_of", "exceedance_probability",
+    "lattice_noise_std", "mu_squared_of_budget", "spent_mu_squared",
 ]  # fmt: skip

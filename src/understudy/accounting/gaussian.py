@@ -36,6 +36,8 @@ def lattice_noise_std(squared_sensitivity: int, mu_squared: Fraction) -> int:
 
 def spent_mu_squared(squared_sensitivity: int, noise_std: int) -> Fraction:
     """What a release of integer sensitivity and whole noise deviation costs, exactly."""
+    if squared_sensitivity == 0:
+        return Fraction(0)
     if noise_std**2 <= DISCRETISATION:
         raise ValueError("noise this small has no Gaussian guarantee")
     return Fraction(squared_sensitivity, noise_std**2 - DISCRETISATION)
@@ -57,4 +59,14 @@ def best_guess_probability(mu_squared: Iterable[Fraction]) -> float:
     Phi(mu / 2): the largest accuracy of any test between two neighbouring tables.
     """
     mu = math.sqrt(sum(mu_squared, Fraction(0)))
-    return 0.5 * (1 + math.erf(mu / 2 / math.sqrt(2)))
+    return 0.5 * math.erfc(-mu / 2 / math.sqrt(2))
+
+
+def exceedance_probability(mu_squared: Iterable[Fraction], epsilon: float) -> float:
+    """How often, at most, odds about one person move by more than a factor e^epsilon.
+
+    Phi(mu / 2 - epsilon / mu), the upper tail of the privacy loss, which is N(mu^2 / 2, mu^2).
+    It is larger than the delta of that epsilon, which also weighs by how much odds move.
+    """
+    mu = math.sqrt(sum(mu_squared, Fraction(0)))
+    return 0.5 * math.erfc((epsilon / mu - mu / 2) / math.sqrt(2)) if mu > 0 else 0.0

@@ -9,7 +9,7 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.files import check_output, write_rows
-from understudy.cli.output import emit, training_bar, waiting
+from understudy.cli.output import emit, training_bar, verbatim, waiting
 from understudy.cli.planning import plan_document, plan_lines
 
 
@@ -57,8 +57,8 @@ def fit(
         generator = fit_release(made, progress=progress)
     save_generator(generator, output, release=made.fingerprint)
     lines = [
-        f"[bold green]Fitted[/bold green] a generator in {output}",
-        f"Next: [bold]understudy sample {output} -o rows.csv[/bold]",
+        f"[bold green]Fitted[/bold green] a generator in {verbatim(output)}",
+        f"Next: [bold]understudy sample {verbatim(output)} -o rows.csv[/bold]",
     ]
     emit({"generator": str(output), "release": made.fingerprint}, lines, as_json=as_json)
 
@@ -80,7 +80,7 @@ def sample(
     count = num_rows or loaded.default_num_rows
     with waiting("drawing rows", as_json=as_json):
         write_rows(loaded.sample(count, seed=seed), output)
-    lines = [f"[bold green]Drew[/bold green] {count} synthetic rows into {output}"]
+    lines = [f"[bold green]Drew[/bold green] {count} synthetic rows into {verbatim(output)}"]
     emit({"output": str(output), "num_rows": count}, lines, as_json=as_json)
 
 
@@ -121,5 +121,5 @@ def demo(
     with training_bar(as_json=as_json) as progress:
         results = run_demo(output, epsilon=epsilon, seed=seed, progress=progress)
     lines = ["[bold green]Done.[/bold green] The results:"]
-    lines += [f"  {name:<12} {path}" for name, path in results.items()]
+    lines += [f"  {name:<12} {verbatim(path)}" for name, path in results.items()]
     emit({name: str(path) for name, path in results.items()}, lines, as_json=as_json)

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.output import emit, table
+from understudy.cli.output import emit, table, verbatim
 
 app = typer.Typer(help="A budget for all releases from one table.", no_args_is_help=True)
 File = Annotated[Path, typer.Argument(help="Ledger file.")]
@@ -32,7 +32,7 @@ def init(
     notion = opt.neighbours_by_name(neighbours)
     create_ledger(file, epsilon=epsilon, delta=delta, cap_mu_squared=cap, neighbours=notion)
     lines = [
-        f"[bold green]Made[/bold green] {file} with a cap of epsilon {epsilon} at delta {delta}"
+        f"[bold green]Made[/bold green] {verbatim(file)} with a cap of epsilon {epsilon} at delta {delta}"
     ]
     emit({"ledger": str(file), "epsilon": epsilon, "delta": delta}, lines, as_json=as_json)
 

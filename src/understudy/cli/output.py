@@ -20,9 +20,16 @@ def emit(document: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, emoji=False, soft_wrap=True)
     for line in lines:
         console.print(line)
+
+
+def verbatim(value: object) -> str:
+    """A name or path inside a line; its square brackets are no markup."""
+    from rich.markup import escape
+
+    return escape(str(value))
 
 
 def table(title: str, headings: list[str], rows: list[list[str]]) -> str:
@@ -30,16 +37,17 @@ def table(title: str, headings: list[str], rows: list[list[str]]) -> str:
     from rich import box
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    drawn = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    drawn = Table(title=Text(title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     for i, heading in enumerate(headings):
         drawn.add_column(heading, justify="left" if i == 0 else "right", overflow="fold")
     for row in rows:
-        drawn.add_row(*row)
+        drawn.add_row(*map(Text, row))
     console = Console(width=min(100, Console().width))
     with console.capture() as capture:
         console.print(drawn)
-    return capture.get().rstrip("\n")
+    return verbatim(capture.get().rstrip("\n"))
 
 
 def report_refusal(refusal: UnderstudyError, *, as_json: bool) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from understudy.cli.output import table
+from understudy.cli.output import table, verbatim
 
 if TYPE_CHECKING:
     from understudy.plan import Plan
@@ -16,7 +16,7 @@ HIGH_EPSILON = 10
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Everything that ``understudy plan`` prints."""
     from understudy.accounting import Neighbours, best_guess_probability
-    from understudy.methods import ROWS_IF_UNSAID, error_bound
+    from understudy.methods.merf import ROWS_IF_UNSAID, error_bound
     from understudy.private.sums import BLOCK_VALUES
 
     rows = plan.num_rows or ROWS_IF_UNSAID
@@ -75,7 +75,8 @@ def plan_lines(plan: Plan) -> list[str]:
     stated = "as stated" if document["rows_stated"] else "a guess; --rows states it"
     guess = round_up(100 * document["best_guess"])
     lines = [
-        f"[bold]{plan.method}[/bold] on {plan.schema.name}: {len(plan.schema.used)} columns; no data was opened",
+        f"[bold]{plan.method}[/bold] on {verbatim(plan.schema.name)}: {len(plan.schema.used)} columns; "
+        "no data was opened",
         f"  guarantee     epsilon {round_up(plan.epsilon())} at delta {plan.budget.delta} ({plan.neighbours.value})",
         f"                add-remove {round_up(document['epsilon_add_remove'])}, "
         f"replace-one {round_up(document['epsilon_replace_one'])}",

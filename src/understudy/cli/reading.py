@@ -9,7 +9,7 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.files import check_output, write_rows
-from understudy.cli.output import emit, training_bar, waiting
+from understudy.cli.output import emit, training_bar, verbatim, waiting
 
 if TYPE_CHECKING:
     from understudy.plan import Plan
@@ -54,9 +54,9 @@ def release(
     )
     lines = [
         *_guarantee(made),
-        f"  release      {output}",
-        f"  certificate  {output / 'certificate.html'}",
-        f"Next, at no cost: [bold]understudy fit {output} -o MODEL[/bold]",
+        f"  release      {verbatim(output)}",
+        f"  certificate  {verbatim(output / 'certificate.html')}",
+        f"Next, at no cost: [bold]understudy fit {verbatim(output)} -o MODEL[/bold]",
     ]
     emit(_outcome(made) | {"release": str(output)}, lines, as_json=as_json)
 
@@ -102,9 +102,9 @@ def synth(
         generator = fit_release(made, progress=progress)
     count = num_rows or generator.default_num_rows
     write_rows(generator.sample(count, seed=seed), output)
-    lines = [*_guarantee(made), f"  rows         {output} ({count} synthetic rows)"]
+    lines = [*_guarantee(made), f"  rows         {verbatim(output)} ({count} synthetic rows)"]
     if release_dir is not None:
-        lines.append(f"  certificate  {release_dir / 'certificate.html'}")
+        lines.append(f"  certificate  {verbatim(release_dir / 'certificate.html')}")
     else:
         lines.append("  The release was not kept; --release-dir keeps it, with its certificate.")
     document = {

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.output import emit, table
+from understudy.cli.output import emit, table, verbatim
 
 app = typer.Typer(help="Draft and check public schemas.", no_args_is_help=True)
 
@@ -40,9 +40,9 @@ def draft(
             raise InputError(
                 f"output '{output}'", "cannot be written", "Choose another place"
             ) from None
-    lines = [text.replace("[", "\\[")] if output is None else [
-        f"[bold green]Drafted[/bold green] {output}. Replace every ??? from public knowledge, "
-        f"then: [bold]understudy schema check {output}[/bold]"
+    lines = [verbatim(text.rstrip("\n"))] if output is None else [
+        f"[bold green]Drafted[/bold green] {verbatim(output)}. Replace every ??? from public knowledge, "
+        f"then: [bold]understudy schema check {verbatim(output)}[/bold]"
     ]  # fmt: skip
     emit({"schema": text, "output": str(output) if output else None}, lines, as_json=as_json)
 
@@ -95,5 +95,7 @@ def check(
         "[bold green]The schema is complete.[/bold green]",
     ]
     if loaded.unread:
-        lines.append(f"[yellow]Keys that nothing reads: {', '.join(loaded.unread)}[/yellow]")
+        lines.append(
+            f"[yellow]Keys that nothing reads: {verbatim(', '.join(loaded.unread))}[/yellow]"
+        )
     emit(document, lines, as_json=as_json)

@@ -15,12 +15,19 @@ from understudy.features.base import FeatureMap, map_from_dict
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A feature map with a weight; ``per_label`` keeps one copy of its sum per label value."""
+    """A feature map with a weight; ``per_label`` keeps one copy of its sum per label value.
+
+    The weight is at most 1, so that squared norms on the lattice stay exact (proofs/lattice.md).
+    """
 
     name: str
     map: FeatureMap
     weight: float
     per_label: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.weight <= 1:
+            raise ValueError("a block's weight lies above 0 and is at most 1")
 
     def radius(self, lattice: int) -> int:
         """The integer norm that the private side enforces on every row of this block."""
@@ -45,6 +52,10 @@ class Embedding:
     blocks: tuple[Block, ...]
     label: tuple[int, int] | None = None
     separate: bool = False
+
+    def __post_init__(self) -> None:
+        if len({block.name for block in self.blocks}) < len(self.blocks):
+            raise ValueError("blocks need names of their own")
 
     @property
     def num_labels(self) -> int:
@@ -104,7 +115,8 @@ class Embedding:
         counts = sum(square[b.name] for b in self.blocks if b.map.dim == 1)
         features = [b for b in self.blocks if b.map.dim > 1]
         per_class = sum(
-            (b.map.sign.replace_factor_squared if replace else 1) * square[b.name] for b in features
+            (max(2, b.map.sign.replace_factor_squared) if replace else 1) * square[b.name]
+            for b in features
         )
         return ((2 if replace else 1) * counts, *([per_class] * self.num_labels))
 

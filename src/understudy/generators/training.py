@@ -1,13 +1,14 @@
 """Train a network so that its rows have the embedding that was released (torch, lazily).
 
 The loss is the squared distance between released and generated mean features, block by block
-(DP-MERF, eqs. 7, 16 and 18). Choices enter through their probabilities, so their features are
-expected ones and nothing is rounded on the way.
+and label value by label value (DP-MERF, eqs. 7, 16 and 18). Choices enter through their
+probabilities, so their features are expected ones and nothing is rounded on the way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,26 +18,28 @@ import numpy.typing as npt
 
 from understudy.errors import MissingExtraError
 from understudy.features import Block, FeatureMap, Fourier
-from understudy.generators.network import Network
+from understudy.generators.network import STRETCH, Network, draw_inputs
 from understudy.published import Release
 from understudy.schema import Layout
 
 Progress = Callable[[int, int, float], None]
 """Called with the steps done, the steps in all, and the loss."""
 
-SETTLING_ROWS = 8_192
+WARM_UP = 0.05
+ROWS_PER_LABEL, FEWEST_PER_LABEL = 50, 8
 
 
 @dataclass(frozen=True, slots=True)
 class Training:
     """Public settings of the network and its training."""
 
-    hidden: tuple[int, ...] = (256, 256, 256)
-    noise_dim: int = 16
-    steps: int = 2000
-    batch: int = 1024
-    learning_rate: float = 3e-3
-    features_per_step: int = 2048
+    hidden: tuple[int, ...] = (256, 256)
+    noise_dim: int = 8
+    num_components: int = 64
+    steps: int = 3000
+    batch: int = 500
+    learning_rate: float = 5e-3
+    features_per_step: int = 1000
     seed: int = 0
 
 
@@ -45,33 +48,76 @@ def train_network(
 ) -> Network:
     """Fit a network to a release; the same release and settings give the same network."""
     torch = _torch()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # sums in another order would give another network
+    try:
+        return _train(torch, release, training, progress)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _train(torch: Any, release: Release, training: Training, progress: Progress | None) -> Network:
     rng = np.random.default_rng(training.seed)
     layout, label = release.plan.layout, release.embedding.label
-    num_labels = release.embedding.num_labels
-    per_label = max(2, training.batch // num_labels)
-    modules = _modules(
-        torch, training.noise_dim + (num_labels if label else 0), training.hidden, layout.width, rng
-    )
-    labels = torch.eye(num_labels).repeat_interleave(per_label, dim=0) if label else None
-    optimiser = torch.optim.Adam(modules.parameters(), lr=training.learning_rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, training.steps)
-    terms = [
-        _Term(torch, release, block, training, rng)
-        for block in release.embedding.blocks
-        if block.map.dim > 1
-    ]
-    for step in range(training.steps):
-        cells = _generate(
-            torch, modules, layout, label, labels, rng, per_label * num_labels, training.noise_dim
-        )
-        loss = sum(term.loss(cells, per_label, num_labels) for term in terms)
+    shares = release.label_counts / release.label_counts.sum()
+    sizes = _rows_per_label(shares, max(training.batch, ROWS_PER_LABEL * len(shares)))
+    one_hot = np.repeat(np.eye(len(shares)), sizes, axis=0)
+    labels = torch.from_numpy(one_hot.astype(np.float32))
+    modules = _Modules(torch, training, len(shares), layout.width, rng)
+    optimiser = torch.optim.Adam(modules.parameters, lr=training.learning_rate, betas=(0.9, 0.99))
+    blocks = [block for block in release.embedding.blocks if block.map.dim > 1]
+    terms = [_Term(torch, release, block, sizes, training, rng) for block in blocks]
+    for step in range(training.steps if terms else 0):
+        for group in optimiser.param_groups:
+            group["lr"] = training.learning_rate * _pace(step / training.steps)
+        inputs = draw_inputs(one_hot, training.noise_dim, training.num_components, rng)
+        scores = modules.scores(torch.from_numpy(inputs.astype(np.float32)), labels)
+        cells = _cells(torch, scores, layout, label, labels, rng)
+        loss = sum(term.loss(cells) for term in terms)
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        schedule.step()
         if progress is not None and (step % 20 == 19 or step + 1 == training.steps):
             progress(step + 1, training.steps, float(loss.detach()))
-    return _frozen(torch, modules, release, labels, rng, training)
+    return Network(
+        schema=release.plan.schema,
+        weights=tuple(weight.detach().double().numpy() for weight in modules.weights),
+        biases=tuple(bias.detach().double().numpy() for bias in modules.biases),
+        skip=modules.skip.detach().double().numpy(),
+        noise_dim=training.noise_dim,
+        num_components=training.num_components,
+        default_num_rows=release.plan.num_rows or round(float(release.label_counts.sum())),
+        label=label,
+        label_shares=tuple(float(share) for share in shares),
+    )
+
+
+class _Modules:
+    """The layers as leaf tensors; first values come from our own generator, not a global seed."""
+
+    def __init__(
+        self, torch: Any, training: Training, num_labels: int, width: int, rng: np.random.Generator
+    ) -> None:
+        inputs = training.noise_dim + training.num_components + num_labels
+        layers = list(pairwise((inputs, *training.hidden, width)))
+
+        def leaf(rows: int, *shape: int) -> Any:
+            bound = 1 / math.sqrt(rows)
+            values = rng.uniform(-bound, bound, shape).astype(np.float32)
+            return torch.from_numpy(values).requires_grad_()
+
+        self.weights = [leaf(rows, rows, columns) for rows, columns in layers]
+        self.biases = [leaf(rows, columns) for rows, columns in layers]
+        self.skip = leaf(num_labels, num_labels, width)
+        self.parameters = [*self.weights, *self.biases, self.skip]
+        self._relu = torch.relu
+
+    def scores(self, inputs: Any, labels: Any) -> Any:
+        """Outputs before the heads.  # (num_rows, width)"""
+        hidden = inputs
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            hidden = self._relu(hidden @ weight + bias)
+        return hidden @ self.weights[-1] + self.biases[-1] + labels @ self.skip
 
 
 class _Term:
@@ -82,50 +128,61 @@ class _Term:
         torch: Any,
         release: Release,
         block: Block,
+        sizes: npt.NDArray[np.int64],
         training: Training,
         rng: np.random.Generator,
     ) -> None:
         counts = release.label_counts
-        self.per_label = block.per_label
         totals = counts[:, None] if block.per_label else counts.sum()
-        self.targets = torch.from_numpy((release.sums(block.name) / totals).astype(np.float32))
-        self.pieces = list(_pieces(block.map, training.features_per_step))
-        self.rng = rng
+        targets = (release.sums(block.name) / totals).astype(np.float32)
+        shares = counts / counts.sum() if block.per_label else np.ones(1)
+        groups = sizes if block.per_label else sizes.sum(keepdims=True)
+        averaging = np.repeat(np.eye(len(groups)), groups, axis=1) / groups[:, None]
+        # The squared norm of a mean over g rows is too large by the rows' own share of it.
+        # For features of norm one, (g |mean|^2 - 1) / (g - 1) is unbiased.
+        debias = groups / (groups - 1) if isinstance(block.map, Fourier) else np.ones(len(groups))
+        self.averaging = torch.from_numpy(averaging.astype(np.float32))  # (copies, num_rows)
+        self.debias = torch.from_numpy(debias.astype(np.float32))
+        self.constant = torch.from_numpy((1 - debias).astype(np.float32))
+        self.weights = torch.from_numpy((block.weight**2 * shares).astype(np.float32))
+        self.pieces = [
+            (piece, torch.from_numpy(targets if columns is None else targets[:, columns] * scale))
+            for piece, columns, scale in _pieces(block.map, training.features_per_step)
+        ]
+        self._rng = rng
 
-    def loss(self, cells: Any, per_label: int, num_labels: int) -> Any:
-        """Squared distance of mean features, averaged over label values."""
-        map_, columns, scale = self.pieces[self.rng.integers(len(self.pieces))]
-        features = map_(cells)
-        targets = self.targets if columns is None else self.targets[:, columns] * scale
-        if self.per_label:
-            means = features.reshape(num_labels, per_label, -1).mean(1)
-        else:
-            means = features.mean(0, keepdim=True)
-        return ((means - targets) ** 2).sum(1).mean()
+    def loss(self, cells: Any) -> Any:
+        """Squared distance of mean features, weighted like the released kernel."""
+        map_, targets = self.pieces[self._rng.integers(len(self.pieces))]
+        means = self.averaging @ map_(cells)  # (copies, features)
+        distances = self.debias * (means**2).sum(1) + self.constant
+        distances = distances + (targets**2).sum(1) - 2 * (means * targets).sum(1)
+        return (self.weights * distances).sum()
 
 
 def _pieces(
     map_: FeatureMap, size: int
-) -> Iterator[tuple[FeatureMap, npt.NDArray[np.int64] | None, float]]:
-    """A long Fourier map in pieces of about ``size``: random features need no particular company."""
+) -> list[tuple[FeatureMap, npt.NDArray[np.int64] | None, float]]:
+    """A long Fourier map in pieces of about ``size``: random features need no company."""
     if not isinstance(map_, Fourier) or map_.dim <= size:
-        yield map_, None, 1.0
-        return
-    half = map_.dim // 2
-    step = size // 2
-    for start in range(0, half - half % step, step):
-        piece, columns = map_.slice(start, start + step)
-        yield piece, columns, float(np.sqrt(map_.dim / piece.dim))
+        return [(map_, None, 1.0)]
+    half, step = map_.dim // 2, size // 2
+    starts = range(0, half - step + 1, step)
+    cut = [map_.slice(start, start + step) for start in starts]
+    return [(piece, columns, math.sqrt(map_.dim / piece.dim)) for piece, columns in cut]
 
 
-def _generate(
-    torch: Any, modules: Any, layout: Layout, label: tuple[int, int] | None, labels: Any,
-    rng: np.random.Generator, num_rows: int, noise_dim: int,
-) -> Any:  # fmt: skip
-    """Cells of fresh rows, differentiable.  # (num_rows, width)"""
-    noise = torch.from_numpy(rng.standard_normal((num_rows, noise_dim), dtype=np.float32))
-    scores = modules(noise if labels is None else torch.cat([noise, labels], dim=1))
-    numbers = torch.sigmoid(scores[:, : len(layout.numbers)])
+def _cells(
+    torch: Any,
+    scores: Any,
+    layout: Layout,
+    label: tuple[int, int] | None,
+    labels: Any,
+    rng: np.random.Generator,
+) -> Any:
+    """Positions and probabilities, differentiable.  # (num_rows, width)"""
+    stretched = (1 + 2 * STRETCH) * torch.sigmoid(scores[:, : len(layout.numbers)]) - STRETCH
+    numbers = stretched + (stretched.clamp(0.0, 1.0) - stretched).detach()
     runs = []
     for choice in layout.choices:
         if label == (choice.start, choice.stop):
@@ -133,9 +190,8 @@ def _generate(
             continue
         shares = torch.softmax(scores[:, choice.start : choice.stop], dim=1)
         if choice.flags_null:
-            numbers = _with_nulls(
-                torch, numbers, layout.numbers.index(choice.column), shares[:, 1], rng
-            )
+            column = layout.numbers.index(choice.column)
+            numbers = _with_nulls(torch, numbers, column, shares[:, 1], rng)
         runs.append(shares)
     return torch.cat([numbers, *runs], dim=1)
 
@@ -148,71 +204,16 @@ def _with_nulls(torch: Any, numbers: Any, column: int, share: Any, rng: np.rando
     return torch.cat([numbers[:, :column], mixed[:, None], numbers[:, column + 1 :]], dim=1)
 
 
-def _modules(
-    torch: Any, inputs: int, hidden: tuple[int, ...], outputs: int, rng: np.random.Generator
-) -> Any:
-    """Linear, batch norm and ReLU layers; first weights come from our generator, not a global seed."""
-    layers: list[Any] = []
-    sizes = (inputs, *hidden)
-    for size_in, size_out in pairwise(sizes):
-        layers += [
-            torch.nn.Linear(size_in, size_out),
-            torch.nn.BatchNorm1d(size_out),
-            torch.nn.ReLU(),
-        ]
-    layers.append(torch.nn.Linear(sizes[-1], outputs))
-    modules = torch.nn.Sequential(*layers)
-    with torch.no_grad():
-        for layer in modules:
-            if isinstance(layer, torch.nn.Linear):
-                bound = 1 / np.sqrt(layer.in_features)
-                for values in (layer.weight, layer.bias):
-                    values.copy_(
-                        torch.from_numpy(
-                            rng.uniform(-bound, bound, tuple(values.shape)).astype(np.float32)
-                        )
-                    )
-    return modules
+def _rows_per_label(shares: npt.NDArray[np.float64], batch: int) -> npt.NDArray[np.int64]:
+    """Rows of each label value in a batch, by the root of its share so that rare ones are seen."""
+    roots = np.sqrt(shares)
+    sizes = np.maximum(np.rint(batch * roots / roots.sum()), FEWEST_PER_LABEL)
+    return np.asarray(sizes, dtype=np.int64)
 
 
-def _frozen(
-    torch: Any,
-    modules: Any,
-    release: Release,
-    labels: Any,
-    rng: np.random.Generator,
-    training: Training,
-) -> Network:
-    """The trained layers as plain matrices, batch norms folded in with settled statistics."""
-    with torch.no_grad():
-        for layer in modules:
-            if isinstance(layer, torch.nn.BatchNorm1d):
-                layer.reset_running_stats()
-                layer.momentum = None  # a plain average over what follows
-        num_rows = len(labels) if labels is not None else training.batch
-        for _ in range(max(1, SETTLING_ROWS // num_rows)):
-            noise = torch.from_numpy(
-                rng.standard_normal((num_rows, training.noise_dim), dtype=np.float32)
-            )
-            modules(noise if labels is None else torch.cat([noise, labels], dim=1))
-        weights, biases = [], []
-        for layer in modules:
-            if isinstance(layer, torch.nn.Linear):
-                weights.append(layer.weight.double().numpy().T)
-                biases.append(layer.bias.double().numpy())
-            elif isinstance(layer, torch.nn.BatchNorm1d):
-                gain = (layer.weight / torch.sqrt(layer.running_var + layer.eps)).double().numpy()
-                shift = layer.bias.double().numpy() - layer.running_mean.double().numpy() * gain
-                weights[-1] = weights[-1] * gain
-                biases[-1] = biases[-1] * gain + shift
-    counts = release.label_counts
-    label = release.embedding.label
-    return Network(
-        schema=release.plan.schema, weights=tuple(weights), biases=tuple(biases),
-        noise_dim=training.noise_dim, label=label,
-        default_num_rows=release.plan.num_rows or max(1, round(float(counts.sum()))),
-        label_shares=tuple(float(share) for share in counts / counts.sum()) if label else (),
-    )  # fmt: skip
+def _pace(done: float) -> float:
+    """Learning rate over the course of training: a short warm-up, then a cosine to zero."""
+    return min(1.0, (done + 1e-3) / WARM_UP) * 0.5 * (1 + math.cos(math.pi * done))
 
 
 def _torch() -> Any:

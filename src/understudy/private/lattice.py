@@ -7,28 +7,32 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from understudy.features import Sign
+
 Floats = npt.NDArray[np.float64]
 
 
-def to_lattice(features: Floats, radius: int) -> Floats:
-    """Scale features by ``radius``, round them, and enforce the norm in exact integers.
+def to_lattice(features: Floats, radius: int, *, sign: Sign = Sign.SIGNED) -> Floats:
+    """Scale features by ``radius``, round them, and enforce norm and sign in exact integers.
 
     Args:
         features: any floats; a promise of norm at most 1 is not relied on.  # (num_rows, dim)
         radius: the largest integer norm allowed, at most 2^24.
+        sign: unless it is signed, negative features are taken as zero.
 
     Returns:
         Whole numbers, stored as float64 because they and their sums stay below 2^53, where
         float64 arithmetic is integer arithmetic.  # (num_rows, dim)
 
     Guarantee:
-        Every row has sum of squares at most ``radius``^2, and depends on that row alone:
-        each step is element-wise or an exact integer sum (proofs/lattice.md).
+        Every row has sum of squares at most ``radius``^2, no negative entry unless ``sign``
+        allows it, and depends on that row alone: each step is element-wise or an exact integer
+        sum (proofs/lattice.md).
     """
     dim = features.shape[1]
     # Rounding moves a vector by at most sqrt(dim)/2, so an honest row stays inside.
     target = max(0.0, radius - (math.sqrt(dim) / 2 + 1))
-    whole = np.clip(features, -1.0, 1.0)
+    whole = np.clip(features, -1.0 if sign is Sign.SIGNED else 0.0, 1.0)
     whole *= target
     np.rint(whole, out=whole)
     squares = _sum_of_squares(whole)
@@ -44,7 +48,7 @@ def _shrunk(whole: Floats, radius: int) -> Floats:
     coarse = np.floor(np.abs(whole) / 16).astype(np.int64)  # squares of these sum below 2^63
     norm = 16 * (np.sqrt(np.einsum("ij,ij->i", coarse, coarse)) + math.sqrt(whole.shape[1]))
     whole = np.trunc(whole * (radius / np.maximum(norm, radius))[:, None])
-    whole[_sum_of_squares(whole) > radius**2] = 0.0
+    whole[~(_sum_of_squares(whole) <= radius**2)] = 0.0
     return whole
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import platform
-import shutil
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from understudy.errors import InputError
 from understudy.plan import Plan
 from understudy.private import ledger as ledgers
 from understudy.private.noise import Integers, NoiseSource, OpenDPNoise
-from understudy.private.readers import open_source
+from understudy.private.readers import is_one_pass, open_source
 from understudy.private.sealed import sealed
 from understudy.private.sums import check_purity, sum_rows
 from understudy.published.release import Release, check_new_directory, load_release, save_release
@@ -51,24 +50,29 @@ def release_table(
     key = key or plan.fingerprint[:16]
     if directory is not None:
         check_new_directory(directory)
+    if len(plan.stages) > 1 and is_one_pass(data):
+        raise InputError(
+            "data", "the plan reads it once per stage, and a stream can be read once",
+            "Pass a file, a table or a dataset",
+        )  # fmt: skip
     if ledger is not None:
         stored = _stored_release(ledger, plan, key=key, directory=directory)
         if stored is not None:
             return stored
     source = noise or OpenDPNoise()
     facts = _facts(source, query)
-    sums = _private_sum(data, plan, (), query=query)
-    row = None
-    if ledger is not None:
-        notion = ledgers.read_ledger(ledger).neighbours
-        row = ledgers.spend(
-            ledger, key=key, plan_id=plan.fingerprint, mu_squared=plan.cost(notion),
-            description=f"{plan.method} on {plan.schema.name}",
-        )  # fmt: skip
-    vectors: tuple[Integers, ...] = (source.add_noise(sums, plan.noise_stds[0]),)
-    while len(vectors) < len(plan.stages):
+    row: int | None = None
+    vectors: tuple[Integers, ...] = ()
+
+    def next_vector() -> Integers:
+        nonlocal row
         sums = _private_sum(data, plan, vectors, query=query)
-        vectors = (*vectors, source.add_noise(sums, plan.noise_stds[len(vectors)]))
+        if ledger is not None and row is None:
+            row = _charge(ledger, plan, key=key)
+        return source.add_noise(sums, plan.noise_stds[len(vectors)])
+
+    while len(vectors) < len(plan.stages):
+        vectors = (*vectors, sealed(next_vector))
     charged = {"key": key, "row": row} if row is not None else None
     release = Release(plan, vectors, (*facts, ("ledger", charged)))
     if directory is not None:
@@ -86,18 +90,25 @@ def _private_sum(
     embedding = plan.embeddings(vectors)[len(vectors)]
     check_purity(plan.layout, embedding, plan.lattice)
     columns = [column.name for column in plan.schema.used]
-
-    def read() -> tuple[Integers, int]:
-        with open_source(data, columns=columns, query=query) as batches:
-            return sum_rows(batches, layout=plan.layout, embedding=embedding, lattice=plan.lattice)
-
-    sums, num_rows = sealed(read)
+    with open_source(data, columns=columns, query=query) as batches:
+        sums, num_rows = sum_rows(
+            batches, layout=plan.layout, embedding=embedding, lattice=plan.lattice
+        )
     if plan.neighbours is Neighbours.REPLACE_ONE and num_rows != plan.num_rows:
         raise InputError(
             "row count", "differs from the public one that replace-one was told",
             "Mend --rows or rows: in the schema, or use --neighbours add-remove",
         )  # fmt: skip
     return sums
+
+
+def _charge(ledger: str | Path, plan: Plan, *, key: str) -> int:
+    """Pay for all stages, in the ledger's notion of neighbours."""
+    notion = ledgers.read_ledger(ledger).neighbours
+    return ledgers.spend(
+        ledger, key=key, plan_id=plan.fingerprint, mu_squared=plan.cost(notion),
+        description=f"{plan.method} on {plan.schema.name}",
+    )  # fmt: skip
 
 
 def _stored_release(
@@ -108,10 +119,10 @@ def _stored_release(
     if row is None or row.directory is None or not Path(row.directory).is_dir():
         return None
     release = load_release(row.directory)
-    if release.fingerprint != row.fingerprint:
+    if release.fingerprint != row.fingerprint or not dict(release.facts)["is_private"]:
         return None
     if directory is not None:
-        shutil.copytree(row.directory, directory)
+        save_release(release, directory)
     return release
 
 

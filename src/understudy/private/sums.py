@@ -40,7 +40,8 @@ def partial_sum(cells: Floats, *, embedding: Embedding, lattice: int) -> Integer
     """The integer sum over one block of rows.  # (num_rows, width) -> (dim,)"""
     parts = []
     for block in embedding.blocks:
-        whole = to_lattice(np.asarray(block.map(cells), dtype=np.float64), block.radius(lattice))
+        features = np.asarray(block.map(cells), dtype=np.float64)
+        whole = to_lattice(features, block.radius(lattice), sign=block.map.sign)
         # Matrix products of whole numbers below 2^53 are exact in any order.
         sums = _memberships(cells, block, embedding).T @ whole  # (copies, block dim)
         parts.append(sums.ravel())
@@ -55,12 +56,12 @@ def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
     """
     rng = np.random.default_rng(0)
     largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in layout.schema.used]
-    cells = layout.expand(rng.integers(NULL, np.asarray(largest) + 1, (PROBE_ROWS, len(largest))))
-    whole = partial_sum(cells, embedding=embedding, lattice=lattice)
-    single = sum(
-        partial_sum(cells[i : i + 1], embedding=embedding, lattice=lattice)
-        for i in range(PROBE_ROWS)
-    )
+    codes = rng.integers(NULL, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))
+
+    def summed(rows: npt.NDArray[np.int64]) -> Integers:
+        return partial_sum(layout.expand(rows), embedding=embedding, lattice=lattice)
+
+    whole, single = summed(codes), sum(summed(codes[i : i + 1]) for i in range(PROBE_ROWS))
     if not np.array_equal(whole, single):
         raise InputError(
             "this machine", "computes a row's features differently in different batches",

@@ -12,7 +12,12 @@ from collections import Counter
 from importlib.resources import files
 from typing import Any
 
-from understudy.accounting import Neighbours, best_guess_probability, epsilon_of
+from understudy.accounting import (
+    Neighbours,
+    best_guess_probability,
+    epsilon_of,
+    exceedance_probability,
+)
 from understudy.plan import ROW_CAP, Plan
 from understudy.schema import Column
 
@@ -50,7 +55,7 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
         "mechanism": _mechanism(plan, facts),
         "composition": _composition(facts),
         "public": _public(plan, facts),
-        "assumptions": _assumptions(plan),
+        "assumptions": _assumptions(plan, facts),
         "tuning": "No setting was tuned on private rows: the plan fixed all of them before a row was read.",
         "post_processing": "Generators, samples, answers and reports are computed from the release alone "
         "and cost nothing more, however often they are made.",
@@ -87,7 +92,7 @@ def _odds(plan: Plan) -> dict[str, Any]:
         "best_guess_percent": round_up(100 * best_guess_probability(plan.cost())),
         "suspicion_from_percent": 50.0,
         "suspicion_to_percent": round_up(100 / (1 + math.exp(-epsilon))),
-        "except_with_probability": plan.budget.delta,
+        "except_with_probability": round_up(exceedance_probability(plan.cost(), epsilon)),
     }
 
 
@@ -161,7 +166,7 @@ def domain_words(column: Column) -> str:
     return words + (", may be null" if column.nullable else "")
 
 
-def _assumptions(plan: Plan) -> list[dict[str, str]]:
+def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
     found = [
         (
             "one row, one unit",
@@ -184,6 +189,12 @@ def _assumptions(plan: Plan) -> list[dict[str, str]]:
             "refusals of malformed files) is not published.",
         ),
     ]
+    if facts.get("query"):
+        found.append((
+            "row by row query",
+            "The query makes each of its rows from the data of one protected person or thing alone. Limits, "
+            "joins, rankings and totals over other rows would break this, and with it the guarantee.",
+        ))  # fmt: skip
     rounded = [column.name for column in plan.schema.used if column.bounds_from == "rounded"]
     if rounded:
         found.append((

@@ -16,6 +16,8 @@ NULL = -1
 CONTINUOUS_STEPS = 2**32
 LARGEST_EXACT = 2**53
 UNDECIDED = "???"
+BLANKS = " \t\n\v\f\r"
+"""What is trimmed from both ends of a text cell and of a category."""
 
 Category = str | int | float | bool
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -182,6 +184,9 @@ def parse_column(entry: Any) -> Column:
         if kind is Kind.ID
         else _one_of(Role, entry.get("role", "feature"), name=name, key="role")
     )
+    description = str(entry.get("description", ""))
+    if kind is Kind.ID:
+        return Column(name=name, kind=kind, role=role, description=description)
     nullable = entry.get("nullable", False)
     if not isinstance(nullable, bool):
         raise _refuse(
@@ -190,10 +195,8 @@ def parse_column(entry: Any) -> Column:
     column = Column(
         name=name, kind=kind, role=role, nullable=nullable,
         bounds_from=str(entry.get("bounds_from", "not stated")),
-        scale_hint=entry.get("scale_hint"), description=str(entry.get("description", "")),
+        scale_hint=entry.get("scale_hint"), description=description,
     )  # fmt: skip
-    if kind is Kind.ID:
-        return column
     if column.scale_hint not in (None, "log1p"):
         raise _refuse(name, "scale_hint must be log1p or absent")
     if kind in (Kind.CATEGORICAL, Kind.BINARY) or "categories" in entry:
@@ -216,7 +219,7 @@ def category_key(category: Category) -> tuple[str, Category]:
     return (
         ("number", float(category))
         if isinstance(category, int | float)
-        else ("text", category.strip())
+        else ("text", category.strip(BLANKS))
     )
 
 
@@ -235,8 +238,12 @@ def _with_categories(column: Column, entry: dict[str, Any]) -> Column:
         )  # fmt: skip
     if not all(isinstance(category, str | int | float) for category in listed):
         raise _refuse(column.name, "categories must be text or numbers", "Quote them in the schema")
-    if any(isinstance(category, float) and not math.isfinite(category) for category in listed):
-        raise _refuse(column.name, "categories must be finite")
+    if not all(isinstance(c, str) or abs(c) < LARGEST_EXACT for c in listed):
+        raise _refuse(column.name, "categories that are numbers must lie within 2^53", "Quote them")
+    if any(isinstance(c, str) and not c.strip(BLANKS) for c in listed):
+        raise _refuse(
+            column.name, "a category must not be blank: a blank cell is null", "Set nullable: true"
+        )
     if len({category_key(category)[0] for category in listed}) > 1:
         raise _refuse(column.name, "categories mix text and numbers", "Quote all of them")
     if len({category_key(category) for category in listed}) < len(listed):
@@ -264,9 +271,14 @@ def _with_bounds(column: Column, entry: dict[str, Any]) -> Column:
         math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low) and low <= high
     ):
         raise _refuse(column.name, "bounds must be finite and in order", "Set bounds: [low, high]")
+    if resolution is Resolution.DAY:
+        low, high = (bound - bound % resolution.microseconds for bound in (low, high))
     if column.is_whole and (low != int(low) or high != int(high)):
         raise _refuse(column.name, f"bounds of a {column.kind} column must be whole numbers")
-    if column.kind is not Kind.CONTINUOUS and max(abs(low), abs(high)) >= LARGEST_EXACT:
+    widest = max(abs(low), abs(high), high - low if column.is_whole else 0)
+    if column.kind is not Kind.CONTINUOUS and widest >= LARGEST_EXACT:
+        if column.kind is Kind.DATETIME:
+            raise _refuse(column.name, "bounds must lie between 1685 and 2255", "Narrow them")
         raise _refuse(
             column.name, "bounds must lie within 2^53", "Narrow them or use kind: continuous"
         )
@@ -286,14 +298,14 @@ def _bound_in(column: Column, bound: Any) -> float:
     if column.kind is Kind.DATETIME:
         try:
             moment = dt.datetime.fromisoformat(str(bound))
-        except ValueError:
+            if moment.tzinfo is not None:
+                moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+        except (ValueError, OverflowError):
             moment = None
         if moment is None:
             raise _refuse(
                 column.name, "bounds of a datetime column must be ISO dates", "Write 2000-01-31"
             )
-        if moment.tzinfo is not None:
-            moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
         return float((moment - EPOCH) // dt.timedelta(microseconds=1))
     if isinstance(bound, bool) or not isinstance(bound, int | float):
         raise _refuse(column.name, "bounds must be numbers", "Set bounds: [low, high]")

@@ -6,12 +6,12 @@ usually declare; it is a hint, not a default.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
+import yaml
 
 from understudy.schema.columns import UNDECIDED
 
@@ -60,7 +60,7 @@ def draft_schema(columns: Iterable[tuple[str, Any]], *, name: str) -> str:
         columns: names with their Arrow types, or None where the file has no types.
         name: what to call the table.
     """
-    lines = [HEADER + f"name: {json.dumps(name)}", "privacy: {unit: row}", "columns:"]
+    lines = [HEADER + f"name: {_quoted(name)}", "privacy: {unit: row}", "columns:"]
     for column, arrow_type in columns:
         hint = next((words for pattern, words in HINTS if re.search(pattern, column.lower())), None)
         first, *others = _entry(column, arrow_type)
@@ -70,7 +70,7 @@ def draft_schema(columns: Iterable[tuple[str, Any]], *, name: str) -> str:
 
 
 def _entry(column: str, arrow_type: Any) -> list[str]:
-    quoted = json.dumps(column, ensure_ascii=False)
+    quoted = _quoted(column)
     if ID_NAMES.search(column.lower()):
         return [f"name: {quoted}", "kind: id"]
     kind = _kind(arrow_type)
@@ -91,6 +91,12 @@ def _kind(arrow_type: Any) -> str:
         return "integer"
     if pa.types.is_floating(arrow_type) or pa.types.is_decimal(arrow_type):
         return "continuous"
-    if pa.types.is_temporal(arrow_type):
+    if pa.types.is_date(arrow_type) or pa.types.is_timestamp(arrow_type):
         return "datetime"
+    if pa.types.is_temporal(arrow_type):
+        return UNDECIDED
     return "categorical"
+
+
+def _quoted(name: str) -> str:
+    return str(yaml.safe_dump(name, default_style='"', allow_unicode=True, width=10**9)).strip()

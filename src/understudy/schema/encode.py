@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.errors import InputError
-from understudy.schema.columns import NULL, Column, Kind
+from understudy.schema.columns import BLANKS, NULL, Column, Kind
 from understudy.schema.table import Schema
 
 Codes = npt.NDArray[np.int64]
@@ -23,7 +23,10 @@ Codes = npt.NDArray[np.int64]
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SPECIAL = r"(?i)^[+-]?(inf|infinity|nan)$"
 _NULL_WORDS = r"(?i)^(|na|n/a|null|none)$"
-_DATE = r"^[+-]?\d{4,}-\d{2}-\d{2}"
+_TIME, _ZONE = r"\d{2}(:?\d{2}(:?\d{2}(\.\d+)?)?)?", r"(Z|[+-]\d{2}(:?\d{2})?)"
+_DATE = rf"^\d{{4}}-\d{{2}}-\d{{2}}([T ]{_TIME}{_ZONE}?)?$"
+_ZONED = rf"[T ]{_TIME}{_ZONE}$"
+_PAST_MICROSECONDS = r"(\.\d{6})\d+"
 
 
 def encode_batch(schema: Schema, batch: pa.RecordBatch) -> Codes:
@@ -85,7 +88,7 @@ def _floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
     if pa.types.is_boolean(kind):
         cells = cells.cast(pa.int8())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise _wrong_type(column, f"of type {kind}")
+        raise _wrong_type(column, f"cells of type {kind}")
     return _to_numpy(cells.cast(pa.float64(), safe=False))
 
 
@@ -94,7 +97,7 @@ def _parse_numbers(column: Column, text: Any) -> npt.NDArray[np.float64]:
         pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _SPECIAL)
     )
     blank = pc.match_substring_regex(text, _NULL_WORDS)
-    if not pc.all(pc.fill_null(pc.or_(number, blank), True)).as_py():
+    if not pc.all(pc.or_(number, blank), min_count=0).as_py():
         raise _wrong_type(column, "text that is no number")
     return _to_numpy(pc.if_else(number, text, None).cast(pa.float64()))
 
@@ -111,72 +114,82 @@ def _moments(column: Column, cells: Any) -> npt.NDArray[np.float64]:
     if pa.types.is_date64(kind):
         return _to_numpy(cells.cast(pa.int64()).cast(pa.float64(), safe=False)) * 1e3
     if pa.types.is_timestamp(kind):
-        per_unit = {"s": 1e6, "ms": 1e3, "us": 1.0, "ns": 1e-3}[kind.unit]
-        return _to_numpy(cells.cast(pa.int64()).cast(pa.float64(), safe=False)) * per_unit
-    raise _wrong_type(column, f"of type {kind}")
+        return _micros(cells.cast(pa.int64()), kind.unit)
+    raise _wrong_type(column, f"cells of type {kind}")
+
+
+def _micros(ticks: Any, unit: str) -> npt.NDArray[np.float64]:
+    if unit != "ns":
+        per_tick = {"s": 1e6, "ms": 1e3, "us": 1.0}[unit]
+        return _to_numpy(ticks.cast(pa.float64(), safe=False)) * per_tick
+    # Nanoseconds are past 2^53: as floats they would cross into the next second.
+    whole = ticks.fill_null(0).to_numpy(zero_copy_only=False) // 1000
+    return np.where(pc.is_null(ticks).to_numpy(zero_copy_only=False), np.nan, whole)
 
 
 def _parse_dates(column: Column, text: Any) -> npt.NDArray[np.float64]:
     blank = pc.match_substring_regex(text, _NULL_WORDS)
     dated = pc.if_else(blank, None, text)
-    if not pc.all(pc.fill_null(pc.match_substring_regex(dated, _DATE), True)).as_py():
-        raise _wrong_type(column, "text that is no ISO date")
-    for kind in (pa.timestamp("us"), pa.timestamp("us", tz="UTC")):
+    if pc.all(pc.match_substring_regex(dated, _DATE), min_count=0).as_py():
+        dated = pc.replace_substring_regex(dated, _PAST_MICROSECONDS, r"\1")
+        zoned = pc.match_substring_regex(dated, _ZONED)
         try:
-            return _moments(column, dated.cast(kind))
-        except pa.ArrowInvalid:
-            continue
+            local = pc.if_else(zoned, None, dated).cast(pa.timestamp("us"))
+            universal = pc.if_else(zoned, dated, None).cast(pa.timestamp("us", tz="UTC"))
+            return _micros(pc.coalesce(local.cast(pa.int64()), universal.cast(pa.int64())), "us")
+        except pa.ArrowInvalid:  # such as the 30th of February
+            pass
     raise _wrong_type(column, "text that is no ISO date")
 
 
 def _choice_codes(column: Column, cells: Any) -> Codes:
+    cells = _blank_to_null(cells)
     if isinstance(column.categories[0], str):
-        found = pc.index_in(
-            _labels(column, cells), value_set=pa.array([str(c).strip() for c in column.categories])
-        )
+        names = pa.array([str(category).strip(BLANKS) for category in column.categories])
+        found = pc.index_in(_labels(column, cells), value_set=names)
     else:
         values = pa.array([float(category) for category in column.categories])
         found = pc.index_in(pa.array(_lenient_floats(column, cells)), value_set=values)
     listed = (
         pc.fill_null(found, column.unlisted_code).cast(pa.int64()).to_numpy(zero_copy_only=False)
     )
-    codes: Codes = np.where(
-        _to_numpy(pc.is_null(_blank_to_null(cells)).cast(pa.float64())) > 0, NULL, listed
-    )
+    codes: Codes = np.where(pc.is_null(cells).to_numpy(zero_copy_only=False), NULL, listed)
     return codes
 
 
+def _blank_to_null(cells: Any) -> Any:
+    """Text is trimmed and numbers become float64; blanks and NaN become null."""
+    if _is_text(cells.type):
+        text = _text(cells)
+        return pc.if_else(pc.equal(text, ""), None, text)
+    if pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type):
+        values = cells.cast(pa.float64(), safe=False)
+        return pc.if_else(pc.is_nan(values), None, values)
+    return cells
+
+
 def _labels(column: Column, cells: Any) -> Any:
-    """Cells as trimmed text; whole floats lose their point, as category names have none."""
-    kind = cells.type
-    if _is_text(kind):
-        return _text(cells)
-    if pa.types.is_floating(kind):
-        values = cells.cast(pa.float64())
-        whole = pc.and_(pc.is_finite(values), pc.equal(values, pc.floor(values)))
-        whole = pc.and_(whole, pc.less(pc.abs(values), 2.0**53))
-        integers = pc.if_else(whole, values, None).cast(pa.int64()).cast(pa.string())
-        return pc.if_else(pc.fill_null(whole, False), integers, values.cast(pa.string()))
+    """Cells as text; whole floats lose their point, as category names have none."""
+    if pa.types.is_floating(cells.type):
+        whole = pc.and_(pc.is_finite(cells), pc.equal(cells, pc.floor(cells)))
+        whole = pc.and_(whole, pc.less(pc.abs(cells), 2.0**53))
+        integers = pc.if_else(whole, cells, None).cast(pa.int64()).cast(pa.string())
+        return pc.if_else(pc.fill_null(whole, False), integers, cells.cast(pa.string()))
     try:
         return cells.cast(pa.string())
     except pa.ArrowException:
         pass
-    raise _wrong_type(column, f"of type {kind}")
+    raise _wrong_type(column, f"cells of type {cells.type}")
 
 
 def _lenient_floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
     """Cells as numbers for a column whose categories are numbers; other text is unlisted."""
     if not _is_text(cells.type):
         return _floats(column, cells)
-    text = _text(cells)
     for word, digit in (("true", "1"), ("false", "0")):
-        text = pc.if_else(pc.match_substring_regex(text, f"(?i)^{word}$"), digit, text)
-    number = pc.match_substring_regex(text, _NUMBER)
-    return _to_numpy(pc.if_else(number, text, None).cast(pa.float64()))
-
-
-def _blank_to_null(cells: Any) -> Any:
-    return pc.if_else(pc.equal(_text(cells), ""), None, cells) if _is_text(cells.type) else cells
+        cells = pc.if_else(pc.match_substring_regex(cells, f"(?i)^{word}$"), digit, cells)
+    number = pc.match_substring_regex(cells, _NUMBER)
+    return _to_numpy(pc.if_else(number, cells, None).cast(pa.float64()))
 
 
 def _is_text(kind: Any) -> bool:

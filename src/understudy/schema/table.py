@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 
 from understudy.errors import InputError
-from understudy.schema.columns import Column, Role, parse_column
+from understudy.schema.columns import UNDECIDED, Column, Role, parse_column
 
 KNOWN_KEYS = (
     "name", "file", "rows", "label", "positive", "task", "split_column", "onehot_groups",
@@ -77,11 +77,17 @@ class Schema:
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML in which ``no``, ``yes`` and dates stay the words that a person wrote."""
+    """YAML in which ``no``, ``=``, ``12:30``, ``0123`` and dates stay the words that a person wrote."""
 
 
+_WORDS = (":bool", ":timestamp", ":value", ":int", ":float")
+_NUMBERS = {
+    "tag:yaml.org,2002:int": r"[-+]?(0|[1-9][0-9]*)",
+    "tag:yaml.org,2002:float": r"[-+]?(([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|(0|[1-9][0-9]*)[eE][-+]?[0-9]+"
+    r"|\.(inf|Inf|INF)|\.(nan|NaN|NAN))",
+}
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith((":bool", ":timestamp"))]
+    first: [(tag, regexp) for tag, regexp in resolvers if not tag.endswith(_WORDS)]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _TRUTH = {"true": True, "True": True, "false": False, "False": False}
@@ -96,7 +102,20 @@ _Loader.add_constructor("tag:yaml.org,2002:str", _construct_word)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes text so that every YAML reader takes it for text."""
+    """Writes text so that every YAML reader takes it for the same text."""
+
+
+def _represent_text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    # Unquoted or in single quotes, line breaks such as U+0085 would come back as spaces.
+    style = None if text.isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_Dumper.add_representer(str, _represent_text)
+
+for _tag, _pattern in _NUMBERS.items():
+    for _side in (_Loader, _Dumper):
+        _side.add_implicit_resolver(_tag, re.compile(f"^({_pattern})$"), list("-+.0123456789"))
 
 
 def _dump(value: Any, *, flow: bool = False) -> str:
@@ -132,14 +151,21 @@ def load_schema(source: str | Path | dict[str, Any] | Schema) -> Schema:
 
 def parse_yaml(text: str, *, name: str) -> Schema:
     """Read a schema from YAML text."""
-    quoted = re.sub(r"(?<![\"'])\?\?\?(?![\"'])", '"???"', text)  # a bare ??? is no YAML inside [ ]
     try:
-        document = _Loader(quoted).get_single_data()
-    except yaml.YAMLError as error:
+        document = _read(text)
+    except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f" near line {mark.line + 1}" if mark is not None else ""
         raise InputError(f"schema '{name}'", f"is not valid YAML{place}") from None
     return parse_schema(document, name=name)
+
+
+def _read(text: str) -> Any:
+    try:
+        return _Loader(text).get_single_data()
+    except yaml.YAMLError:  # a bare ??? is no YAML inside [ ] and { }
+        quoted = re.sub(r"(?<![^\s\[{,])\?\?\?(?![^\s\]},])", f'"{UNDECIDED}"', text)
+        return _Loader(quoted).get_single_data()
 
 
 def parse_schema(document: Any, *, name: str) -> Schema:

@@ -4,7 +4,12 @@ Cells keep their raw form (a CSV cell is bytes, an Arrow cell keeps its type), s
 becomes never depends on the other rows. Refusals name files and columns, never a cell.
 """
 
-from understudy.private.readers.sources import open_source, source_columns, source_name
+from understudy.private.readers.sources import (
+    is_one_pass,
+    open_source,
+    source_columns,
+    source_name,
+)
 from understudy.private.readers.stream import RowStream
 
-__all__ = ["RowStream", "open_source", "source_columns", "source_name"]
+__all__ = ["RowStream", "is_one_pass", "open_source", "source_columns", "source_name"]

@@ -64,6 +64,13 @@ def source_columns(source: object, *, query: str | None = None) -> list[Field]:
     return checked_fields(_find(source, query))
 
 
+def is_one_pass(source: object) -> bool:
+    """Whether a source is a stream, which is gone once it has been read."""
+    return not isinstance(source, str | os.PathLike) and isinstance(
+        _find_frame(source), ArrowStream
+    )
+
+
 def source_name(source: object) -> str:
     """A short public name: the stem of a file, or the type of an object."""
     if not isinstance(source, str | os.PathLike):

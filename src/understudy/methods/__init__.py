@@ -1,0 +1,46 @@
+"""Published methods as small compositions of feature maps, a release and a generator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from understudy.accounting import Budget
+from understudy.errors import UsageError
+from understudy.generators.base import Generator
+from understudy.generators.training import Progress, Training, train_network
+from understudy.methods.merf import dp_merf
+from understudy.plan import Plan
+from understudy.published import Release
+from understudy.schema import Schema
+
+__all__ = ["METHODS", "dp_merf", "fit_release", "make_plan"]
+
+METHODS: dict[str, Callable[..., Plan]] = {"dp-merf": dp_merf}
+DEFAULT_METHOD = "dp-merf"
+
+
+def make_plan(
+    schema: Schema,
+    budget: Budget,
+    *,
+    method: str = "auto",
+    options: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Plan a release with a method by name; ``auto`` takes the best one for tables.
+
+    ``options`` are keyword arguments of the method, such as ``num_rows`` or ``seed``.
+    """
+    name = DEFAULT_METHOD if method == "auto" else method
+    if name not in METHODS:
+        raise UsageError(
+            "method", f"'{method}' is unknown", "Methods are auto, " + ", ".join(METHODS)
+        )
+    return METHODS[name](schema, budget, **(options or {}))
+
+
+def fit_release(release: Release, *, progress: Progress | None = None) -> Generator:
+    """Turn a release into a generator, as its plan's method has it."""
+    settings = dict(release.plan.setting("training"))
+    settings["hidden"] = tuple(settings["hidden"])
+    return train_network(release, Training(**settings), progress=progress)

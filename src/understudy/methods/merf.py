@@ -1,0 +1,224 @@
+"""DP-MERF: random Fourier mean embeddings (Harder, Adamczewski & Park, AISTATS 2021)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Literal
+
+from scipy.special import gammaln
+
+from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
+from understudy.errors import UsageError
+from understudy.features import (
+    Block,
+    Constant,
+    Embedding,
+    FeatureMap,
+    Fourier,
+    Grid,
+    OneHot,
+    Product,
+    Scales,
+)
+from understudy.features.adapt import HISTOGRAMS
+from understudy.generators.training import Training
+from understudy.plan import Plan, Stage
+from understudy.schema import Layout, Schema
+
+Labels = Literal["auto", "none", "balanced", "imbalanced"]
+LABELS: tuple[Labels, ...] = ("auto", "none", "balanced", "imbalanced")
+LengthScale = float | Mapping[str, float] | Literal["private"] | None
+
+ROWS_IF_UNSAID = 10_000
+"""The row count that sizes are planned for when nobody has stated one."""
+
+SHORTEST_ALONE, SHORTEST, LONGEST = 0.004, 0.015, 0.5
+"""Public default: a mixture of Gaussian kernels on single columns, pairs of columns and all
+columns, with length scales from the finest detail to half a column's range (times the root of
+the number of columns, as distances grow with it)."""
+
+COUNT_SHARE = 0.01
+HISTOGRAM_BINS, HISTOGRAM_SHARE = 64, 0.1
+LABEL_FEATURES = 20
+FEWEST_FEATURES, MOST_FEATURES = 200, 20_000
+
+
+def dp_merf(
+    schema: Schema,
+    budget: Budget,
+    *,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    num_rows: int | None = None,
+    labels: Labels = "auto",
+    length_scale: LengthScale = None,
+    num_features: int | None = None,
+    separate_releases: bool = False,
+    seed: int = 0,
+    training: Training | None = None,
+) -> Plan:
+    """Plan a DP-MERF release: Fourier features of numbers, one-hot features of choices.
+
+    Numbers enter through Fourier features of Gaussian kernels, choices through one-hot
+    features (sec. 4.3, heterogeneous data), and both are multiplied by the one-hot label
+    (sec. 4.1) when the schema has one. The number of rows, or of rows per label value
+    (sec. 4.2, imbalanced data), is one more block of the same vector.
+
+    Args:
+        schema: the public description of the table.
+        budget: the guarantee to meet.
+        neighbours: between which tables it holds.
+        num_rows: the public row count (``replace-one``), or a public guess that sizes are
+            planned for (``add-remove``). By default what the schema says.
+        labels: ``imbalanced`` releases noisy class counts, ``balanced`` takes classes as
+            equally frequent, ``none`` treats the label as any other column. ``auto`` is
+            ``imbalanced`` for a categorical label; a numeric label gets a Gaussian kernel.
+        length_scale: of the Gaussian kernel, in units of each column's public range: one
+            number for all, or a number per column name, or ``private`` to spend a tenth of
+            the budget on noisy histograms that set it. By default a mixture of scales.
+        num_features: how many Fourier features; by default the minimiser of the error bound
+            of Prop. 3.1, at most 20,000 (past that the bound is flat and time is not).
+        separate_releases: charge class embeddings and counts as C + 1 separate releases, as
+            the first version of the paper did. Looser; for comparison.
+        seed: public seed of frequencies and training.
+        training: settings of the network.
+    """
+    num_rows = num_rows if num_rows is not None else schema.rows
+    if labels not in LABELS:
+        raise UsageError("labels", "must be one of " + ", ".join(LABELS))
+    if num_features is not None and num_features < 2:
+        raise UsageError("features", "must be at least 2", "Leave it out for the default")
+    layout = Layout(schema)
+    label = schema.label if labels != "none" else None
+    runs = {choice.column: (choice.start, choice.stop) for choice in layout.choices}
+    classes = runs.pop(label.name) if label is not None and label.is_choice else None
+    target = label.name if label is not None and classes is None else None
+    weights = _block_weights(num_numbers=len(layout.numbers), num_choices=len(runs))
+    share = 1.0 - HISTOGRAM_SHARE if length_scale == "private" else 1.0
+    if num_features is None:
+        noise = _noise_of_mean(budget, neighbours, weights["numbers"], share, num_rows)
+        num_features = best_num_features(noise)
+    maps = _maps(layout, tuple(runs.values()), target, length_scale, num_features, seed)
+    if separate_releases:
+        weights["count"] = 1.0
+    count = Block(
+        "count", Constant(), weights["count"], per_label=bool(classes) and labels != "balanced"
+    )
+    blocks = [
+        Block(name, map_, weights[name], per_label=bool(classes)) for name, map_ in maps.items()
+    ]
+    embedding = Embedding((count, *blocks), label=classes, separate=separate_releases)
+    stages = [Stage("embedding", embedding)]
+    if length_scale == "private" and layout.numbers:
+        grid = Grid(tuple(range(len(layout.numbers))), HISTOGRAM_BINS)
+        stages = [
+            Stage(HISTOGRAMS, Embedding((Block(HISTOGRAMS, grid, 1.0),)), HISTOGRAM_SHARE),
+            Stage("embedding", embedding, share, rule="scale-by-histograms"),
+        ]
+    settings = {"labels": labels, "training": asdict(training or Training(seed=seed))}
+    return Plan(
+        schema=schema, method="dp-merf", budget=budget, neighbours=neighbours,
+        stages=tuple(stages), num_rows=num_rows, settings=tuple(settings.items()),
+    )  # fmt: skip
+
+
+def _maps(
+    layout: Layout,
+    spans: tuple[tuple[int, int], ...],
+    target: str | None,
+    length_scale: LengthScale,
+    num_features: int,
+    seed: int,
+) -> dict[str, FeatureMap]:
+    """Feature maps of numbers and choices; a numeric ``target`` multiplies the choices too.
+
+    Among the numbers a target needs no product: a Gaussian kernel of all columns is one already.
+    """
+    maps: dict[str, FeatureMap] = {}
+    if layout.numbers:
+        scales, parts = _kernel(layout.numbers, length_scale)
+        numbers = tuple(range(len(layout.numbers)))
+        maps["numbers"] = Fourier(numbers, scales, parts, num_features + num_features % 2, seed)
+    if spans:
+        maps["choices"] = OneHot(spans)
+    if spans and target is not None:
+        position = layout.numbers.index(target)
+        own_parts = (parts[0]._replace(size=1),)
+        own = Fourier((position,), (scales[position],), own_parts, LABEL_FEATURES, seed + 1)
+        maps["choices"] = Product(maps["choices"], own)
+    return maps
+
+
+def _block_weights(*, num_numbers: int, num_choices: int) -> dict[str, float]:
+    """Every column weighs the same, the row count a little; squares add up to one."""
+    share = (1 - COUNT_SHARE) / max(1, num_numbers + num_choices)
+    return {
+        "count": math.sqrt(COUNT_SHARE),
+        "numbers": math.sqrt(share * num_numbers),
+        "choices": math.sqrt(share * num_choices),
+    }
+
+
+def _kernel(
+    names: tuple[str, ...], length_scale: LengthScale
+) -> tuple[tuple[float, ...], tuple[Scales, ...]]:
+    """Length scale of each number, and the parts of the kernel that they stretch."""
+    plain = (Scales(len(names), 1.0, 1.0),)
+    if isinstance(length_scale, Mapping):
+        stray = sorted(set(length_scale) ^ set(names))
+        if stray:
+            raise UsageError(
+                "length scale", f"must name every numeric column and no other; see '{stray[0]}'"
+            )
+        return _checked(tuple(float(length_scale[name]) for name in names)), plain
+    if isinstance(length_scale, int | float):
+        return _checked((float(length_scale),) * len(names)), plain
+    sizes = sorted({1, min(2, len(names)), len(names)})
+    ranges = [(SHORTEST_ALONE if size == 1 else SHORTEST, math.sqrt(size)) for size in sizes]
+    parts = (
+        Scales(size, low * root, LONGEST * root)
+        for size, (low, root) in zip(sizes, ranges, strict=True)
+    )
+    return (1.0,) * len(names), tuple(parts)
+
+
+def _checked(scales: tuple[float, ...]) -> tuple[float, ...]:
+    if all(1e-4 <= scale <= 1e4 for scale in scales):
+        return scales
+    raise UsageError(
+        "length scale", "must lie between 0.0001 and 10000", "Common choices: 0.05 to 1"
+    )
+
+
+def _noise_of_mean(
+    budget: Budget, neighbours: Neighbours, weight: float, share: float, num_rows: int | None
+) -> float:
+    """Deviation of the noise on a mean feature of the numbers, for the planned row count."""
+    sigma = 1 / math.sqrt(share * mu_squared_of_budget(budget))
+    reach = 1.0 if neighbours is Neighbours.ADD_REMOVE else 2.0
+    return reach * sigma / max(weight, 1e-9) / (num_rows or ROWS_IF_UNSAID)
+
+
+def error_bound(num_features: int, noise_std: float) -> float:
+    """Prop. 3.1: expected error of the squared MMD, for noise of that deviation on the mean.
+
+    noise_std = 2 sigma / m gives the proposition's own terms.
+    """
+    ratio = math.exp(gammaln((num_features + 1) / 2) - gammaln(num_features / 2))
+    private = num_features * noise_std**2 + 4 * math.sqrt(2) * noise_std * ratio
+    return float(private + 8 * math.sqrt(2 * math.pi / num_features))
+
+
+def best_num_features(noise_std: float) -> int:
+    """The number of features that minimises ``error_bound`` (even, within sane limits)."""
+    low, high = math.log(FEWEST_FEATURES), math.log(MOST_FEATURES)
+    for _ in range(60):  # golden section would save little: the bound costs nothing
+        third = (high - low) / 3
+        if error_bound(round(math.exp(low + third)), noise_std) <= error_bound(
+            round(math.exp(high - third)), noise_std
+        ):
+            high -= third
+        else:
+            low += third
+    return 2 * round(math.exp((low + high) / 2) / 2)

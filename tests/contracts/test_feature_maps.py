@@ -1,0 +1,197 @@
+"""Every feature map, present and future, passes this suite: add an example and it runs."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.features import Constant, FeatureMap, Fourier, Grid, OneHot, Product, Scales, Sign
+from understudy.features.base import MAP_KINDS, map_from_dict
+from understudy.private.lattice import to_lattice
+from understudy.schema import NULL, Layout, load_schema
+
+SCHEMA = load_schema(
+    {
+        "name": "every kind",
+        "columns": [
+            {"name": "share", "kind": "continuous", "bounds": [0, 1]},
+            {"name": "age", "kind": "integer", "bounds": [0, 120]},
+            {
+                "name": "income",
+                "kind": "continuous",
+                "bounds": [0, 1e6],
+                "nullable": True,
+                "scale_hint": "log1p",
+            },
+            {"name": "day", "kind": "datetime", "bounds": ["2000-01-01", "2020-12-31"]},
+            {"name": "stars", "kind": "ordinal", "bounds": [1, 5]},
+            {
+                "name": "city",
+                "kind": "categorical",
+                "categories": ["a", "b", "c"],
+                "nullable": True,
+            },
+            {"name": "smoker", "kind": "binary", "categories": ["no", "yes"]},
+        ],
+    }
+)
+LAYOUT = Layout(SCHEMA)
+NUMBERS = tuple(range(len(LAYOUT.numbers)))
+SPANS = tuple((choice.start, choice.stop) for choice in LAYOUT.choices)
+LARGEST = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in SCHEMA.used]
+
+GAUSSIAN = Fourier(NUMBERS, (0.3, 0.1, 1.0, 0.5, 0.2), (Scales(len(NUMBERS), 1.0, 1.0),), 66, 3)
+MIXTURE = Fourier((1, 3), (1.0, 0.5), (Scales(1, 0.004, 0.5), Scales(2, 0.02, 0.7)), 30, 1)
+EXAMPLES: dict[str, FeatureMap] = {
+    "constant": Constant(),
+    "one-hot": OneHot(SPANS),
+    "grid": Grid((0, 2), 7),
+    "fourier, one Gaussian": GAUSSIAN,
+    "fourier, a mixture": MIXTURE,
+    "fourier, fine scales": Fourier((0,), (1e-3,), (Scales(1, 1.0, 1.0),), 8, 5),
+    "product of choices and numbers": Product(OneHot(SPANS[1:]), MIXTURE),
+    "product of counts": Product(Constant(), OneHot(SPANS[:1])),
+    "product of constants": Product(Constant(), Constant()),
+    "product of products": Product(Product(Grid((1,), 3), OneHot(SPANS[2:])), Constant()),
+}
+each_map = pytest.mark.parametrize("map_", EXAMPLES.values(), ids=EXAMPLES)
+each_radius = st.sampled_from([1, 2, 17, 1000, 2**20 + 3, 2**24])
+
+code_rows = st.lists(
+    st.tuples(
+        *(
+            st.one_of(st.sampled_from([NULL, 0, largest]), st.integers(NULL, largest))
+            for largest in LARGEST
+        )
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def cells_of(rows: list[tuple[int, ...]]) -> npt.NDArray[np.float64]:
+    return LAYOUT.expand(np.asarray(rows, dtype=np.int64))
+
+
+def random_codes(count: int, seed: int) -> npt.NDArray[np.int64]:
+    rng = np.random.default_rng(seed)
+    return rng.integers(NULL, np.asarray(LARGEST) + 1, (count, len(LARGEST)))
+
+
+def whole_rows(map_: FeatureMap, cells: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    features = np.asarray(map_(cells), dtype=np.float64)
+    return to_lattice(features, 2**24, sign=map_.sign)
+
+
+def test_every_kind_of_map_has_an_example_here() -> None:
+    assert {map_.to_dict()["kind"] for map_ in EXAMPLES.values()} == set(MAP_KINDS)
+
+
+@each_map
+def test_a_map_has_as_many_features_as_it_says(map_: FeatureMap) -> None:
+    assert map_(LAYOUT.expand(random_codes(3, 0))).shape == (3, map_.dim)
+
+
+@each_map
+@settings(max_examples=40, deadline=None)
+@given(rows=code_rows)
+def test_no_row_of_any_codes_has_a_norm_above_one(
+    map_: FeatureMap, rows: list[tuple[int, ...]]
+) -> None:
+    norms = np.linalg.norm(np.asarray(map_(cells_of(rows)), dtype=np.float64), axis=1)
+    assert (norms <= 1 + 1e-6).all()  # single-precision cos and sin; integers are checked exactly
+
+
+@each_map
+@settings(max_examples=40, deadline=None)
+@given(rows=code_rows, radius=each_radius)
+def test_no_row_of_any_codes_leaves_its_integer_ball(
+    map_: FeatureMap, rows: list[tuple[int, ...]], radius: int
+) -> None:
+    features = np.asarray(map_(cells_of(rows)), dtype=np.float64)
+    for row in to_lattice(features, radius, sign=map_.sign).tolist():
+        assert all(value == int(value) for value in row)
+        assert sum(int(value) ** 2 for value in row) <= radius**2
+
+
+@each_map
+def test_an_honest_row_keeps_its_norm_on_the_lattice(map_: FeatureMap) -> None:
+    cells = LAYOUT.expand(random_codes(200, 1))
+    features = np.linalg.norm(np.asarray(map_(cells), dtype=np.float64), axis=1)
+    kept = np.linalg.norm(whole_rows(map_, cells), axis=1) / 2**24
+    assert np.abs(kept - features).max() < 1e-5
+
+
+@each_map
+def test_a_row_gives_the_same_integers_in_any_split_order_or_padding(map_: FeatureMap) -> None:
+    codes = random_codes(97, 2)
+    expected = whole_rows(map_, LAYOUT.expand(codes))
+    for size in (1, 2, 3, 7, 8, 31, 64):
+        parts = [codes[start : start + size] for start in range(0, len(codes), size)]
+        pieces = [whole_rows(map_, LAYOUT.expand(part)) for part in parts]
+        assert np.array_equal(np.concatenate(pieces), expected)
+    order = np.random.default_rng(3).permutation(len(codes))
+    assert np.array_equal(whole_rows(map_, LAYOUT.expand(codes[order])), expected[order])
+    for before, after in ((1, 0), (5, 3), (0, 160)):
+        padded = np.concatenate([random_codes(before, 4), codes, random_codes(after, 5)])
+        found = whole_rows(map_, LAYOUT.expand(padded))
+        assert np.array_equal(found[before : before + len(codes)], expected)
+
+
+@each_map
+def test_a_row_gives_the_same_integers_wherever_it_lies_in_memory(map_: FeatureMap) -> None:
+    cells = LAYOUT.expand(random_codes(33, 6))
+    expected = whole_rows(map_, cells)
+    assert np.array_equal(whole_rows(map_, np.asfortranarray(cells)), expected)
+    for shift in range(1, 9):
+        room = np.empty(cells.size + shift)
+        shifted = room[shift:].reshape(cells.shape)
+        shifted[:] = cells
+        assert np.array_equal(whole_rows(map_, shifted), expected)
+
+
+@each_map
+def test_the_stated_sign_is_true_of_integer_rows(map_: FeatureMap) -> None:
+    rows = whole_rows(map_, LAYOUT.expand(random_codes(120, 7)))
+    if map_.sign is Sign.CONSTANT:
+        assert (rows == rows[0]).all()
+    if map_.sign is Sign.NONNEGATIVE:
+        assert (rows @ rows.T >= 0).all()
+        assert (rows >= 0).all()
+
+
+@each_map
+@settings(max_examples=30, deadline=None)
+@given(rows=code_rows)
+def test_two_rows_are_no_further_apart_than_the_sign_allows(
+    map_: FeatureMap, rows: list[tuple[int, ...]]
+) -> None:
+    whole = whole_rows(map_, cells_of(rows))
+    bound = map_.sign.replace_factor_squared * 2**48
+    for one, other in itertools.combinations(whole, 2):
+        assert sum(int(value) ** 2 for value in (one - other).tolist()) <= bound
+
+
+@each_map
+@pytest.mark.parametrize(("precision", "tolerance"), [("float64", 1e-6), ("float32", 5e-4)])
+def test_numpy_and_torch_agree(map_: FeatureMap, precision: str, tolerance: float) -> None:
+    cells = LAYOUT.expand(random_codes(40, 8))
+    tensor = torch.from_numpy(cells).to(getattr(torch, precision))
+    there = map_(tensor).double().numpy()
+    assert np.abs(there - np.asarray(map_(cells), dtype=np.float64)).max() < tolerance
+
+
+@each_map
+def test_a_map_comes_back_from_its_description(map_: FeatureMap) -> None:
+    again = map_from_dict(json.loads(json.dumps(map_.to_dict())))
+    cells = LAYOUT.expand(random_codes(20, 9))
+    assert again == map_
+    assert (again.dim, again.sign) == (map_.dim, map_.sign)
+    assert np.array_equal(again(cells), map_(cells))

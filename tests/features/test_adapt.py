@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from understudy.features import Block, Embedding, Fourier, Grid, OneHot, Product, Scales
+from understudy.features.adapt import HISTOGRAMS, scale_by_histograms, spreads
+
+GAUSSIAN = Fourier((0, 1), (1.0, 2.0), (Scales(2, 0.1, 0.5),), 12, 0)
+TARGET = Embedding(
+    (
+        Block("numbers", GAUSSIAN, 0.6, per_label=True),
+        Block("choices", Product(OneHot(((2, 4),)), GAUSSIAN), 0.8),
+    ),
+    label=(4, 7),
+)
+EARLIER = Embedding((Block(HISTOGRAMS, Grid((0, 1), 8), 1.0),))
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    vector=arrays(
+        np.int64, 16, elements=st.one_of(st.integers(-(2**62), 2**62), st.integers(-3, 3))
+    )
+)
+def test_no_noisy_histogram_can_change_the_sensitivity_or_the_size(
+    vector: np.ndarray[tuple[int], np.dtype[np.int64]],
+) -> None:
+    settled = scale_by_histograms(TARGET, EARLIER, vector / 2**24)
+    assert settled.dim == TARGET.dim
+    for replace in (False, True):
+        for lattice in (2**10, 2**24):
+            assert settled.mechanism_sensitivities(
+                lattice, replace=replace
+            ) == TARGET.mechanism_sensitivities(lattice, replace=replace)
+    numbers = settled.block("numbers").map
+    assert isinstance(numbers, Fourier)
+    assert all(0 < scale < 4 for scale in numbers.length_scales)
+    assert np.isfinite(numbers.frequencies).all()
+
+
+def test_a_narrow_histogram_gives_a_short_length_scale() -> None:
+    narrow, wide = np.zeros(8), np.ones(8)
+    narrow[3] = 100.0
+    found = spreads(np.stack([narrow, wide]))
+    assert abs(found[0] - 1 / 8) < 1e-6, "never below one bin"
+    assert abs(found[1] - np.sqrt((1 - 1 / 64) / 12)) < 1e-6
