@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 import pytest
@@ -32,11 +33,9 @@ def texts() -> st.SearchStrategy[str]:
 @st.composite
 def categories(draw: st.DrawFn, size: int | None = None) -> list[Any]:
     numbers = st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-1e15, 1e15)
-    value = draw(st.sampled_from([texts(), numbers, st.booleans()]))
-    limits = {"min_size": size or 1, "max_size": size or 6}
-    if value is not numbers and size is None:
-        limits["max_size"] = 2
-    return draw(st.lists(value, unique_by=category_key, **limits))
+    value, most = draw(st.sampled_from([(texts(), 6), (numbers, 6), (st.booleans(), 2)]))
+    sizes = {"min_size": size or 1, "max_size": size or most}
+    return draw(st.lists(value, unique_by=category_key, **sizes))
 
 
 @st.composite
@@ -45,24 +44,13 @@ def bounds(draw: st.DrawFn, kind: str) -> list[Any]:
         "continuous": st.floats(-1e300, 1e300) | st.integers(-(10**9), 10**9),
         "integer": st.integers(-(2**51), 2**51) | st.integers(-100, 100),
         "ordinal": st.integers(0, 20),
-        "datetime": st.dates(_date(1700), _date(2250)) | st.datetimes(_moment(1700), _moment(2250)),
+        "datetime": st.dates(dt.date(1700, 1, 1), dt.date(2250, 1, 1))
+        | st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2250, 1, 1)),
     }[kind]
     pair = draw(st.tuples(values, values))
     if kind != "datetime":
         return sorted(pair)
     return sorted(bound.isoformat() for bound in pair)
-
-
-def _date(year: int) -> Any:
-    import datetime
-
-    return datetime.date(year, 1, 1)
-
-
-def _moment(year: int) -> Any:
-    import datetime
-
-    return datetime.datetime(year, 1, 1)
 
 
 @st.composite

@@ -262,6 +262,11 @@ def test_a_number_that_python_will_not_read_is_refused() -> None:
         parse_yaml("rows: " + "9" * 5000, name="s")
 
 
+def test_text_that_no_file_can_hold_is_refused() -> None:
+    with pytest.raises(InputError, match="is not valid YAML"):
+        parse_yaml(r'columns: [{name: "\ud800", kind: id}]', name="s")
+
+
 def test_a_column_that_is_listed_twice_is_refused() -> None:
     error = refusal({"columns": [AGE, AGE]})
     assert (error.where, error.rule) == ("column 'age'", "is listed twice")

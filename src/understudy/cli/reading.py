@@ -93,6 +93,7 @@ def synth(
         steps=steps, seed=seed,
     )  # fmt: skip
     check_output(output)
+    _check_before_spending(output, release_dir)
     made = _release(
         data, plan, directory=release_dir, query=query, ledger=ledger, key=key, as_json=as_json
     )
@@ -113,6 +114,18 @@ def synth(
         "release": str(release_dir) if release_dir else None,
     }
     emit(_outcome(made) | document, lines, as_json=as_json)
+
+
+def _check_before_spending(output: Path, release_dir: Path | None) -> None:
+    """Refuse what would otherwise fail after the budget is gone."""
+    from importlib.util import find_spec
+
+    from understudy.errors import MissingExtraError, UsageError
+
+    if find_spec("torch") is None:
+        raise MissingExtraError("torch", "network")
+    if release_dir is not None and release_dir.resolve() == output.resolve():
+        raise UsageError("release directory", "must differ from the output", "Choose another name")
 
 
 def _release(

@@ -197,10 +197,13 @@ def _cells(
 
 
 def _with_nulls(torch: Any, numbers: Any, column: int, share: Any, rng: np.random.Generator) -> Any:
-    """Put the number in the middle where its null flag falls (straight-through gradient)."""
+    """Put the number in the middle where its null flag falls, as the encoder does.
+
+    The share of nulls is learnt from its own features; a gradient through the drawn flags would
+    be a biased one.
+    """
     drawn = torch.from_numpy(rng.random(len(share), dtype=np.float32)) < share.detach()
-    null = drawn.float() + share - share.detach()
-    mixed = numbers[:, column] * (1 - null) + 0.5 * null
+    mixed = torch.where(drawn, 0.5, numbers[:, column])
     return torch.cat([numbers[:, :column], mixed[:, None], numbers[:, column + 1 :]], dim=1)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Literal
 
+from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
 from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
@@ -200,7 +201,7 @@ def _noise_of_mean(
     return reach * sigma / max(weight, 1e-9) / (num_rows or ROWS_IF_UNSAID)
 
 
-def error_bound(num_features: int, noise_std: float) -> float:
+def error_bound(num_features: float, noise_std: float) -> float:
     """Prop. 3.1: expected error of the squared MMD, for noise of that deviation on the mean.
 
     noise_std = 2 sigma / m gives the proposition's own terms.
@@ -211,14 +212,11 @@ def error_bound(num_features: int, noise_std: float) -> float:
 
 
 def best_num_features(noise_std: float) -> int:
-    """The number of features that minimises ``error_bound`` (even, within sane limits)."""
-    low, high = math.log(FEWEST_FEATURES), math.log(MOST_FEATURES)
-    for _ in range(60):  # golden section would save little: the bound costs nothing
-        third = (high - low) / 3
-        if error_bound(round(math.exp(low + third)), noise_std) <= error_bound(
-            round(math.exp(high - third)), noise_std
-        ):
-            high -= third
-        else:
-            low += third
-    return 2 * round(math.exp((low + high) / 2) / 2)
+    """The number of features that minimises ``error_bound`` (even, within limits)."""
+    limits = math.log(FEWEST_FEATURES), math.log(MOST_FEATURES)
+    found = minimize_scalar(
+        lambda log_count: error_bound(math.exp(log_count), noise_std),
+        bounds=limits,
+        method="bounded",
+    )
+    return 2 * round(math.exp(found.x) / 2)

@@ -28,7 +28,7 @@ class OpenDPNoise:
         exp(-z^2 / (2 noise_std^2)) (Canonne, Kamath & Steinke 2020). There is no seed.
     """
 
-    name = "opendp discrete Gaussian, operating-system randomness"
+    name = "OpenDP discrete Gaussian, operating-system randomness"
     is_private = True
 
     def add_noise(self, sums: Integers, noise_std: int) -> Integers:

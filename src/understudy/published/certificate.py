@@ -98,7 +98,7 @@ def _odds(plan: Plan) -> dict[str, Any]:
 
 def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
     return {
-        "name": "discrete Gaussian noise on an exact integer sum of norm-bounded features",
+        "name": "Discrete Gaussian noise on an exact integer sum of norm-bounded features",
         "noise": facts.get("noise"),
         "lattice": plan.lattice,
         "stages": [

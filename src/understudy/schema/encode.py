@@ -69,13 +69,11 @@ def _number_codes(column: Column, values: npt.NDArray[np.float64]) -> Codes:
     missing = np.isnan(values)
     clipped = np.clip(np.where(missing, low, values), low, high)
     if column.kind is Kind.CONTINUOUS:
-        steps = (clipped - low) / ((high - low) or 1.0) * column.num_steps
-    elif column.resolution is not None:
-        steps = np.floor((clipped - low) / column.resolution.microseconds)
-    else:
-        steps = clipped - low
-    codes = np.clip(np.rint(steps), 0, column.num_steps).astype(np.int64)
-    codes[missing] = NULL
+        steps = np.rint((clipped - low) / ((high - low) or 1.0) * column.num_steps).astype(np.int64)
+    else:  # whole numbers below 2^53, whose difference may be above it
+        steps = np.rint(clipped).astype(np.int64) - int(low)
+        steps //= column.resolution.microseconds if column.resolution is not None else 1
+    codes: Codes = np.where(missing, NULL, np.clip(steps, 0, column.num_steps))
     return codes
 
 

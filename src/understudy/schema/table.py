@@ -95,6 +95,7 @@ _TRUTH = {"true": True, "True": True, "false": False, "False": False}
 
 def _construct_word(loader: _Loader, node: yaml.ScalarNode) -> str | bool:
     word = str(loader.construct_scalar(node))
+    word.encode()  # a lone surrogate, which no file can hold, is a ValueError here
     return _TRUTH.get(word, word) if node.style is None else word
 
 

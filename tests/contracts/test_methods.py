@@ -1,0 +1,158 @@
+"""Every method, in every variant: plan, release, verify, fit, save, load and sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from understudy import (
+    Budget,
+    Neighbours,
+    Synthesizer,
+    fit_release,
+    load_generator,
+    load_schema,
+    make_plan,
+    release_table,
+    save_generator,
+    verify_release,
+)
+from understudy.generators.training import Training
+from understudy.methods import METHODS
+from understudy.schema import Schema
+from understudy.schema.encode import encode_batch
+
+QUICK = Training(steps=8, batch=60, hidden=(16,), num_components=4)
+VARIANTS: dict[str, dict[str, dict[str, object]]] = {
+    "dp-merf": {
+        "imbalanced": {},
+        "balanced": {"labels": "balanced"},
+        "unlabelled": {"labels": "none"},
+        "separate": {"separate_releases": True},
+        "private-scale": {"length_scale": "private"},
+        "one-scale": {"length_scale": 0.3},
+        "replace-one": {"neighbours": Neighbours.REPLACE_ONE},
+    }
+}
+COLUMNS = [
+    {"name": "age", "kind": "integer", "bounds": [0, 100]},
+    {"name": "dose", "kind": "continuous", "bounds": [0, 2], "nullable": True},
+    {"name": "visit", "kind": "datetime", "bounds": ["2020-01-01", "2024-12-31"]},
+    {
+        "name": "ward",
+        "kind": "categorical",
+        "categories": ["north", "south", "west"],
+        "nullable": True,
+    },
+    {"name": "grade", "kind": "ordinal", "bounds": [1, 5]},
+    {"name": "ill", "kind": "binary", "role": "label", "categories": [0, 1]},
+]
+NUM_ROWS = 300
+
+
+def the_schema(label_kind: str = "class") -> Schema:
+    columns = [dict(column) for column in COLUMNS]
+    if label_kind == "number":
+        columns[-1] = {"name": "ill", "kind": "continuous", "role": "label", "bounds": [0, 1]}
+    return load_schema({"columns": columns, "rows": NUM_ROWS})
+
+
+@pytest.fixture(scope="module")
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(3)
+    dose = rng.random(NUM_ROWS) * 2
+    return pd.DataFrame(
+        {
+            "age": rng.integers(0, 101, NUM_ROWS),
+            "dose": np.where(rng.random(NUM_ROWS) < 0.2, np.nan, dose),
+            "visit": pd.to_datetime("2020-01-01")
+            + pd.to_timedelta(rng.integers(0, 1800, NUM_ROWS), "D"),
+            "ward": rng.choice(["north", "south", None], NUM_ROWS),
+            "grade": rng.integers(1, 6, NUM_ROWS),
+            "ill": rng.integers(0, 2, NUM_ROWS),
+        }
+    )
+
+
+def test_every_method_has_variants_here():
+    assert set(VARIANTS) == set(METHODS)
+
+
+@pytest.mark.parametrize(
+    ("method", "variant"), [(m, v) for m, variants in VARIANTS.items() for v in variants]
+)
+def test_a_method_runs_from_rows_to_valid_rows(
+    method: str, variant: str, table: pd.DataFrame, tmp_path: Path
+):
+    schema = the_schema()
+    options = {"num_features": 40, "training": QUICK} | VARIANTS[method][variant]
+    plan = make_plan(schema, Budget(1.0), method=method, options=options)
+    release = release_table(table, plan, directory=tmp_path / "release")
+    assert verify_release(tmp_path / "release").epsilon <= 1.0
+    generator = fit_release(release)
+    rows = generator.sample(500, seed=1)
+    assert_valid(schema, rows)
+    save_generator(generator, tmp_path / "generator", release=release.fingerprint)
+    assert load_generator(tmp_path / "generator").sample(50, seed=1).schema == rows.schema
+
+
+def test_a_numeric_label_runs_from_rows_to_valid_rows(table: pd.DataFrame):
+    schema = the_schema("number")
+    options = {"num_features": 40, "training": QUICK}
+    plan = make_plan(schema, Budget(1.0), options=options)
+    assert_valid(schema, fit_release(release_table(table, plan)).sample(200))
+
+
+def assert_valid(schema: Schema, rows: pa.Table) -> None:
+    """Every cell is in its column's domain, of its column's type, null only where allowed."""
+    assert rows.column_names == [column.name for column in schema.used]
+    codes = encode_batch(schema, rows.combine_chunks().to_batches()[0])
+    for i, column in enumerate(schema.used):
+        assert (codes[:, i] >= (-1 if column.nullable else 0)).all(), column.name
+        assert rows[column.name].null_count == (codes[:, i] == -1).sum()
+    frame = rows.to_pandas()
+    assert frame["age"].between(0, 100).all()
+    assert pa.types.is_int64(rows["age"].type)
+    assert pa.types.is_date32(rows["visit"].type)
+    assert set(frame["ward"].dropna()) <= {"north", "south", "west"}
+
+
+def test_the_same_release_and_seed_give_the_same_rows(table: pd.DataFrame, tmp_path: Path):
+    plan = make_plan(the_schema(), Budget(1.0), options={"num_features": 40, "training": QUICK})
+    release = release_table(table, plan)
+    first, second = fit_release(release), fit_release(release)
+    assert first.sample(100, seed=5).equals(second.sample(100, seed=5))
+    assert not first.sample(100, seed=5).equals(first.sample(100, seed=6))
+
+
+def test_a_saved_generator_draws_the_same_rows(table: pd.DataFrame, tmp_path: Path):
+    plan = make_plan(the_schema(), Budget(1.0), options={"num_features": 40, "training": QUICK})
+    generator = fit_release(release_table(table, plan))
+    save_generator(generator, tmp_path / "generator", release="x")
+    assert (
+        load_generator(tmp_path / "generator")
+        .sample(64, seed=2)
+        .equals(generator.sample(64, seed=2))
+    )
+
+
+def test_training_tells_its_progress_and_ends_at_the_last_step(table: pd.DataFrame):
+    plan = make_plan(the_schema(), Budget(1.0), options={"num_features": 40, "training": QUICK})
+    seen: list[tuple[int, int, float]] = []
+    fit_release(release_table(table, plan), progress=lambda *state: seen.append(state))
+    assert seen[-1][:2] == (QUICK.steps, QUICK.steps)
+    assert np.isfinite(seen[-1][2])
+
+
+def test_the_synthesizer_is_the_same_pipeline(table: pd.DataFrame):
+    synthesizer = Synthesizer(
+        the_schema(), epsilon=1.0, options={"num_features": 40, "training": QUICK}
+    )
+    rows = synthesizer.fit(table).sample(10, seed=0)
+    assert rows.num_rows == 10
+    assert synthesizer.release_.plan == synthesizer.plan()
+    assert synthesizer.sample().num_rows == synthesizer.generator_.default_num_rows

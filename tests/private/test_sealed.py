@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import traceback
+from typing import NoReturn
+
+import pytest
+
+from understudy.errors import BudgetError, InputError
+from understudy.private.sealed import sealed
+
+SECRET = "SECRET-7f3a"
+
+
+def everything_said_by(error: BaseException) -> str:
+    """Message, arguments, notes and a traceback with the variables of every frame."""
+    full = traceback.TracebackException.from_exception(error, capture_locals=True)
+    return "".join([str(error), repr(error), repr(vars(error)), *full.format()])
+
+
+def library_fails() -> NoReturn:
+    cell = SECRET
+    try:
+        raise KeyError(cell)
+    except KeyError:
+        raise ValueError(f"cannot parse '{cell}'")  # noqa: B904 (its context quotes a cell too)
+
+
+def refusal_after_a_failure() -> NoReturn:
+    cell = SECRET
+    try:
+        raise KeyError(cell)
+    except KeyError as error:
+        raise BudgetError("ledger", "no budget") from error
+
+
+def test_an_exception_of_a_library_leaves_with_its_type_alone() -> None:
+    with pytest.raises(InputError, match="ValueError") as caught:
+        sealed(library_fails)
+    assert SECRET not in everything_said_by(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_a_refusal_leaves_with_its_words_and_without_its_frames() -> None:
+    with pytest.raises(BudgetError, match="no budget") as caught:
+        sealed(refusal_after_a_failure)
+    assert SECRET not in everything_said_by(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert "refusal_after_a_failure" not in names
+
+
+def test_what_went_well_comes_back_as_it_is() -> None:
+    assert sealed(lambda: 7) == 7

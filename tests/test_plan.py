@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
+from understudy.errors import InputError, UsageError
+from understudy.features import Block, Constant, Embedding, Grid
+from understudy.methods import dp_merf
+from understudy.plan import Plan, Stage, plan_from_dict
+from understudy.schema import Schema, load_schema
+
+DOCUMENT: dict[str, Any] = {
+    "name": "tiny",
+    "columns": [
+        {"name": "x", "kind": "continuous", "bounds": [0, 1]},
+        {"name": "city", "kind": "categorical", "categories": ["a", "b"], "nullable": True},
+        {"name": "y", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
+    ],
+}
+SCHEMA = load_schema(DOCUMENT)
+COUNT = Embedding((Block("count", Constant(), 1.0),))
+
+
+def plan_of(*stages: Stage, schema: Schema = SCHEMA, **options: Any) -> Plan:
+    settings = {"budget": Budget(1.0), "neighbours": Neighbours.ADD_REMOVE} | options
+    return Plan(schema=schema, method="hand-made", stages=stages, **settings)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    epsilon=st.floats(0.01, 20),
+    neighbours=st.sampled_from(list(Neighbours)),
+    length_scale=st.sampled_from([None, "private", 0.2]),
+    labels=st.sampled_from(["auto", "none", "balanced"]),
+    separate=st.booleans(),
+)
+def test_no_plan_spends_more_than_its_budget(
+    epsilon: float, neighbours: Neighbours, length_scale: Any, labels: Any, separate: bool
+) -> None:
+    plan = dp_merf(
+        SCHEMA, Budget(epsilon), neighbours=neighbours, num_rows=100, labels=labels,
+        length_scale=length_scale, num_features=4, separate_releases=separate,
+    )  # fmt: skip
+    assert plan.epsilon() <= epsilon
+    assert sum(plan.cost()) <= mu_squared_of_budget(plan.budget)
+    assert plan.epsilon() == pytest.approx(epsilon, rel=1e-4)
+
+
+def test_replacing_a_row_costs_more_than_adding_one() -> None:
+    plan = dp_merf(SCHEMA, Budget(1.0), num_features=4)
+    assert plan.epsilon(Neighbours.REPLACE_ONE) > plan.epsilon(Neighbours.ADD_REMOVE)
+
+
+def test_a_plan_comes_back_from_its_canonical_form() -> None:
+    plan = dp_merf(SCHEMA, Budget(1.0), num_features=4, length_scale="private")
+    again = plan_from_dict(json.loads(json.dumps(plan.to_dict())))
+    assert again.fingerprint == plan.fingerprint
+    assert again.noise_stds == plan.noise_stds
+    assert [stage.embedding for stage in again.stages] == [s.embedding for s in plan.stages]
+
+
+@pytest.mark.parametrize("shares", [(0.6, 0.6), (1.5,), (0.0, 1.0), (-0.5, 1.0), (float("nan"),)])
+def test_shares_that_add_up_to_more_than_the_budget_are_refused(shares: tuple[float, ...]) -> None:
+    stages = [Stage(f"stage {i}", COUNT, share) for i, share in enumerate(shares)]
+    with pytest.raises(ValueError, match="shares"):
+        plan_of(*stages)
+
+
+def test_stages_of_the_same_name_are_refused_since_one_file_would_hide_the_other() -> None:
+    with pytest.raises(ValueError, match="names"):
+        plan_of(Stage("twice", COUNT, 0.5), Stage("twice", COUNT, 0.5))
+
+
+@pytest.mark.parametrize("label", [(0, 2), (1, 6), (4, 5), (0, 1)])
+def test_a_label_that_is_not_one_choice_is_refused_since_a_row_could_count_twice(
+    label: tuple[int, int],
+) -> None:
+    embedding = Embedding((Block("count", Constant(), 1.0, per_label=True),), label=label)
+    with pytest.raises(ValueError, match="one choice"):
+        plan_of(Stage("embedding", embedding))
+
+
+@pytest.mark.parametrize(("rule", "position"), [("scale-by-histograms", 0), ("no such rule", 1)])
+def test_a_rule_without_an_earlier_stage_or_a_name_is_refused(rule: str, position: int) -> None:
+    stages = [Stage("a", COUNT, 0.5), Stage("b", COUNT, 0.5)]
+    stages[position] = dataclasses.replace(stages[position], rule=rule)
+    with pytest.raises(ValueError, match="rule"):
+        plan_of(*stages)
+
+
+@pytest.mark.parametrize("privacy", [{"unit": "person"}, {"unit": "row", "max_rows": 3}])
+def test_a_unit_larger_than_a_row_is_refused(privacy: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="single rows"):
+        plan_of(Stage("a", COUNT), schema=load_schema(DOCUMENT | {"privacy": privacy}))
+
+
+def test_replace_one_needs_a_public_row_count() -> None:
+    with pytest.raises(UsageError, match="public row count"):
+        plan_of(Stage("a", COUNT), neighbours=Neighbours.REPLACE_ONE)
+
+
+def test_a_table_whose_sums_no_row_can_move_costs_nothing() -> None:
+    plan = plan_of(Stage("a", COUNT), neighbours=Neighbours.REPLACE_ONE, num_rows=10)
+    assert plan.epsilon() == 0.0
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"epsilon": -1.0}, {"epsilon": "1"}, {"delta": None}, {"neighbours": "friends"},
+        {"lattice_bits": 20}, {"stages": None}, {"stages": [{}]}, {"settings": 3}, {"schema": {}},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_damaged_plan_is_refused_as_input(damage: dict[str, Any]) -> None:
+    whole = plan_of(Stage("a", Embedding((Block("grid", Grid((0,), 4), 1.0),)))).to_dict()
+    with pytest.raises(InputError):
+        plan_from_dict(whole | damage)
