@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from understudy.accounting import Budget, Neighbours
 from understudy.generators.base import Generator
-from understudy.generators.training import Progress
+from understudy.generators.training import Progress, load_torch
 from understudy.methods import fit_release, make_plan
 from understudy.plan import Plan
 from understudy.private.release import release_table
@@ -81,6 +81,7 @@ class Synthesizer:
         self, data: object, *, query: str | None = None, progress: Progress | None = None
     ) -> Synthesizer:
         """Release the table's embedding (this spends the budget) and fit a generator (free)."""
+        load_torch()
         self.plan_ = self.plan()
         self.release_ = release_table(
             data, self.plan_, directory=self.release_dir, ledger=self.ledger, query=query

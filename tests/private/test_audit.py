@@ -24,7 +24,7 @@ from understudy.private.sums import sum_rows
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]
-TRIALS = 100_000
+TRIALS = 130_000  # the bound is then 0.944 +- 0.009: a true mechanism fails once in a million runs
 CLAIMED = Budget(epsilon=1.0, delta=1e-5)
 SCHEMA = load_schema(
     {"name": "tiny", "columns": [{"name": "x", "kind": "continuous", "bounds": [0, 1]}]}

@@ -57,7 +57,7 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
             row.key,
             row.state,
             f"{epsilon(row.units):.4f}",
-            row.spent_at,
+            row.spent_at[:16].replace("T", " "),
         ]
         for row in state.rows
     ]

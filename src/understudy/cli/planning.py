@@ -67,7 +67,7 @@ def plan_lines(plan: Plan) -> list[str]:
     document = plan_document(plan)
     rows = [
         [
-            f"{b['stage']} / {b['block']}", f"{b['features']} x {b['copies']}", f"{b['weight']:.3f}",
+            b["block"], f"{b['features']} x {b['copies']}", f"{b['weight']:.3f}",
             f"{b['noise_std_of_a_sum']:.2f}", f"{b['expected_error_of_embedding']:.4f}",
         ]
         for b in document["blocks"]

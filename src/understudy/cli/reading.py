@@ -49,11 +49,10 @@ def release(
         rows=rows, labels=labels, length_scale=length_scale, features=features, separate=separate,
         steps=steps, seed=seed,
     )  # fmt: skip
-    made = _release(
+    made, lines = _release(
         data, plan, directory=output, query=query, ledger=ledger, key=key, as_json=as_json
     )
-    lines = [
-        *_guarantee(made),
+    lines += [
         f"  release      {verbatim(output)}",
         f"  certificate  {verbatim(output / 'certificate.html')}",
         f"Next, at no cost: [bold]understudy fit {verbatim(output)} -o MODEL[/bold]",
@@ -87,23 +86,25 @@ def synth(
     as_json: opt.AsJson = False,
 ) -> None:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
+    from understudy.generators.training import load_torch
+    from understudy.methods import fit_release
+
     plan = opt.build_plan(
         schema=schema, epsilon=epsilon, delta=delta, method=method, unit=unit, neighbours=neighbours,
         rows=rows, labels=labels, length_scale=length_scale, features=features, separate=separate,
         steps=steps, seed=seed,
     )  # fmt: skip
     check_output(output)
+    load_torch()
     _check_before_spending(output, release_dir)
-    made = _release(
+    made, lines = _release(
         data, plan, directory=release_dir, query=query, ledger=ledger, key=key, as_json=as_json
     )
-    from understudy.methods import fit_release
-
     with training_bar(as_json=as_json) as progress:
         generator = fit_release(made, progress=progress)
     count = num_rows or generator.default_num_rows
     write_rows(generator.sample(count, seed=seed), output)
-    lines = [*_guarantee(made), f"  rows         {verbatim(output)} ({count} synthetic rows)"]
+    lines += [f"  rows         {verbatim(output)} ({count} synthetic rows)"]
     if release_dir is not None:
         lines.append(f"  certificate  {verbatim(release_dir / 'certificate.html')}")
     else:
@@ -131,11 +132,31 @@ def _check_before_spending(output: Path, release_dir: Path | None) -> None:
 def _release(
     data: str, plan: Plan, *, directory: Path | None, query: str | None, ledger: Path | None,
     key: str | None, as_json: bool,
-) -> Release:  # fmt: skip
+) -> tuple[Release, list[str]]:  # fmt: skip
+    """Make the release, and say what it guarantees and what it was charged."""
+    from understudy.accounting import best_guess_probability
+    from understudy.private.ledger import read_ledger
     from understudy.private.release import release_table
+    from understudy.published.certificate import round_up
 
+    rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
     with waiting("reading private rows", as_json=as_json):
-        return release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key)
+        made = release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key)
+    guess = round_up(100 * best_guess_probability(plan.cost()))
+    lines = [
+        f"[bold green]Released[/bold green] with epsilon {round_up(plan.epsilon())} at delta "
+        f"{plan.budget.delta} ({plan.neighbours.value}): an attacker's best guess about one "
+        f"{plan.schema.privacy.unit} is right at most {guess} % of the time (a coin: 50 %).",
+        f"  fingerprint  {made.fingerprint}",
+    ]
+    charged = dict(made.facts)["ledger"]
+    if charged is not None:
+        fresh = charged["row"] > rows_before
+        words = (
+            f"key {charged['key']}" if fresh else "made before, so free; --key NAME makes another"
+        )
+        lines.append(f"  ledger       row {charged['row']}, {words}")
+    return made, lines
 
 
 def _outcome(made: Release) -> dict[str, Any]:
@@ -144,17 +165,3 @@ def _outcome(made: Release) -> dict[str, Any]:
         "neighbours": made.plan.neighbours.value, "fingerprint": made.fingerprint,
         "ledger": dict(made.facts)["ledger"],
     }  # fmt: skip
-
-
-def _guarantee(made: Release) -> list[str]:
-    from understudy.accounting import best_guess_probability
-    from understudy.published.certificate import round_up
-
-    plan = made.plan
-    guess = round_up(100 * best_guess_probability(plan.cost()))
-    return [
-        f"[bold green]Released[/bold green] with epsilon {round_up(plan.epsilon())} at delta {plan.budget.delta} "
-        f"({plan.neighbours.value}): an attacker's best guess about one {plan.schema.privacy.unit} "
-        f"is right at most {guess} % of the time (a coin: 50 %).",
-        f"  fingerprint  {made.fingerprint}",
-    ]

@@ -47,7 +47,7 @@ def train_network(
     release: Release, training: Training, *, progress: Progress | None = None
 ) -> Network:
     """Fit a network to a release; the same release and settings give the same network."""
-    torch = _torch()
+    torch = load_torch()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # sums in another order would give another network
     try:
@@ -219,7 +219,8 @@ def _pace(done: float) -> float:
     return min(1.0, (done + 1e-3) / WARM_UP) * 0.5 * (1 + math.cos(math.pi * done))
 
 
-def _torch() -> Any:
+def load_torch() -> Any:
+    """Import torch, or say how to get it; call it before a budget is spent on what needs it."""
     try:
         import torch
     except ModuleNotFoundError:

@@ -175,27 +175,23 @@ def spend(
         after this returns is always paid for (proofs/ledger.md).
     """
     _check_texts({"key": key, "plan_id": plan_id, "description": description})
-    costs = [_units("mu_squared", value, rounded=math.ceil) for value in mu_squared]
-    if not costs:
-        raise UsageError("mu_squared", "must list at least one mechanism", "Pass a cost for each")
-    asked = sum(costs)
+    costs = _costs(mu_squared)
     with _transaction(path, begin="BEGIN IMMEDIATE") as connection:
         state = _load(connection, path)
         _check_plan(state, key, plan_id)
-        if asked > state.remaining_units:
-            raise BudgetError(
-                f"ledger '{path}'",
-                f"the release asks for {asked} units of mu^2 / 2^40 and {state.remaining_units} "
-                f"of {state.cap_units} remain (epsilon {state.epsilon:g}, delta {state.delta:g})",
-                "Plan a release with more noise, or reuse a published one",
-            )
+        _check_cap(state, costs, path)
         number = len(state.rows) + 1
         spent_at = datetime.now(UTC).isoformat(timespec="seconds")
-        row = (number, key, plan_id, description, asked, "spent", spent_at)
+        row = (number, key, plan_id, description, sum(costs), "spent", spent_at)
         connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, ?)", row)
         items = [(number, position, units) for position, units in enumerate(costs)]
         connection.executemany("INSERT INTO mechanisms VALUES (?, ?, ?)", items)
     return number
+
+
+def check_affordable(path: Path | str, mu_squared: Sequence[Cost]) -> None:
+    """Refuse early what `spend` would refuse now, before time goes into reading rows."""
+    _check_cap(read_ledger(path), _costs(mu_squared), path)
 
 
 def mark_published(
@@ -227,6 +223,22 @@ def _units(name: str, value: Cost, *, rounded: Callable[[Fraction], int]) -> int
     if units > _MOST_UNITS:
         raise UsageError(name, "must stay below 2^23, far past any privacy", "Add more noise")
     return units
+
+
+def _costs(mu_squared: Sequence[Cost]) -> list[int]:
+    if not mu_squared:
+        raise UsageError("mu_squared", "must list at least one mechanism", "Pass a cost for each")
+    return [_units("mu_squared", value, rounded=math.ceil) for value in mu_squared]
+
+
+def _check_cap(state: LedgerState, costs: list[int], path: Path | str) -> None:
+    if sum(costs) > state.remaining_units:
+        raise BudgetError(
+            f"ledger '{path}'",
+            f"the release asks for {sum(costs)} units of mu^2 / 2^40 and {state.remaining_units} "
+            f"of {state.cap_units} remain (epsilon {state.epsilon:g}, delta {state.delta:g})",
+            "Plan a release with more noise, or reuse a published one",
+        )
 
 
 def _check_texts(texts: dict[str, str | None]) -> None:

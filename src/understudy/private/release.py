@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import hashlib
 import platform
 from importlib.metadata import version
 from pathlib import Path
@@ -13,7 +14,7 @@ from understudy.errors import InputError
 from understudy.plan import Plan
 from understudy.private import ledger as ledgers
 from understudy.private.noise import Integers, NoiseSource, OpenDPNoise
-from understudy.private.readers import is_one_pass, open_source
+from understudy.private.readers import is_one_pass, open_source, source_name
 from understudy.private.sealed import sealed
 from understudy.private.sums import check_purity, sum_rows
 from understudy.published.release import Release, check_new_directory, load_release, save_release
@@ -39,7 +40,7 @@ def release_table(
         directory: where to write the release; it must not exist.
         ledger: an SQLite ledger made by ``create_ledger``; it is charged before noise is drawn.
         key: names this release in the ledger. The same key and plan give the stored release back,
-            at no further cost. By default it is the plan's fingerprint.
+            at no further cost. By default it is made of the source's name, plan and query.
         query: SQL that selects the rows; a file or frame is called ``data`` in it.
         noise: for tests only.
 
@@ -47,7 +48,7 @@ def release_table(
         What is returned and written is (epsilon, delta)-differentially private as the plan
         states. Nothing is spent or written if the data is refused.
     """
-    key = key or plan.fingerprint[:16]
+    key = key or _default_key(data, plan, query)
     if directory is not None:
         check_new_directory(directory)
     if len(plan.stages) > 1 and is_one_pass(data):
@@ -59,6 +60,7 @@ def release_table(
         stored = _stored_release(ledger, plan, key=key, directory=directory)
         if stored is not None:
             return stored
+        ledgers.check_affordable(ledger, plan.cost(ledgers.read_ledger(ledger).neighbours))
     source = noise or OpenDPNoise()
     facts = _facts(source, query)
     row: int | None = None
@@ -81,6 +83,12 @@ def release_table(
         where = str(Path(directory).resolve()) if directory is not None else None
         ledgers.mark_published(ledger, row, fingerprint=release.fingerprint, directory=where)
     return release
+
+
+def _default_key(data: object, plan: Plan, query: str | None) -> str:
+    """A name that another plan, query or source does not share; it depends on no row."""
+    digest = hashlib.sha256(f"{plan.fingerprint} {query or ''}".encode()).hexdigest()
+    return f"{source_name(data)}-{digest[:12]}"
 
 
 def _private_sum(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -68,13 +69,18 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
 
 def render_html(certificate: dict[str, Any]) -> str:
     """The certificate as one page for people."""
+    return str(_template().render(c=certificate))
+
+
+@cache
+def _template() -> Any:
     import jinja2
 
     template = files("understudy.published").joinpath("certificate.html.jinja").read_text("utf-8")
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
-    return environment.from_string(template).render(c=certificate)
+    return environment.from_string(template)
 
 
 def round_up(value: float) -> float:

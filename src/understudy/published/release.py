@@ -182,7 +182,9 @@ def load_release(directory: str | Path) -> Release:
             v.dtype == np.int64 and v.shape == (n,)
             for v, n in zip(release.vectors, sizes, strict=True)
         )
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, SafetensorError):
+    except (
+        OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError,
+    ):  # fmt: skip
         whole = False
     if not whole:
         raise InputError(f"release '{folder}'", "is missing or damaged", "Fetch or make it again")

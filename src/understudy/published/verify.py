@@ -38,7 +38,13 @@ def verify_release(directory: str | Path) -> Verification:
     """
     folder = Path(directory)
     release = load_release(folder)
-    expected = release.files()
+    try:
+        expected = release.files()
+    except Exception:  # nothing can be said of what a damaged description stumbles over
+        raise InputError(
+            f"release '{folder}'", "is damaged: its certificate cannot be computed anew",
+            "Do not rely on this release; fetch it again from its owner",
+        ) from None  # fmt: skip
     found = {path.name for path in folder.iterdir()}
     for name in sorted(set(expected) | found):
         if name not in expected:

@@ -1,0 +1,54 @@
+"""The command reference, written by the program itself: python -m understudy.cli.reference."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+INTRODUCTION = """\
+# Commands
+
+Written by `python -m understudy.cli.reference`. Exit codes: 0 ok, 1 refused or failed, 2 usage,
+3 budget refused. Every command takes `--json`. Errors say what, which rule and how to mend it, and
+never quote a cell.
+"""
+
+
+def write_reference() -> str:
+    """Every command with its arguments and options, in Markdown."""
+    from understudy.cli.app import app
+
+    return INTRODUCTION + "".join(_pages(typer.main.get_command(app), "understudy"))
+
+
+def _pages(command: Any, name: str) -> Iterator[str]:
+    if hasattr(command, "commands"):
+        for child, inner in command.commands.items():
+            yield from _pages(inner, f"{name} {child}")
+        return
+    arguments = [p for p in command.params if p.param_type_name == "argument"]
+    options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
+    usage = " ".join(
+        [name, *(p.name.upper() if p.required else f"[{p.name.upper()}]" for p in arguments)]
+    )
+    yield f"\n## {name}\n\n{command.help}\n\n`{usage} [OPTIONS]`\n\n| | |\n|---|---|\n"
+    for parameter in arguments:
+        yield f"| `{parameter.name.upper()}` | {parameter.help} |\n"
+    for parameter in options:
+        flags = ", ".join(f"`{flag}`" for flag in parameter.opts)
+        yield f"| {flags} | {parameter.help}{_default(parameter)} |\n"
+
+
+def _default(parameter: Any) -> str:
+    if parameter.required:
+        return " Required."
+    if parameter.is_flag or parameter.default is None or "default" in parameter.help:
+        return ""
+    return f" Default: `{parameter.default}`."
+
+
+if __name__ == "__main__":
+    sys.stdout.write(write_reference())

@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+import json
+import re
+import traceback
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+
+from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
+from understudy.errors import BudgetError, InputError, UnderstudyError
+from understudy.methods import dp_merf
+from understudy.plan import Plan
+from understudy.private import release as releasing
+from understudy.private import sums as summing
+from understudy.private.ledger import UNITS_PER_MU_SQUARED, create_ledger, read_ledger
+from understudy.private.noise import OpenDPNoise, SeededNoise
+from understudy.private.release import release_table
+from understudy.published import load_release, verify_release
+from understudy.schema import Layout, load_schema
+
+SCHEMA = load_schema(
+    {
+        "name": "patients",
+        "columns": [
+            {"name": "bmi", "kind": "continuous", "bounds": [10, 80], "nullable": True},
+            {"name": "city", "kind": "categorical", "categories": ["Bonn", "Lima"]},
+            {"name": "ill", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
+        ],
+    }
+)
+DISTINCTIVE = 4813
+LOWEST, HIGHEST = 12.3456789, 76.5432198
+
+
+def plan_for(**options: Any) -> Plan:
+    return dp_merf(SCHEMA, Budget(1.0), **({"num_features": 4} | options))
+
+
+def table_of(count: int) -> pa.Table:
+    rng = np.random.default_rng(count)
+    bmi = rng.uniform(LOWEST, HIGHEST, count)
+    bmi[: min(count, 2)] = [LOWEST, HIGHEST][: min(count, 2)]
+    city = rng.choice(["Bonn", "Lima"], count).tolist()
+    ill = rng.choice(["no", "yes"], count).tolist()
+    kinds = {"bmi": pa.float64(), "city": pa.string(), "ill": pa.string()}
+    return pa.table({"bmi": bmi, "city": city, "ill": ill}, schema=pa.schema(kinds))
+
+
+def new_ledger(folder: Path, *, epsilon: float = 10.0, **options: Any) -> Path:
+    path = folder / "ledger.db"
+    cap = mu_squared_of_budget(Budget(epsilon))
+    create_ledger(path, epsilon=epsilon, delta=1e-5, cap_mu_squared=cap, **options)
+    return path
+
+
+class BrokenNoise:
+    name = "broken"
+    is_private = True
+
+    def add_noise(self, sums: npt.NDArray[np.int64], noise_std: int) -> npt.NDArray[np.int64]:
+        raise RuntimeError(f"cannot add noise to {sums.tolist()}")
+
+
+# What a release says about the table
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
+    """The same plan on tables of no row, one row, and many rows."""
+    folder = tmp_path_factory.mktemp("sizes")
+    for count in (0, 1, 500, DISTINCTIVE):
+        release_table(table_of(count), plan_for(), directory=folder / str(count))
+    return {int(path.name): path for path in folder.iterdir()}
+
+
+def test_no_file_s_size_depends_on_the_number_of_rows(releases: dict[int, Path]) -> None:
+    sizes = [
+        {path.name: path.stat().st_size for path in folder.iterdir()}
+        for folder in releases.values()
+    ]
+    assert all(each == sizes[0] for each in sizes)
+
+
+def test_nothing_but_the_noisy_vector_and_its_hashes_depends_on_the_rows(
+    releases: dict[int, Path],
+) -> None:
+    texts = [
+        {
+            path.name: re.sub(r"[0-9a-f]{64}|\d{4}-\d\d-\d\d \d\d:\d\d", "#", path.read_text())
+            for path in folder.iterdir()
+            if path.name != "embedding.safetensors"
+        }
+        for folder in releases.values()
+    ]
+    assert all(each == texts[0] for each in texts)
+
+
+def test_no_file_holds_the_row_count_or_an_extreme_of_the_data(releases: dict[int, Path]) -> None:
+    for path in releases[DISTINCTIVE].iterdir():
+        if path.name == "embedding.safetensors":
+            continue
+        text = re.sub(r"[0-9a-f]{64}", "", path.read_text())
+        for fact in (str(DISTINCTIVE), str(LOWEST)[:6], str(HIGHEST)[:6]):
+            assert fact not in text, path.name
+
+
+def test_the_count_in_the_release_is_noisy(releases: dict[int, Path]) -> None:
+    release = load_release(releases[DISTINCTIVE])
+    counts = release.sums("count")
+    assert abs(counts.sum() - DISTINCTIVE) > 1e-9
+    assert abs(counts.sum() - DISTINCTIVE) < 30 * release.noise_std("count")
+
+
+def test_a_table_with_a_header_only_is_released_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "empty.csv").write_text("bmi,city,ill\n")
+    release_table(tmp_path / "empty.csv", plan_for(), directory=tmp_path / "out")
+    assert verify_release(tmp_path / "out").is_private
+
+
+def test_a_public_row_count_that_is_wrong_is_refused_without_saying_the_true_one(
+    tmp_path: Path,
+) -> None:
+    plan = plan_for(neighbours=Neighbours.REPLACE_ONE, num_rows=DISTINCTIVE + 1)
+    path = tmp_path / "rows.csv"
+    pyarrow.csv.write_csv(table_of(DISTINCTIVE), path)
+    ledger = new_ledger(tmp_path)
+    with pytest.raises(InputError, match="row count") as caught:
+        release_table(path, plan, directory=tmp_path / "out", ledger=ledger)
+    full = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
+    assert str(DISTINCTIVE) not in "".join(full.format()).replace(str(tmp_path), "")
+    assert not (tmp_path / "out").exists()
+    assert read_ledger(ledger).rows == ()
+
+
+def test_a_public_row_count_that_is_right_is_released_and_stated(tmp_path: Path) -> None:
+    plan = plan_for(neighbours=Neighbours.REPLACE_ONE, num_rows=500)
+    release_table(table_of(500), plan, directory=tmp_path / "out")
+    certificate = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    assert certificate["public"]["rows"] == "public: 500"
+
+
+# Noise
+
+
+def test_two_releases_of_one_table_differ_in_every_number() -> None:
+    one, other = (release_table(table_of(5), plan_for()) for _ in range(2))
+    assert (one.vectors[0] != other.vectors[0]).all()
+
+
+def test_a_release_is_the_exact_sum_plus_the_plan_s_noise() -> None:
+    plan, table = plan_for(), table_of(300)
+    release = release_table(table, plan)
+    exact, count = summing.sum_rows(
+        table.to_batches(), layout=plan.layout, embedding=release.embedding, lattice=plan.lattice
+    )
+    scaled = (release.vectors[0] - exact) / plan.noise_stds[0]
+    assert count == 300
+    assert 0.3 < np.sqrt((scaled**2).mean()) < 2.5, "12 draws: once in a million at most outside"
+
+
+@pytest.mark.parametrize("length_scale", [None, "private"])
+def test_seeded_noise_marks_a_release_as_not_private_everywhere(
+    tmp_path: Path, length_scale: Any
+) -> None:
+    plan = plan_for(length_scale=length_scale)
+    release_table(table_of(9), plan, directory=tmp_path / "out", noise=SeededNoise(0))
+    certificate = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    page = (tmp_path / "out" / "certificate.html").read_text()
+    assert certificate["status"] == "NOT PRIVATE"
+    assert "tests only" in certificate["mechanism"]["noise"]
+    assert "This release is NOT PRIVATE" in page
+    assert ">PRIVATE<" not in page
+    assert not verify_release(tmp_path / "out").is_private
+
+
+def test_every_stage_meets_its_own_noise() -> None:
+    plan = plan_for(length_scale="private")
+    drawn: list[int] = []
+
+    class Watched(OpenDPNoise):
+        def add_noise(self, sums: npt.NDArray[np.int64], noise_std: int) -> Any:
+            drawn.append(noise_std)
+            return super().add_noise(sums, noise_std)
+
+    release = release_table(table_of(50), plan, noise=Watched())
+    assert tuple(drawn) == plan.noise_stds
+    assert [len(vector) for vector in release.vectors] == [s.embedding.dim for s in plan.stages]
+
+
+def test_a_stream_is_refused_by_a_plan_that_reads_twice_and_nothing_is_spent(
+    tmp_path: Path,
+) -> None:
+    ledger = new_ledger(tmp_path)
+    with pytest.raises(InputError, match="read once"):
+        release_table(table_of(5).to_reader(), plan_for(length_scale="private"), ledger=ledger)
+    assert read_ledger(ledger).rows == ()
+    assert release_table(table_of(5).to_reader(), plan_for(), ledger=ledger).vectors
+
+
+# The ledger
+
+
+def test_a_failed_read_spends_nothing_and_writes_nothing(tmp_path: Path) -> None:
+    ledger = new_ledger(tmp_path)
+    (tmp_path / "bad.csv").write_text("bmi,city,ill\n20,Bonn,no\ntall,Bonn,no\n")
+    with pytest.raises(InputError, match="column 'bmi'"):
+        release_table(tmp_path / "bad.csv", plan_for(), directory=tmp_path / "out", ledger=ledger)
+    assert read_ledger(ledger).rows == ()
+    assert {path.name for path in tmp_path.iterdir()} >= {"bad.csv"}
+    assert not list(tmp_path.glob("*out*"))
+
+
+def test_the_ledger_is_charged_before_noise_is_drawn(tmp_path: Path) -> None:
+    ledger = new_ledger(tmp_path)
+    with pytest.raises(InputError, match="RuntimeError") as caught:
+        release_table(
+            table_of(5), plan_for(), directory=tmp_path / "out", ledger=ledger, noise=BrokenNoise()
+        )
+    (row,) = read_ledger(ledger).rows
+    assert row.state == "spent"
+    assert not (tmp_path / "out").exists()
+    assert "cannot add noise" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_no_noise_is_drawn_when_the_cap_is_reached(tmp_path: Path) -> None:
+    ledger = new_ledger(tmp_path, epsilon=0.5)
+    with pytest.raises(BudgetError) as caught:
+        release_table(
+            table_of(5), plan_for(), directory=tmp_path / "out", ledger=ledger, noise=BrokenNoise()
+        )
+    frames = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert "next_vector" not in frames, "its frame holds the exact sums"
+    assert read_ledger(ledger).spent_units == 0
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("notion", list(Neighbours))
+@pytest.mark.parametrize("own", list(Neighbours))
+def test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours(
+    tmp_path: Path, own: Neighbours, notion: Neighbours
+) -> None:
+    plan = plan_for(neighbours=own, num_rows=5, length_scale="private")
+    ledger = new_ledger(tmp_path, neighbours=notion)
+    release_table(table_of(5), plan, ledger=ledger)
+    (row,) = read_ledger(ledger).rows
+    exact = [cost * UNITS_PER_MU_SQUARED for cost in plan.cost(notion)]
+    assert sum(exact) <= row.units < sum(exact) + len(exact)
+
+
+def test_asking_again_returns_the_stored_release_and_costs_nothing(tmp_path: Path) -> None:
+    ledger = new_ledger(tmp_path)
+    first = release_table(table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger)
+    spent = read_ledger(ledger).spent_units
+    (tmp_path / "one" / "private-notes.txt").write_text("not part of a release")
+    again = release_table(table_of(5), plan_for(), directory=tmp_path / "two", ledger=ledger)
+    assert again.fingerprint == first.fingerprint
+    assert read_ledger(ledger).spent_units == spent
+    assert not (tmp_path / "two" / "private-notes.txt").exists()
+    assert verify_release(tmp_path / "two").fingerprint == first.fingerprint
+
+
+def test_a_stored_release_that_was_changed_is_not_handed_out_again(tmp_path: Path) -> None:
+    ledger = new_ledger(tmp_path)
+    first = release_table(table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger)
+    path = tmp_path / "one" / "release.json"
+    document = json.loads(path.read_text())
+    document["facts"]["created"] = "1999-01-01 00:00 UTC"
+    path.write_text(json.dumps(document))
+    again = release_table(table_of(5), plan_for(), ledger=ledger)
+    assert again.fingerprint != first.fingerprint
+    assert (again.vectors[0] != first.vectors[0]).all()
+    assert len(read_ledger(ledger).rows) == 2
+
+
+def test_a_stored_release_without_private_noise_is_not_handed_out_again(tmp_path: Path) -> None:
+    ledger = new_ledger(tmp_path)
+    release_table(
+        table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger, noise=SeededNoise(0)
+    )
+    again = release_table(table_of(5), plan_for(), ledger=ledger)
+    assert dict(again.facts)["is_private"] is True
+
+
+def test_an_existing_directory_is_refused_before_anything_is_read(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    ledger = new_ledger(tmp_path)
+    with pytest.raises(InputError, match="exists already"):
+        release_table("no such file.csv", plan_for(), directory=tmp_path / "out", ledger=ledger)
+    assert read_ledger(ledger).rows == ()
+
+
+# Errors
+
+SECRET = "SECRET-7f3a"
+DEEP = {
+    "the encoder": (summing, "encode_batch"),
+    "the lattice": (summing, "to_lattice"),
+    "the layout": (Layout, "expand"),
+    "the reader": (releasing, "open_source"),
+    "the sum": (releasing, "sum_rows"),
+    "the noise": (OpenDPNoise, "add_noise"),
+}
+
+
+@pytest.mark.parametrize(("owner", "name"), DEEP.values(), ids=DEEP)
+def test_an_error_deep_in_the_private_pass_leaves_no_trace_of_a_cell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str
+) -> None:
+    (tmp_path / "rows.csv").write_text(f"bmi,city,ill\n20,{SECRET},no\n")
+    plan = plan_for()
+    if owner is not OpenDPNoise:
+        monkeypatch.setattr(summing, "check_purity", lambda *_: None)
+        monkeypatch.setattr(releasing, "check_purity", lambda *_: None)
+
+    def fails(*arguments: Any, **options: Any) -> Any:
+        cell = (tmp_path / "rows.csv").read_text()
+        raise ValueError(f"could not convert '{cell}'")
+
+    monkeypatch.setattr(owner, name, fails)
+    with pytest.raises(UnderstudyError) as caught:
+        release_table(tmp_path / "rows.csv", plan)
+    error = caught.value
+    full = traceback.TracebackException.from_exception(error, capture_locals=True)
+    said = "".join([str(error), repr(error), repr(vars(error)), *full.format()])
+    assert SECRET not in said
+    assert error.__cause__ is None
+    assert error.__context__ is None
+    assert "fails" not in [frame.name for frame in traceback.extract_tb(error.__traceback__)]

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy.accounting import Budget, Neighbours, exceedance_probability
+from understudy.methods import dp_merf
+from understudy.plan import ROW_CAP, Plan
+from understudy.published.certificate import build_certificate, render_html, round_up
+from understudy.schema import load_schema
+
+DOCUMENT: dict[str, Any] = {
+    "name": "<b>bold</b> & co",
+    "columns": [
+        {"name": "x", "kind": "continuous", "bounds": [0, 1], "bounds_from": "law"},
+        {"name": "n", "kind": "integer", "bounds": [0, 90], "bounds_from": "rounded"},
+        {"name": "y", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
+    ],
+}
+FACTS = {"created": "now", "is_private": True, "noise": "exact", "software": {"understudy": "0"}}
+
+
+def plan_for(**options: Any) -> Plan:
+    return dp_merf(load_schema(DOCUMENT), Budget(1.0), **({"num_features": 4} | options))
+
+
+def certificate_of(plan: Plan, **facts: Any) -> dict[str, Any]:
+    return build_certificate(plan, FACTS | facts, fingerprint="f" * 64)
+
+
+def assumptions(certificate: dict[str, Any]) -> set[str]:
+    return {assumption["name"] for assumption in certificate["assumptions"]}
+
+
+@given(value=st.floats(min_value=1e-300, max_value=1e300))
+def test_rounding_up_never_understates_and_keeps_four_digits(value: float) -> None:
+    assert value <= round_up(value) <= value * 1.0011
+
+
+@pytest.mark.parametrize(
+    ("value", "rounded"), [(1.0, 1.0), (0.99999, 1.0), (1.00001, 1.001), (0, 0), (math.inf,) * 2]
+)
+def test_rounding_up_of_known_values(value: float, rounded: float) -> None:
+    assert round_up(value) == rounded
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_a_certificate_states_what_the_plan_guarantees(neighbours: Neighbours) -> None:
+    plan = plan_for(neighbours=neighbours, num_rows=77)
+    found = certificate_of(plan)
+    guarantee = found["guarantee"]
+    assert plan.epsilon() <= guarantee["epsilon"] <= plan.epsilon() * 1.0011
+    assert guarantee["delta"] == plan.budget.delta
+    assert guarantee["neighbours"] == neighbours.value
+    for notion in Neighbours:
+        stated = guarantee[f"epsilon_{notion.value.replace('-', '_')}"]
+        assert plan.epsilon(notion) <= stated <= plan.epsilon(notion) * 1.0011
+    epsilons = [epsilon for _, epsilon in guarantee["curve"]]
+    assert epsilons == sorted(epsilons), "a smaller delta cannot have a smaller epsilon"
+    assert guarantee["mu"] ** 2 >= sum(plan.cost())
+
+
+def test_odds_are_true_in_both_their_parts() -> None:
+    """The privacy loss passes epsilon more often than delta: the page must not say 'delta'."""
+    plan = plan_for()
+    odds = certificate_of(plan)["odds"]
+    epsilon = plan.epsilon()
+    assert odds["suspicion_to_percent"] >= 100 * math.exp(epsilon) / (1 + math.exp(epsilon))
+    assert odds["except_with_probability"] >= exceedance_probability(plan.cost(), epsilon)
+    assert odds["except_with_probability"] > 10 * plan.budget.delta
+
+
+def test_a_private_row_count_is_called_private_and_a_public_one_is_told() -> None:
+    assert certificate_of(plan_for())["public"]["rows"].startswith("private")
+    public = plan_for(neighbours=Neighbours.REPLACE_ONE, num_rows=77)
+    assert certificate_of(public)["public"]["rows"] == "public: 77"
+
+
+def test_noise_without_privacy_is_called_not_private() -> None:
+    assert certificate_of(plan_for())["status"] == "PRIVATE"
+    for facts in ({"is_private": False}, {"is_private": None}):
+        found = certificate_of(plan_for(), **facts)
+        assert found["status"] == "NOT PRIVATE"
+        assert "This release is NOT PRIVATE" in page_of(found)
+
+
+def page_of(certificate: dict[str, Any]) -> str:
+    facts = {"query": None, "ledger": None}
+    return render_html(json.loads(json.dumps(facts | certificate)))
+
+
+def test_a_query_adds_the_assumption_that_it_works_row_by_row() -> None:
+    assert "row by row query" not in assumptions(certificate_of(plan_for()))
+    found = certificate_of(plan_for(), query="SELECT x, n, y FROM data")
+    assert "row by row query" in assumptions(found)
+    assert "SELECT x, n, y FROM data" in page_of(found)
+
+
+def test_bounds_that_came_from_data_or_from_nowhere_are_named() -> None:
+    found = certificate_of(plan_for())
+    assert {"bounds from data", "source of bounds"} <= assumptions(found)
+    assert found["public"]["sources"] == {"law": 1, "not stated": 1, "rounded": 1}
+
+
+def test_the_row_cap_is_among_the_assumptions() -> None:
+    (size,) = [a for a in certificate_of(plan_for())["assumptions"] if a["name"] == "size"]
+    assert str(ROW_CAP) in size["statement"]
+
+
+def test_a_ledger_row_is_cited_and_its_absence_told() -> None:
+    without = certificate_of(plan_for())["composition"]
+    assert "No ledger" in without["in_words"]
+    with_one = certificate_of(plan_for(), ledger={"key": "k-1", "row": 3})
+    assert with_one["composition"]["ledger"] == {"key": "k-1", "row": 3}
+    assert "k-1" in page_of(with_one)
+
+
+def test_names_from_the_schema_cannot_write_into_the_page() -> None:
+    page = page_of(certificate_of(plan_for(), query="<script>alert(1)</script>"))
+    assert "<b>bold</b>" not in page
+    assert "<script>" not in page
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_the_page_fits_both_notions_of_neighbours(neighbours: Neighbours) -> None:
+    page = page_of(certificate_of(plan_for(neighbours=neighbours, num_rows=77)))
+    assert ("rather than another" in page) == (neighbours is Neighbours.REPLACE_ONE)
+    assert ("the row count is public" in page) == (neighbours is Neighbours.REPLACE_ONE)

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from understudy.accounting import Budget
+from understudy.errors import InputError
+from understudy.features import Block, Constant, Embedding
+from understudy.methods import dp_merf
+from understudy.plan import Plan
+from understudy.published import Release, load_release, save_release
+from understudy.published import release as published
+from understudy.schema import load_schema
+
+SCHEMA = load_schema(
+    {
+        "name": "tiny",
+        "columns": [
+            {"name": "x", "kind": "continuous", "bounds": [0, 1]},
+            {"name": "y", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
+        ],
+    }
+)
+FACTS = (
+    ("created", "2000-01-01 00:00 UTC"), ("is_private", True), ("ledger", None),
+    ("noise", "exact"), ("query", None), ("software", {}),
+)  # fmt: skip
+
+
+def release_of(plan: Plan) -> Release:
+    vectors = tuple(
+        np.arange(stage.embedding.dim, dtype=np.int64) * 2**20 - 5 for stage in plan.stages
+    )
+    return Release(plan, vectors, FACTS)
+
+
+@pytest.fixture
+def release() -> Release:
+    return release_of(dp_merf(SCHEMA, Budget(1.0), num_features=4, length_scale="private"))
+
+
+def test_a_release_comes_back_as_it_was(release: Release, tmp_path: Path) -> None:
+    again = load_release(save_release(release, tmp_path / "out"))
+    assert again.fingerprint == release.fingerprint
+    assert again.files() == release.files()
+    for one, other in zip(again.vectors, release.vectors, strict=True):
+        assert np.array_equal(one, other)
+    assert again.embedding == release.embedding
+
+
+def test_a_release_is_five_inert_files(release: Release, tmp_path: Path) -> None:
+    folder = save_release(release, tmp_path / "out")
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "certificate.html", "certificate.json", "embedding.safetensors", "release.json",
+        "schema.yaml",
+    ]  # fmt: skip
+    for path in folder.iterdir():
+        assert not os.access(path, os.X_OK) or os.stat(path).st_mode & 0o111 == 0
+        assert not path.read_bytes().startswith(b"\x80"), "a pickle begins like this"
+
+
+def test_the_fingerprint_covers_every_number_and_every_fact(release: Release) -> None:
+    vector = release.vectors[0].copy()
+    vector[-1] += 1
+    changed = [
+        Release(release.plan, (vector, *release.vectors[1:]), release.facts),
+        Release(release.plan, release.vectors, (*release.facts[:-1], ("software", {"a": "1"}))),
+        release_of(dp_merf(SCHEMA, Budget(1.0), num_features=4, length_scale="private", seed=1)),
+    ]
+    assert len({release.fingerprint, *(each.fingerprint for each in changed)}) == 4
+
+
+def test_sums_undo_the_lattice_and_the_weight() -> None:
+    plan = dp_merf(SCHEMA, Budget(1.0), num_features=4)
+    release = release_of(plan)
+    weight = release.embedding.block("count").weight
+    start, stop = release.embedding.spans["count"]
+    expected = release.vectors[0][start:stop] / 2**24 / weight
+    assert np.allclose(release.sums("count")[:, 0], expected)
+    assert release.noise_std("count") == plan.noise_stds[0] / 2**24 / weight
+
+
+def test_label_counts_are_at_least_one_whatever_the_noise() -> None:
+    plan = dp_merf(SCHEMA, Budget(1.0), num_features=4)
+    low = Release(plan, (np.full(plan.stages[0].embedding.dim, -(2**50)),), FACTS)
+    assert low.label_counts.tolist() == [1.0, 1.0]
+
+
+def test_a_single_total_is_shared_by_the_labels() -> None:
+    plan = dp_merf(SCHEMA, Budget(1.0), num_features=4, labels="balanced")
+    vector = np.zeros(plan.stages[0].embedding.dim, dtype=np.int64)
+    block = plan.stages[0].embedding.block("count")
+    vector[0] = round(100 * 2**24 * block.weight)
+    assert np.allclose(Release(plan, (vector,), FACTS).label_counts, [50, 50])
+
+
+def test_an_existing_directory_is_never_written_to(release: Release, tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    with pytest.raises(InputError, match="exists already"):
+        save_release(release, tmp_path / "out")
+    assert not list((tmp_path / "out").iterdir())
+
+
+def test_a_directory_without_a_parent_is_refused(release: Release, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="parent"):
+        save_release(release, tmp_path / "no" / "out")
+
+
+def test_a_write_that_fails_half_way_leaves_nothing(
+    release: Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+
+    def full_disk(path: Path, content: bytes) -> None:
+        written.append(path.name)
+        if len(written) == 3:
+            raise OSError(28, "No space left on device")
+        path.write_bytes(content)
+
+    monkeypatch.setattr(published, "_write_durably", full_disk)
+    with pytest.raises(InputError, match="cannot be written"):
+        save_release(release, tmp_path / "out")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_vector_of_another_size_or_type_is_refused(release: Release, tmp_path: Path) -> None:
+    for number, wrong in enumerate([release.vectors[1][:-1], release.vectors[1].astype(np.int32)]):
+        broken = Release(release.plan, (release.vectors[0], wrong), release.facts)
+        folder = save_release(broken, tmp_path / str(number))
+        with pytest.raises(InputError, match="damaged"):
+            load_release(folder)
+
+
+def test_a_directory_that_is_no_release_is_refused(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "nowhere"):
+        with pytest.raises(InputError, match="missing or damaged"):
+            load_release(folder)
+
+
+def test_a_count_alone_is_a_release_too(tmp_path: Path) -> None:
+    embedding = Embedding((Block("count", Constant(), 1.0),))
+    plan = dp_merf(SCHEMA, Budget(1.0), num_features=4)
+    alone = Plan(
+        schema=plan.schema, method="count", budget=plan.budget, neighbours=plan.neighbours,
+        stages=(type(plan.stages[0])("embedding", embedding),),
+    )  # fmt: skip
+    again = load_release(save_release(release_of(alone), tmp_path / "out"))
+    assert again.label_counts.shape == (1,)
