@@ -58,6 +58,8 @@ Run = Callable[..., Outcome]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    monkeypatch.setenv("COLUMNS", "100")
+
     def run(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["understudy", *(str(each) for each in arguments)])
         with pytest.raises(SystemExit) as ended:
@@ -114,7 +116,7 @@ class Office:
 def small_table(num_rows: int = 60) -> pa.Table:
     return pa.table(
         {
-            "nr": pa.array(range(num_rows)),
+            "nr": pa.array([f"SECRET-7f3a-{i}" for i in range(num_rows)]),
             "bmi": pa.array([None if i % 7 == 0 else 20.0 + i % 30 for i in range(num_rows)]),
             "age": pa.array([i % 90 for i in range(num_rows)]),
             "sex": pa.array(["f" if i % 3 else "m" for i in range(num_rows)]),

@@ -55,7 +55,7 @@ def test_a_release_is_a_directory_of_inert_files(run: Any, office: Any, quick: A
 def test_a_release_for_people_names_the_odds_the_certificate_and_the_next_step(
     run: Any, office: Any, quick: Any
 ) -> None:
-    out = office.path("out[/x]")
+    out = office.path("out[bold]")
     text = run("release", office.csv, "-s", office.schema, "-e", 1, "-o", out, *quick).out
     assert "an attacker's best guess about one row is right at most" in text
     assert f"  certificate  {out / 'certificate.html'}\n" in text

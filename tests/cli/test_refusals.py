@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -235,7 +236,7 @@ def test_rows_of_an_unknown_type_are_refused(run: Any, office: Any, quick: Any) 
 def test_synth_without_torch_is_refused_before_anything_is_spent(
     run: Any, office: Any, quick: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "torch", None)
     found = run(
         "synth", office.csv, "-s", office.schema, "-e", 1, "-o", office.path("out.csv"), *quick,
         "--ledger", office.ledger, "--json",

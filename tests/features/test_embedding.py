@@ -218,6 +218,19 @@ def test_no_pair_of_rows_moves_the_real_sum_further_than_stated(
     assert _squared(sums[0] - sums[1]) <= REAL.squared_sensitivity(LATTICE, replace=True)
 
 
+def test_two_rows_half_a_turn_apart_reach_what_is_stated() -> None:
+    one_frequency = Fourier((0,), (0.02,), (Scales(1, 1.0, 1.0),), 2, 1)
+    labelled = Embedding(
+        (Block("count", Constant(), 0.2, True), Block("numbers", one_frequency, 0.9, True)),
+        label=(1, 3),
+    )
+    half_a_turn = 0.5 / abs(float(one_frequency.frequencies[0, 0]))
+    rows = np.array([[0.0, 1, 0], [half_a_turn, 1, 0]])
+    sums = [partial_sum(rows[i : i + 1], embedding=labelled, lattice=LATTICE) for i in range(2)]
+    stated = labelled.squared_sensitivity(LATTICE, replace=True)
+    assert 0.9999 * stated < _squared(sums[0] - sums[1]) <= stated
+
+
 wild = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
     st.sampled_from([1e308, -1e308, 5e-324, -5e-324, math.nan, math.inf, -math.inf, 1.0, -1.0]),

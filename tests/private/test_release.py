@@ -16,6 +16,7 @@ from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
 from understudy.errors import BudgetError, InputError, UnderstudyError
 from understudy.methods import dp_merf
 from understudy.plan import Plan
+from understudy.private import ledger as ledgers
 from understudy.private import release as releasing
 from understudy.private import sums as summing
 from understudy.private.ledger import UNITS_PER_MU_SQUARED, create_ledger, read_ledger
@@ -228,8 +229,13 @@ def test_the_ledger_is_charged_before_noise_is_drawn(tmp_path: Path) -> None:
     assert "cannot add noise" not in "".join(traceback.format_exception(caught.value))
 
 
-def test_no_noise_is_drawn_when_the_cap_is_reached(tmp_path: Path) -> None:
+@pytest.mark.parametrize("in_a_race", [False, True])
+def test_no_noise_is_drawn_when_the_cap_is_reached(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, in_a_race: bool
+) -> None:
     ledger = new_ledger(tmp_path, epsilon=0.5)
+    if in_a_race:  # the budget was there when this release asked first
+        monkeypatch.setattr(ledgers, "check_affordable", lambda *_: None)
     with pytest.raises(BudgetError) as caught:
         release_table(
             table_of(5), plan_for(), directory=tmp_path / "out", ledger=ledger, noise=BrokenNoise()

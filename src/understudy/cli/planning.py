@@ -17,7 +17,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     """Everything that ``understudy plan`` prints."""
     from understudy.accounting import Neighbours, best_guess_probability
     from understudy.methods.merf import ROWS_IF_UNSAID, error_bound
-    from understudy.private.sums import BLOCK_VALUES
+    from understudy.private.sums import CELL_ROWS
 
     rows = plan.num_rows or ROWS_IF_UNSAID
     blocks: list[dict[str, Any]] = [
@@ -56,7 +56,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         else None,
         "numbers_released": dim,
         "release_bytes": 8 * dim,
-        "memory_bytes": 8 * (5 * BLOCK_VALUES + 3 * dim) + 2**28,
+        "memory_bytes": 2**28 + 8 * (4 * CELL_ROWS * plan.layout.width + 4 * dim),
     }
 
 

@@ -86,6 +86,7 @@ def synth(
     as_json: opt.AsJson = False,
 ) -> None:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
+    from understudy.errors import UsageError
     from understudy.generators.training import load_torch
     from understudy.methods import fit_release
 
@@ -95,8 +96,9 @@ def synth(
         steps=steps, seed=seed,
     )  # fmt: skip
     check_output(output)
+    if release_dir is not None and release_dir.resolve() == output.resolve():
+        raise UsageError("release directory", "must differ from the output", "Choose another name")
     load_torch()
-    _check_before_spending(output, release_dir)
     made, lines = _release(
         data, plan, directory=release_dir, query=query, ledger=ledger, key=key, as_json=as_json
     )
@@ -115,18 +117,6 @@ def synth(
         "release": str(release_dir) if release_dir else None,
     }
     emit(_outcome(made) | document, lines, as_json=as_json)
-
-
-def _check_before_spending(output: Path, release_dir: Path | None) -> None:
-    """Refuse what would otherwise fail after the budget is gone."""
-    from importlib.util import find_spec
-
-    from understudy.errors import MissingExtraError, UsageError
-
-    if find_spec("torch") is None:
-        raise MissingExtraError("torch", "network")
-    if release_dir is not None and release_dir.resolve() == output.resolve():
-        raise UsageError("release directory", "must differ from the output", "Choose another name")
 
 
 def _release(
@@ -153,7 +143,9 @@ def _release(
     if charged is not None:
         fresh = charged["row"] > rows_before
         words = (
-            f"key {charged['key']}" if fresh else "made before, so free; --key NAME makes another"
+            f"key {verbatim(charged['key'])}"
+            if fresh
+            else "made before, so free; --key NAME makes another"
         )
         lines.append(f"  ledger       row {charged['row']}, {words}")
     return made, lines

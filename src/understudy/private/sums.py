@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from threadpoolctl import threadpool_limits
 
 from understudy.errors import InputError
 from understudy.features import Block, Embedding
@@ -15,7 +16,7 @@ from understudy.schema import NULL, Layout
 from understudy.schema.encode import encode_batch
 
 Integers = npt.NDArray[np.int64]
-BLOCK_VALUES = 2**21
+BLOCK_VALUES, FEWEST_ROWS, CELL_ROWS = 2**16, 32, 2**13
 PROBE_ROWS = 24
 
 
@@ -30,9 +31,11 @@ def sum_rows(
     """
     total = np.zeros(embedding.dim, dtype=np.int64)
     num_rows = 0
-    for cells in _cell_blocks(batches, layout, embedding):
-        total += partial_sum(cells, embedding=embedding, lattice=lattice)
-        num_rows += len(cells)
+    # The products are small: a second BLAS thread costs several times what it saves.
+    with threadpool_limits(limits=1, user_api="blas"):
+        for cells in _cell_blocks(batches, layout, embedding):
+            total += partial_sum(cells, embedding=embedding, lattice=lattice)
+            num_rows += len(cells)
     return total, num_rows
 
 
@@ -73,15 +76,18 @@ def _memberships(cells: Floats, block: Block, embedding: Embedding) -> Floats:
     """Which copy of a block each row adds to.  # (num_rows, copies)"""
     if not block.per_label or embedding.label is None:
         return np.ones((len(cells), 1))
-    return cells[:, embedding.label[0] : embedding.label[1]]
+    return np.ascontiguousarray(cells[:, embedding.label[0] : embedding.label[1]])
 
 
 def _cell_blocks(
     batches: Iterable[pa.RecordBatch], layout: Layout, embedding: Embedding
 ) -> Iterator[Floats]:
+    """Cells in blocks whose features fit a core's cache, which more than doubles the speed."""
     widest = max(block.map.dim for block in embedding.blocks)
-    step = max(32, BLOCK_VALUES // (widest + layout.width))
+    step = max(FEWEST_ROWS, BLOCK_VALUES // widest)
     for batch in batches:
         codes = encode_batch(layout.schema, batch)
-        for start in range(0, len(codes), step):
-            yield layout.expand(codes[start : start + step])
+        for start in range(0, len(codes), CELL_ROWS):
+            cells = layout.expand(codes[start : start + CELL_ROWS])
+            for first in range(0, len(cells), step):
+                yield cells[first : first + step]

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from understudy import Budget, fit_release, load_schema, make_plan, release_table, save_generator
+from understudy.generators.training import Training
+
+SCHEMA = load_schema(
+    {
+        "name": "tiny",
+        "columns": [
+            {"name": "x", "kind": "continuous", "bounds": [0, 1]},
+            {"name": "y", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
+        ],
+    }
+)
+PRIVATE_PASS = """
+import sys
+from pathlib import Path
+from understudy import Budget, load_schema, make_plan, release_table, verify_release
+
+folder = Path(sys.argv[1])
+plan = make_plan(load_schema(folder / "schema.yaml"), Budget(1.0), options={"num_features": 4})
+release_table(folder / "rows.csv", plan, directory=folder / "out")
+assert verify_release(folder / "out").is_private
+print("torch" in sys.modules)
+"""
+SAMPLING = """
+import sys
+from understudy import load_generator
+
+assert load_generator(sys.argv[1]).sample(5, seed=1).num_rows == 5
+print("torch" in sys.modules)
+"""
+
+
+def run(script: str, argument: Path) -> str:
+    command = [sys.executable, "-c", script, str(argument)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "schema.yaml").write_text(SCHEMA.to_yaml())
+    (tmp_path / "rows.csv").write_text("x,y\n0.5,no\n0.25,yes\n")
+    return tmp_path
+
+
+def test_reading_private_rows_and_verifying_load_no_torch(folder: Path) -> None:
+    assert run(PRIVATE_PASS, folder) == "False"
+
+
+def test_sampling_from_a_saved_generator_loads_no_torch(folder: Path) -> None:
+    options = {"num_features": 4, "training": Training(hidden=(4,), steps=2, batch=16)}
+    plan = make_plan(SCHEMA, Budget(1.0), options=options)
+    generator = fit_release(release_table(folder / "rows.csv", plan))
+    save_generator(generator, folder / "model", release="f" * 64)
+    assert run(SAMPLING, folder / "model") == "False"

@@ -1,0 +1,252 @@
+"""Planted bugs: each must turn the suite red, or the suite proves nothing.
+
+A mutant is one change of text in a copy of the package. The text must occur exactly once, so a
+mutant that no longer fits the code fails here instead of passing for the wrong reason.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import understudy
+
+SOURCE = Path(understudy.__file__).parent
+TESTS = Path(__file__).parents[1]
+# One process imports what costs time, but not the package, and forks a child for every copy.
+RUN = """
+import json, os, sys, traceback
+import dp_accounting, hypothesis, jinja2, mpmath, numpy, opendp.prelude, pyarrow, pytest
+import pyarrow.compute, safetensors.numpy, scipy.stats, yaml
+
+# A failing example need not be made small: that it fails is all that is asked.
+found = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
+hypothesis.settings.register_profile("any failure", phases=found, database=None)
+hypothesis.settings.load_profile("any failure")
+
+def run(source, tests):
+    sys.path.insert(0, source)
+    os.environ["PYTHONPATH"] = source
+    import understudy
+    assert understudy.__file__.startswith(source), "the copy is not the one under test"
+    plain = ["-x", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist"]
+    return pytest.main([*plain, *tests])
+
+verdicts = {}
+for name, (source, tests) in json.load(sys.stdin).items():
+    child = os.fork()
+    if child == 0:
+        code = 99
+        try:
+            code = int(run(source, tests))
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    verdicts[name] = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+print(json.dumps(verdicts))
+"""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A file, a text in it, what stands there instead, and the test that must notice."""
+
+    file: str
+    text: str
+    instead: str
+    test: str
+
+
+NOISE = "private/test_noise.py::"
+RELEASE = "private/test_release.py::"
+MUTANTS = {
+    "noise times 0.8": Mutant(
+        "private/noise.py",
+        "scale=float(noise_std)",
+        "scale=0.8 * noise_std",
+        NOISE + "test_noise_has_the_exact_discrete_gaussian_mass_function[10]",
+    ),
+    "seeded noise": Mutant(
+        "private/noise.py",
+        "np.asarray(mechanism(sums.tolist()), dtype=np.int64)",
+        "SeededNoise(0).add_noise(sums, noise_std)",
+        NOISE + "test_two_calls_give_different_noise",
+    ),
+    "no noise": Mutant(
+        "private/release.py",
+        "return source.add_noise(sums, plan.noise_stds[len(vectors)])",
+        "return sums",
+        RELEASE + "test_two_releases_of_one_table_differ_in_every_number",
+    ),
+    "noise of another stage": Mutant(
+        "private/release.py",
+        "plan.noise_stds[len(vectors)]",
+        "plan.noise_stds[0]",
+        RELEASE + "test_every_stage_meets_its_own_noise",
+    ),
+    "rows not clipped": Mutant(
+        "private/lattice.py",
+        "if broken.any():",
+        "if False:",
+        "private/test_lattice.py::test_a_map_that_breaks_its_promise_is_clipped_to_it",
+    ),
+    "signs not clipped": Mutant(
+        "private/lattice.py",
+        "-1.0 if sign is Sign.SIGNED else 0.0",
+        "-1.0",
+        "private/test_lattice.py::test_a_map_that_breaks_its_promise_is_clipped_to_it",
+    ),
+    "division by the true count": Mutant(
+        "private/sums.py",
+        "return total, num_rows",
+        "return total // max(num_rows, 1), num_rows",
+        "private/test_sums.py::test_partial_sums_merge_across_readers_with_batches_of_their_own",
+    ),
+    "the true count in the certificate": Mutant(
+        "private/release.py",
+        "facts = _facts(source, query)",
+        "facts = _facts(source, str(getattr(data, 'num_rows', None)))",
+        RELEASE + "test_no_file_holds_the_row_count_or_an_extreme_of_the_data",
+    ),
+    "float32 phases": Mutant(
+        "features/fourier.py",
+        "turns = picked @ self._frequencies_like(xp, cells)",
+        "turns = xp.astype(xp.astype(picked, xp.float32)"
+        " @ xp.asarray(self.frequencies, dtype=xp.float32), cells.dtype)",
+        "features/test_fourier.py::test_phases_are_the_exact_products_of_positions_and_frequencies",
+    ),
+    "categories learnt from the batch": Mutant(
+        "schema/encode.py",
+        "value_set=names",
+        "value_set=pc.unique(_labels(column, cells))",
+        "private/test_sums.py::test_categories_come_from_the_schema_and_never_from_the_batch",
+    ),
+    "a cell in an error": Mutant(
+        "private/sealed.py",
+        "({type(surprise).__name__})",
+        "({surprise})",
+        "private/test_sealed.py::test_an_exception_of_a_library_leaves_with_its_type_alone",
+    ),
+    "frames behind an error": Mutant(
+        "private/sealed.py",
+        "raise clean.with_traceback(None)",
+        "raise clean",
+        "private/test_sealed.py::test_a_refusal_leaves_with_its_words_and_without_its_frames",
+    ),
+    "root two for two": Mutant(
+        "features/base.py",
+        '"signed": 4',
+        '"signed": 2',
+        "features/test_embedding.py::test_two_rows_half_a_turn_apart_reach_what_is_stated",
+    ),
+    "class counts forgotten": Mutant(
+        "features/embedding.py",
+        "(max(same_label, other_label) if self.label else same_label,)",
+        "(same_label,)",
+        "features/test_embedding.py::test_heavy_class_counts_do_not_ride_free",
+    ),
+    "the ledger charged after the noise": Mutant(
+        "private/release.py",
+        "            row = _charge(ledger, plan, key=key)\n"
+        "        return source.add_noise(sums, plan.noise_stds[len(vectors)])",
+        "            noisy = source.add_noise(sums, plan.noise_stds[len(vectors)])\n"
+        "            row = _charge(ledger, plan, key=key)\n"
+        "            return noisy\n"
+        "        return source.add_noise(sums, plan.noise_stds[len(vectors)])",
+        RELEASE + "test_the_ledger_is_charged_before_noise_is_drawn",
+    ),
+    "the ledger charged for other neighbours": Mutant(
+        "private/release.py",
+        "mu_squared=plan.cost(notion)",
+        "mu_squared=plan.cost()",
+        RELEASE + "test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours"
+        "[add-remove-replace-one]",
+    ),
+    "noise rounded down": Mutant(
+        "accounting/gaussian.py",
+        "math.isqrt(math.ceil(variance) - 1) + 1",
+        "math.isqrt(math.floor(variance))",
+        "accounting/test_gaussian.py::test_whole_noise_never_costs_more_than_was_granted",
+    ),
+    "discreteness not paid for": Mutant(
+        "accounting/gaussian.py",
+        "DISCRETISATION = 4",
+        "DISCRETISATION = 0",
+        "accounting/test_gaussian.py::test_noise_pays_for_being_discrete_and_is_rounded_up",
+    ),
+    "epsilon ten percent too small": Mutant(
+        "accounting/gaussian.py",
+        "get_sigma_gaussian(budget.epsilon, budget.delta)) * (1 + 1e-9)",
+        "get_sigma_gaussian(1.1 * budget.epsilon, budget.delta))\n    return 1 / Fraction(sigma) ** 2",
+        "golden/test_calibration.py::test_noise_at_delta_1e_5_is_as_published",
+    ),
+    "the whole budget for every stage": Mutant(
+        "plan.py",
+        "total * Fraction(stage.share)",
+        "total",
+        "golden/test_calibration.py::test_the_stages_of_a_plan_compose_to_its_epsilon",
+    ),
+    "verify believes what it reads": Mutant(
+        "published/verify.py",
+        "not _holds(folder / name, expected[name])",
+        "not (folder / name).exists()",
+        "published/test_verify.py::test_every_byte_counts[certificate.html]",
+    ),
+}
+UNCHANGED = "an unchanged copy"
+
+
+def copied(folder: Path) -> Path:
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(SOURCE, folder / "understudy", ignore=ignored)
+    return folder
+
+
+def mutated(folder: Path, mutant: Mutant) -> Path:
+    file = copied(folder) / "understudy" / mutant.file
+    before = file.read_text()
+    assert before.count(mutant.text) == 1, f"'{mutant.text}' no longer fits the code"
+    file.write_text(before.replace(mutant.text, mutant.instead))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def verdicts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, int]:
+    """How pytest ended on each copy: 0 all passed, 1 some failed, else it could not run."""
+    folder = tmp_path_factory.mktemp("mutants")
+    all_tests = sorted({mutant.test for mutant in MUTANTS.values()})
+    work = {UNCHANGED: (copied(folder / "unchanged"), all_tests)}
+    for number, (name, mutant) in enumerate(MUTANTS.items()):
+        work[name] = (mutated(folder / str(number), mutant), [mutant.test])
+    done = subprocess.run(
+        [sys.executable, "-c", RUN],
+        input=json.dumps(
+            {name: (str(s), [str(TESTS / t) for t in tests]) for name, (s, tests) in work.items()}
+        ),
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"},
+        cwd=TESTS.parent,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    sys.stdout.write(done.stdout)  # pytest shows it if a verdict is wrong
+    found: dict[str, int] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def test_the_chosen_tests_pass_on_an_unchanged_copy(verdicts: dict[str, int]) -> None:
+    assert verdicts[UNCHANGED] == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_planted_bug_turns_the_suite_red(verdicts: dict[str, int], name: str) -> None:
+    assert verdicts[name] == pytest.ExitCode.TESTS_FAILED
