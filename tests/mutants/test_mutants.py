@@ -109,7 +109,8 @@ MUTANTS = {
         "private/sums.py",
         "return total, num_rows",
         "return total // max(num_rows, 1), num_rows",
-        "private/test_sums.py::test_partial_sums_merge_across_readers_with_batches_of_their_own",
+        "private/test_sums.py"
+        "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
     ),
     "the true count in the certificate": Mutant(
         "private/release.py",

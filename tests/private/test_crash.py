@@ -44,7 +44,7 @@ for worker in range(kills):
             work(worker)
         finally:
             os._exit(1)
-    time.sleep(random.uniform(0, 1.4 * usual))
+    time.sleep(random.uniform(0, (1 + worker % 3) * usual))
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     assert os.WIFSIGNALED(status), "a worker ended by itself"
@@ -72,5 +72,5 @@ def test_no_release_lacks_its_ledger_row_or_a_file_after_fifty_kills(tmp_path: P
         assert row.fingerprint in (None, fingerprint)
     for row in rows.values():
         assert row.state == "spent" or Path(row.directory or "") in found
-    assert 2 < finished <= len(found) <= len(rows)
+    assert 2 <= finished <= len(found) <= len(rows)
     assert finished < len(rows) <= finished + KILLS, "some kills fell between spend and release"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.schema import NULL, Column, Kind
@@ -85,7 +85,7 @@ def test_a_column_of_one_value_decodes_to_it() -> None:
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_codes_come_back_from_their_cells(
     any_column: st.SearchStrategy[Column], data: st.DataObject
 ) -> None:
@@ -99,7 +99,7 @@ def test_codes_come_back_from_their_cells(
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_codes_come_back_from_their_cells_written_as_text(
     any_column: st.SearchStrategy[Column], data: st.DataObject
 ) -> None:
@@ -109,7 +109,7 @@ def test_codes_come_back_from_their_cells_written_as_text(
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_every_cell_lies_in_the_public_domain(
     any_column: st.SearchStrategy[Column], data: st.DataObject
 ) -> None:

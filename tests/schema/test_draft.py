@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
@@ -123,7 +123,7 @@ def test_a_draft_whose_marks_are_replaced_is_a_schema() -> None:
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_any_name_is_drafted_as_yaml_that_holds_it(
     any_text: st.SearchStrategy[str], data: st.DataObject
 ) -> None:

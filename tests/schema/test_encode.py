@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
@@ -122,7 +122,7 @@ def as_text(cells: list[str | None], kind: Any) -> Any:
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_every_integer_of_every_width_has_a_bounded_code(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(INTEGER_TYPES))
     info = np.iinfo(kind.to_pandas_dtype())
@@ -135,7 +135,7 @@ def test_every_integer_of_every_width_has_a_bounded_code(data: st.DataObject) ->
 
 
 @given(data=st.data(), width=st.sampled_from([16, 32, 64]))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_every_float_has_a_bounded_code_nan_infinities_and_subnormals_too(
     data: st.DataObject, width: Any
 ) -> None:
@@ -157,7 +157,7 @@ def test_every_float_has_a_bounded_code_nan_infinities_and_subnormals_too(
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_every_decimal_has_a_bounded_code(data: st.DataObject) -> None:
     kind = data.draw(
         st.sampled_from(
@@ -177,7 +177,7 @@ def _scaled(whole: int, scale: int) -> Decimal:
 
 
 @given(cells=st.lists(st.none() | numeric_text, max_size=5), kind=st.sampled_from(TEXT_TYPES))
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_a_number_written_as_text_has_the_code_of_the_number(
     cells: list[str | None], kind: Any
 ) -> None:
@@ -251,7 +251,7 @@ def test_dates_and_times_are_no_numbers(cells: Any) -> None:
 
 
 @given(cells=st.lists(st.none() | any_bytes, max_size=5), kind=st.sampled_from(TEXT_TYPES[3:]))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_any_bytes_have_the_code_of_their_category_or_the_unlisted_one(
     cells: list[bytes | None], kind: Any
 ) -> None:
@@ -324,7 +324,7 @@ def test_categories_that_are_numbers_are_not_dates() -> None:
 
 
 @given(data=st.data(), unit=st.sampled_from(UNITS), zone=st.sampled_from(ZONES))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_every_timestamp_of_every_unit_and_zone_has_a_bounded_code(
     data: st.DataObject, unit: str, zone: str | None
 ) -> None:
@@ -335,7 +335,7 @@ def test_every_timestamp_of_every_unit_and_zone_has_a_bounded_code(
 
 
 @given(days=st.lists(st.none() | st.integers(-(2**31), 2**31 - 1), max_size=5))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_every_date_has_a_bounded_code(days: list[int | None]) -> None:
     narrow = pa.array(days, pa.int32()).cast(pa.date32())
     millis = [None if day is None else day * 86_400_000 for day in days]
@@ -348,7 +348,7 @@ def test_every_date_has_a_bounded_code(days: list[int | None]) -> None:
     moment=st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2250, 1, 1)),
     unit=st.sampled_from(UNITS),
 )
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_a_moment_has_one_code_whatever_carries_it(moment: dt.datetime, unit: str) -> None:
     moment = moment.replace(microsecond=0)
     each = DATES[2]
@@ -477,7 +477,7 @@ def _table() -> tuple[Schema, pa.Table]:
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_any_order_repetition_and_slicing_of_rows_gives_the_same_codes(data: st.DataObject) -> None:
     schema, table = _table()
     whole = encode_batch(schema, table.combine_chunks().to_batches()[0])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.schema import NULL, Column, Layout, Schema
@@ -99,7 +99,7 @@ def test_a_skewed_column_is_spread_on_a_logarithmic_scale() -> None:
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_positions_lie_on_the_grid_and_memberships_are_one_hot_or_zero(
     any_schema: st.SearchStrategy[Schema], data: st.DataObject
 ) -> None:
@@ -117,7 +117,7 @@ def test_positions_lie_on_the_grid_and_memberships_are_one_hot_or_zero(
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_a_rows_cells_depend_on_its_codes_alone(
     any_schema: st.SearchStrategy[Schema], data: st.DataObject
 ) -> None:
@@ -129,7 +129,7 @@ def test_a_rows_cells_depend_on_its_codes_alone(
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_choices_and_numbers_of_at_most_two_to_the_16_steps_come_back(
     any_schema: st.SearchStrategy[Schema], data: st.DataObject
 ) -> None:

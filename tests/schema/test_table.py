@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
@@ -169,7 +169,7 @@ def test_a_label_is_the_column_with_that_role() -> None:
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_a_schema_comes_back_from_its_yaml_whatever_it_holds(
     any_schema: st.SearchStrategy[Schema], data: st.DataObject
 ) -> None:
@@ -185,7 +185,7 @@ def test_a_schema_comes_back_from_its_yaml_whatever_it_holds(
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_a_schema_comes_back_from_json_as_release_files_keep_it(
     any_schema: st.SearchStrategy[Schema], data: st.DataObject
 ) -> None:
@@ -194,7 +194,7 @@ def test_a_schema_comes_back_from_json_as_release_files_keep_it(
 
 
 @given(data=st.data())
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 def test_any_yaml_reader_finds_the_same_words(
     any_schema: st.SearchStrategy[Schema], data: st.DataObject
 ) -> None:

@@ -87,8 +87,8 @@ def release_table(
 
 def _default_key(data: object, plan: Plan, query: str | None) -> str:
     """A name that another plan, query or source does not share; it depends on no row."""
-    digest = hashlib.sha256(f"{plan.fingerprint} {query or ''}".encode()).hexdigest()
-    return f"{source_name(data)}-{digest[:12]}"
+    parts = (plan.fingerprint, source_name(data), query or "")
+    return f"{plan.schema.name}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:12]}"
 
 
 def _private_sum(
