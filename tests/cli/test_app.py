@@ -183,3 +183,9 @@ def test_an_internal_error_is_reported_by_type_and_place(
     assert fields["rule"].startswith("internal error: ZeroDivisionError at understudy.cli.free:")
     assert "report this line" in fields["remedy"]
     assert json.loads(found.err)["error"]["where"].startswith("understudy.cli.free:")
+
+
+def test_usage_errors_are_json_too_if_asked_for(run: Any) -> None:
+    result = run("plan", "--epsilon", "one", "--json")
+    assert result.code == 2
+    assert json.loads(result.err)["error"]["rule"]

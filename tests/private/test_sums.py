@@ -92,10 +92,10 @@ def test_partial_sums_merge_across_readers_with_batches_of_their_own() -> None:
     rng = np.random.default_rng(0)
     table = [
         (int(age), float(pay), float(bmi), "Lima", "yes")
-        for age, pay, bmi in rng.uniform(0, 100, (5000, 3))
+        for age, pay, bmi in rng.uniform(0, 100, (9000, 3))
     ]
     expected = total_of(table)
-    assert np.array_equal(total_of(*(table[i : i + 171] for i in range(0, 5000, 171))), expected)
+    assert np.array_equal(total_of(*(table[i : i + 171] for i in range(0, 9000, 171))), expected)
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, 1e308, 5e-324, None])
@@ -125,6 +125,22 @@ def test_categories_come_from_the_schema_and_never_from_the_batch() -> None:
         found = total_of([(40, 1.0, 20.0, city, "yes") for city in table])
         memberships = EMBEDDING.rows_of("choices", found)[1][:3]
         assert (memberships > 0).tolist() == ["Bonn" in table, False, True]
+
+
+def test_a_dictionary_column_counts_as_its_values_do_whatever_else_its_dictionary_holds() -> None:
+    cities = pa.DictionaryArray.from_arrays([2, None, 0, 2], ["Bonn", "never used", "Lima"])
+    labels = pa.array(["yes"] * 4).dictionary_encode()
+    numbers = [pa.array([1.0, 2.0, 3.0, 4.0])] * 3
+    names = [column.name for column in SCHEMA.used]
+    coded = pa.record_batch([*numbers, cities, labels], names=names)
+    plain = pa.record_batch(
+        [*numbers, pa.array(["Lima", None, "Bonn", "Lima"]), pa.array(["yes"] * 4)], names=names
+    )
+    one, other = (
+        sum_rows([batch], layout=LAYOUT, embedding=EMBEDDING, lattice=LATTICE)[0]
+        for batch in (coded, plain)
+    )
+    assert np.array_equal(one, other)
 
 
 def test_the_row_cap_leaves_room_for_every_sum_in_64_bits() -> None:

@@ -87,6 +87,7 @@ def test_noise_without_privacy_is_called_not_private() -> None:
         found = certificate_of(plan_for(), **facts)
         assert found["status"] == "NOT PRIVATE"
         assert "This release is NOT PRIVATE" in page_of(found)
+        assert "are right at most" not in page_of(found)
 
 
 def page_of(certificate: dict[str, Any]) -> str:

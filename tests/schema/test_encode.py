@@ -502,3 +502,13 @@ def test_columns_come_in_the_order_of_the_schema_whatever_the_order_of_the_file(
 @pytest.mark.parametrize("spell", [str.upper, str.title], ids=["upper", "title"])
 def test_case_matters_in_words(spell: Callable[[str], str]) -> None:
     assert encoded(CHOICES[5], pa.array([spell("yes")])) == [NULL]
+
+
+def test_single_precision_cells_match_decimal_categories() -> None:
+    column = parse_column({"name": "c", "kind": "categorical", "categories": [0.1, 0.25]})
+    assert encode_column(column, pa.array([0.1, 0.25, 0.3], pa.float32())).tolist() == [0, 1, -1]
+
+
+def test_truth_cells_match_quoted_categories() -> None:
+    column = parse_column({"name": "c", "kind": "binary", "categories": ["False", "True"]})
+    assert encode_column(column, pa.array([True, False, None])).tolist() == [1, 0, -1]

@@ -20,10 +20,12 @@ DISCRETISATION = 4
 def mu_squared_of_budget(budget: Budget) -> Fraction:
     """The largest mu^2 that meets a budget, as an exact fraction, rounded down."""
     import dp_accounting
+    import numpy as np
 
-    sigma = float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta)) * (1 + 1e-9)
+    with np.errstate(divide="ignore"):  # at tiny epsilons it meets log 0 on its way
+        sigma = float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta)) * (1 + 1e-9)
     # The root finder may stop a hair on the wrong side: step towards more noise.
-    while float(dp_accounting.get_epsilon_gaussian(sigma, budget.delta)) > budget.epsilon:
+    while _epsilon(sigma, budget.delta) > budget.epsilon:
         sigma *= 1 + 1e-7
     return 1 / Fraction(sigma) ** 2
 
@@ -45,12 +47,16 @@ def spent_mu_squared(squared_sensitivity: int, noise_std: int) -> Fraction:
 
 def epsilon_of(mu_squared: Iterable[Fraction], delta: float) -> float:
     """The epsilon at which releases of these costs, together, are (epsilon, delta)-private."""
-    import dp_accounting
-
     total = sum(mu_squared, Fraction(0))
-    if total == 0:
-        return 0.0
-    return float(dp_accounting.get_epsilon_gaussian(1 / math.sqrt(total), delta))
+    return 0.0 if total == 0 else _epsilon(1 / math.sqrt(total), delta)
+
+
+def _epsilon(sigma: float, delta: float) -> float:
+    import dp_accounting
+    import numpy as np
+
+    with np.errstate(divide="ignore"):
+        return float(dp_accounting.get_epsilon_gaussian(sigma, delta))
 
 
 def best_guess_probability(mu_squared: Iterable[Fraction]) -> float:

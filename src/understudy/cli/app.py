@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 
 import typer
+from click import ClickException
 
 from understudy.cli import free, ledgers, reading, schemas
 from understudy.cli.output import report_refusal, report_surprise
-from understudy.errors import UnderstudyError
+from understudy.errors import UnderstudyError, UsageError
 
 app = typer.Typer(
     name="understudy",
@@ -40,7 +41,10 @@ def main() -> None:
     """
     as_json = "--json" in sys.argv
     try:
-        app(standalone_mode=True)
+        sys.exit(app(standalone_mode=not as_json))
+    except ClickException as misuse:
+        refusal = UsageError("command line", misuse.format_message().rstrip("."))
+        sys.exit(report_refusal(refusal, as_json=as_json))
     except UnderstudyError as refusal:
         sys.exit(report_refusal(refusal, as_json=as_json))
     except Exception as surprise:

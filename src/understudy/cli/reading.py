@@ -10,6 +10,7 @@ import typer
 from understudy.cli import options as opt
 from understudy.cli.files import check_output, write_rows
 from understudy.cli.output import emit, training_bar, verbatim, waiting
+from understudy.errors import UsageError
 
 if TYPE_CHECKING:
     from understudy.plan import Plan
@@ -129,6 +130,10 @@ def _release(
     from understudy.private.release import release_table
     from understudy.published.certificate import round_up
 
+    if key is not None and ledger is None:
+        raise UsageError(
+            "key", "names a release in a ledger, and none was given", "Add --ledger FILE"
+        )
     rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
     with waiting("reading private rows", as_json=as_json):
         made = release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key)

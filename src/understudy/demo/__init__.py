@@ -9,7 +9,7 @@ from typing import Any
 from understudy.accounting import Budget
 from understudy.errors import InputError, MissingExtraError
 from understudy.generators.base import save_generator
-from understudy.generators.training import Progress
+from understudy.generators.training import Progress, Training
 from understudy.methods import fit_release, make_plan
 from understudy.private.release import release_table
 from understudy.schema import Schema, load_schema
@@ -31,7 +31,12 @@ def demo_table() -> Any:
 
 
 def run_demo(
-    output: str | Path, *, epsilon: float = 1.0, seed: int = 0, progress: Progress | None = None
+    output: str | Path,
+    *,
+    epsilon: float = 1.0,
+    seed: int = 0,
+    training: Training | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, Path]:
     """Plan, release, certify, fit, sample and draw; returns where each result lies."""
     import pyarrow.csv as csv
@@ -46,7 +51,7 @@ def run_demo(
             f"directory '{folder}'", "exists already or cannot be made", "Choose another with -o"
         ) from None
     schema, real = demo_schema(), demo_table()
-    plan = make_plan(schema, Budget(epsilon), options={"seed": seed})
+    plan = make_plan(schema, Budget(epsilon), options={"seed": seed, "training": training})
     release = release_table(real, plan, directory=folder / "release")
     generator = fit_release(release, progress=progress)
     save_generator(generator, folder / "generator", release=release.fingerprint)

@@ -141,12 +141,14 @@ def _parse_dates(column: Column, text: Any) -> npt.NDArray[np.float64]:
 
 
 def _choice_codes(column: Column, cells: Any) -> Codes:
+    precision = np.float32 if pa.types.is_float32(cells.type) else np.float64
     cells = _blank_to_null(cells)
     if isinstance(column.categories[0], str):
         names = pa.array([str(category).strip(BLANKS) for category in column.categories])
         found = pc.index_in(_labels(column, cells), value_set=names)
     else:
-        values = pa.array([float(category) for category in column.categories])
+        # A single-precision file holds 0.1 rounded, so its categories are rounded alike.
+        values = pa.array(np.asarray(column.categories, dtype=precision).astype(np.float64))
         found = pc.index_in(pa.array(_lenient_floats(column, cells)), value_set=values)
     listed = (
         pc.fill_null(found, column.unlisted_code).cast(pa.int64()).to_numpy(zero_copy_only=False)
@@ -168,6 +170,8 @@ def _blank_to_null(cells: Any) -> Any:
 
 def _labels(column: Column, cells: Any) -> Any:
     """Cells as text; whole floats lose their point, as category names have none."""
+    if pa.types.is_boolean(cells.type) and {"True", "False"} & set(column.categories):
+        return pc.if_else(cells, "True", "False")
     if pa.types.is_floating(cells.type):
         whole = pc.and_(pc.is_finite(cells), pc.equal(cells, pc.floor(cells)))
         whole = pc.and_(whole, pc.less(pc.abs(cells), 2.0**53))

@@ -1,0 +1,42 @@
+"""The demo: a real table, our schema, and every result in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow.csv
+import pytest
+
+from understudy import UnderstudyError, load_release, verify_release
+from understudy.demo import demo_schema, demo_table, run_demo
+from understudy.generators.training import Training
+
+
+def test_the_schema_has_the_tables_columns():
+    assert [column.name for column in demo_schema().columns] == list(demo_table().columns)
+
+
+def test_every_cell_of_the_table_lies_in_its_public_domain():
+    table = demo_table()
+    for column in demo_schema().used:
+        if column.is_choice:
+            assert set(table[column.name]) <= set(column.categories)
+        else:
+            assert table[column.name].between(*column.low_high).all(), column.name
+
+
+def test_the_demo_leaves_rows_a_picture_and_a_release_that_verifies(tmp_path: Path):
+    quick = Training(steps=5, batch=50, hidden=(8,))
+    results = run_demo(tmp_path / "out", training=quick)
+    assert all(path.exists() for path in results.values())
+    assert verify_release(results["release"]).epsilon <= 1.0
+    rows = pyarrow.csv.read_csv(results["rows"])
+    assert rows.column_names == list(demo_table().columns)
+    assert rows.num_rows == round(load_release(results["release"]).label_counts.sum())
+    assert results["picture"].read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_does_not_overwrite(tmp_path: Path):
+    (tmp_path / "out").mkdir()
+    with pytest.raises(UnderstudyError, match="exists"):
+        run_demo(tmp_path / "out")
