@@ -132,7 +132,7 @@ BAD = (
     Bad("features below two", "features", "must be at least 2", "", code=2, options=("--features", "1")),
     Bad("replace-one without a row count", "rows", "replace-one needs the public row count", "--rows N", code=2,
         options=("--neighbours", "replace-one")),
-    Bad("replace-one with another row count", "row count", "differs from the public one", "--rows",
+    Bad("a release that tells the row count its ledger hides", "ledger", "hides the row count", "--neighbours",
         options=("--neighbours", "replace-one", "--rows", "59")),
     Bad("output that exists", "'{folder}/rows.parquet'", "exists already", "Choose another", output="rows.parquet"),
     Bad("output in no directory", "'{folder}/none/out.csv'", "does not exist or cannot be written", "Choose another",

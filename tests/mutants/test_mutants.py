@@ -167,8 +167,8 @@ MUTANTS = {
     ),
     "the ledger charged for other neighbours": Mutant(
         "private/release.py",
-        "mu_squared=plan.cost(notion)",
-        "mu_squared=plan.cost()",
+        "return plan.cost(notion)",
+        "return plan.cost()",
         RELEASE + "test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours"
         "[add-remove-replace-one]",
     ),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 import typer
-from click import ClickException
 
 from understudy.cli import free, ledgers, reading, schemas
 from understudy.cli.output import report_refusal, report_surprise
@@ -42,10 +41,11 @@ def main() -> None:
     as_json = "--json" in sys.argv
     try:
         sys.exit(app(standalone_mode=not as_json))
-    except ClickException as misuse:
-        refusal = UsageError("command line", misuse.format_message().rstrip("."))
-        sys.exit(report_refusal(refusal, as_json=as_json))
     except UnderstudyError as refusal:
         sys.exit(report_refusal(refusal, as_json=as_json))
     except Exception as surprise:
+        words = getattr(surprise, "format_message", None)  # the parser's own, about arguments only
+        if words is not None:
+            misuse = UsageError("command line", words().rstrip("."))
+            sys.exit(report_refusal(misuse, as_json=as_json))
         sys.exit(report_surprise(surprise, as_json=as_json))

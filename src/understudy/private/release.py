@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import platform
+from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -60,7 +61,7 @@ def release_table(
         stored = _stored_release(ledger, plan, key=key, directory=directory)
         if stored is not None:
             return stored
-        ledgers.check_affordable(ledger, plan.cost(ledgers.read_ledger(ledger).neighbours))
+        ledgers.check_affordable(ledger, _cost_in(ledger, plan))
     source = noise or OpenDPNoise()
     facts = _facts(source, query)
     row: int | None = None
@@ -112,11 +113,24 @@ def _private_sum(
 
 def _charge(ledger: str | Path, plan: Plan, *, key: str) -> int:
     """Pay for all stages, in the ledger's notion of neighbours."""
-    notion = ledgers.read_ledger(ledger).neighbours
     return ledgers.spend(
-        ledger, key=key, plan_id=plan.fingerprint, mu_squared=plan.cost(notion),
+        ledger, key=key, plan_id=plan.fingerprint, mu_squared=_cost_in(ledger, plan),
         description=f"{plan.method} on {plan.schema.name}",
     )  # fmt: skip
+
+
+def _cost_in(ledger: str | Path, plan: Plan) -> tuple[Fraction, ...]:
+    """What a plan costs in a ledger's notion of neighbours.
+
+    A replace-one release tells the row count, which an add-remove ledger promises to hide.
+    """
+    notion = ledgers.read_ledger(ledger).neighbours
+    if notion is Neighbours.ADD_REMOVE and plan.neighbours is Neighbours.REPLACE_ONE:
+        raise InputError(
+            f"ledger '{ledger}'", "hides the row count (add-remove), and a replace-one release tells it",
+            "Release with --neighbours add-remove, or make a ledger with --neighbours replace-one",
+        )  # fmt: skip
+    return plan.cost(notion)
 
 
 def _stored_release(

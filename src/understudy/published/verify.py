@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +52,10 @@ def verify_release(directory: str | Path) -> Verification:
             raise InputError(f"file '{folder / name}'", "does not belong to a release", "Remove it")
         if name not in found or not _holds(folder / name, expected[name]):
             raise InputError(
-                f"file '{folder / name}'", "does not follow from the release: it was changed or damaged",
-                "Do not rely on this release; fetch it again from its owner",
-            )  # fmt: skip
+                f"file '{folder / name}'",
+                "does not follow from the release: it was changed or damaged",
+                _remedy(dict(release.facts)),
+            )
     plan = release.plan
     epsilon = plan.epsilon()
     if epsilon > plan.budget.epsilon:
@@ -77,3 +79,13 @@ def _holds(path: Path, content: bytes) -> bool:
         return path.read_bytes() == content
     except OSError:
         return False
+
+
+def _remedy(facts: dict[str, Any]) -> str:
+    """Wordings change between versions, so an old release is verified with its own."""
+    made_with = (facts.get("software") or {}).get("understudy")
+    if made_with != version("understudy"):
+        return (
+            f"If it was made with understudy {made_with}, as it says, verify it with that version"
+        )
+    return "Do not rely on this release; fetch it again from its owner"
