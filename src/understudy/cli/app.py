@@ -40,12 +40,19 @@ def main() -> None:
     """
     as_json = "--json" in sys.argv
     try:
-        sys.exit(app(standalone_mode=not as_json))
+        sys.exit(app(standalone_mode=False))
     except UnderstudyError as refusal:
         sys.exit(report_refusal(refusal, as_json=as_json))
     except Exception as surprise:
-        words = getattr(surprise, "format_message", None)  # the parser's own, about arguments only
-        if words is not None:
-            misuse = UsageError("command line", words().rstrip("."))
-            sys.exit(report_refusal(misuse, as_json=as_json))
-        sys.exit(report_surprise(surprise, as_json=as_json))
+        sys.exit(_report_other(surprise, as_json=as_json))
+
+
+def _report_other(error: Exception, *, as_json: bool) -> int:
+    """The parser's own errors are about arguments and may be shown; others may quote cells."""
+    words = getattr(error, "format_message", None)
+    if words is not None and not words():  # no arguments: the help has been shown
+        return UsageError.exit_code
+    if words is not None:
+        misuse = UsageError("command line", words().rstrip("."), "See --help")
+        return report_refusal(misuse, as_json=as_json)
+    return report_surprise(error, as_json=as_json)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,30 +12,14 @@ from understudy.cli.files import check_output, write_rows
 from understudy.cli.output import emit, training_bar, verbatim, waiting
 from understudy.cli.planning import plan_document, plan_lines
 
+if TYPE_CHECKING:
+    from understudy.plan import Plan
 
-def plan(
-    schema: opt.SchemaPath,
-    epsilon: opt.Epsilon,
-    delta: opt.Delta = 1e-5,
-    method: opt.MethodName = "auto",
-    unit: opt.Unit = "row",
-    neighbours: opt.NeighboursName = "add-remove",
-    rows: opt.Rows = None,
-    labels: opt.Labels = "auto",
-    length_scale: opt.LengthScale = None,
-    features: opt.Features = None,
-    separate: opt.Separate = False,
-    steps: opt.Steps = None,
-    seed: opt.Seed = 0,
-    as_json: opt.AsJson = False,
-) -> None:
+
+@opt.takes_plan
+def plan(*, plan: Plan, as_json: opt.AsJson = False) -> None:
     """Print noise, expected error, size, memory and cost of a release, without opening data."""
-    made = opt.build_plan(
-        schema=schema, epsilon=epsilon, delta=delta, method=method, unit=unit, neighbours=neighbours,
-        rows=rows, labels=labels, length_scale=length_scale, features=features, separate=separate,
-        steps=steps, seed=seed,
-    )  # fmt: skip
-    emit(plan_document(made), plan_lines(made), as_json=as_json)
+    emit(plan_document(plan), plan_lines(plan), as_json=as_json)
 
 
 def fit(

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 if TYPE_CHECKING:
     from understudy.accounting import Neighbours
     from understudy.plan import Plan
+
+DP_MERF = "DP-MERF"
 
 SchemaPath = Annotated[
     Path, typer.Option("--schema", "-s", help="Public schema of the table (YAML).")
@@ -33,27 +38,43 @@ NeighboursName = Annotated[
 Rows = Annotated[
     int | None,
     typer.Option(
-        "--rows", help="Public row count, or a public guess to plan for [default: the schema's]."
+        "--rows",
+        min=1,
+        help="Public row count, or a public guess to plan for (default: the schema's).",
     ),
 ]
-Labels = Annotated[str, typer.Option("--labels", help="auto, none, balanced or imbalanced.")]
+Labels = Annotated[
+    str,
+    typer.Option("--labels", rich_help_panel=DP_MERF, help="auto, none, balanced or imbalanced."),
+]
 LengthScale = Annotated[
     str | None,
     typer.Option(
         "--length-scale",
+        rich_help_panel=DP_MERF,
         help="A number in units of each column's range, or 'private' to pay for it.",
     ),
 ]
 Features = Annotated[
-    int | None, typer.Option("--features", help="Fourier features [default: by the error bound].")
+    int | None,
+    typer.Option(
+        "--features",
+        rich_help_panel=DP_MERF,
+        help="Fourier features (default: by the error bound).",
+    ),
 ]
 Separate = Annotated[
     bool,
     typer.Option(
-        "--separate-releases", help="Charge each class apart, as the first DP-MERF did (looser)."
+        "--separate-releases",
+        rich_help_panel=DP_MERF,
+        help="Charge each class apart, as the first DP-MERF did (looser).",
     ),
 ]
-Steps = Annotated[int | None, typer.Option("--steps", help="Training steps of the network.")]
+Steps = Annotated[
+    int | None,
+    typer.Option("--steps", min=1, rich_help_panel=DP_MERF, help="Training steps of the network."),
+]
 Seed = Annotated[
     int,
     typer.Option(
@@ -74,11 +95,45 @@ Key = Annotated[str | None, typer.Option("--key", help="Name of this release in 
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
+def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
+    """Give a verb every option of ``build_plan``; it receives the plan as ``plan``."""
+    functions, unseen = (verb, build_plan), {"Plan": object}  # Plan is not imported at start-up
+    hints = [get_type_hints(f, localns=unseen, include_extras=True) for f in functions]
+    own, planning = ({**signature(f).parameters} for f in functions)
+    del own["plan"]
+
+    @wraps(verb)
+    def run(**arguments: Any) -> None:
+        plan = build_plan(**{name: arguments.pop(name) for name in planning})
+        verb(plan=plan, **arguments)
+
+    parameters = [
+        parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=known[parameter.name])
+        for known, listed in zip(reversed(hints), (planning, own), strict=True)
+        for parameter in listed.values()
+    ]
+    parameters.sort(key=lambda parameter: parameter.default is not Parameter.empty)
+    vars(run)["__signature__"] = Signature(parameters)
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run
+
+
 def build_plan(
-    *, schema: Path, epsilon: float, delta: float, method: str, unit: str, neighbours: str,
-    rows: int | None, labels: str, length_scale: str | None, features: int | None,
-    separate: bool, steps: int | None, seed: int,
-) -> Plan:  # fmt: skip
+    *,
+    schema: SchemaPath,
+    epsilon: Epsilon,
+    delta: Delta = 1e-5,
+    method: MethodName = "auto",
+    unit: Unit = "row",
+    neighbours: NeighboursName = "add-remove",
+    rows: Rows = None,
+    labels: Labels = "auto",
+    length_scale: LengthScale = None,
+    features: Features = None,
+    separate: Separate = False,
+    steps: Steps = None,
+    seed: Seed = 0,
+) -> Plan:
     """The plan that the options describe."""
     from understudy.accounting import Budget
     from understudy.errors import UsageError
@@ -93,10 +148,6 @@ def build_plan(
             f"'{unit}' is not available",
             "Aggregate to one row per person and use --unit row",
         )
-    if rows is not None and rows < 1:
-        raise UsageError("rows", "must be at least 1")
-    if steps is not None and steps < 1:
-        raise UsageError("steps", "must be at least 1")
     options: dict[str, Any] = {
         "neighbours": neighbours_by_name(neighbours), "num_rows": rows, "labels": labels, "num_features": features,
         "length_scale": _length_scale(length_scale), "separate_releases": separate, "seed": seed,

@@ -19,37 +19,22 @@ if TYPE_CHECKING:
 Data = Annotated[str, typer.Argument(help="CSV, Parquet, Arrow, DuckDB or SQLite file.")]
 NumRows = Annotated[
     int | None,
-    typer.Option("-n", "--num-rows", min=1, help="Rows to draw [default: the noisy count]."),
+    typer.Option("-n", "--num-rows", min=1, help="Rows to draw (default: the noisy count)."),
 ]
 
 
+@opt.takes_plan
 def release(
+    *,
     data: Data,
-    schema: opt.SchemaPath,
-    epsilon: opt.Epsilon,
+    plan: Plan,
     output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the release.")],
-    delta: opt.Delta = 1e-5,
-    method: opt.MethodName = "auto",
-    unit: opt.Unit = "row",
-    neighbours: opt.NeighboursName = "add-remove",
-    rows: opt.Rows = None,
-    labels: opt.Labels = "auto",
-    length_scale: opt.LengthScale = None,
-    features: opt.Features = None,
-    separate: opt.Separate = False,
-    steps: opt.Steps = None,
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     key: opt.Key = None,
-    seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
 ) -> None:
     """Read private rows once and publish a noisy embedding with its certificate."""
-    plan = opt.build_plan(
-        schema=schema, epsilon=epsilon, delta=delta, method=method, unit=unit, neighbours=neighbours,
-        rows=rows, labels=labels, length_scale=length_scale, features=features, separate=separate,
-        steps=steps, seed=seed,
-    )  # fmt: skip
     made, lines = _release(
         data, plan, directory=output, query=query, ledger=ledger, key=key, as_json=as_json
     )
@@ -61,41 +46,25 @@ def release(
     emit(_outcome(made) | {"release": str(output)}, lines, as_json=as_json)
 
 
+@opt.takes_plan
 def synth(
+    *,
     data: Data,
-    schema: opt.SchemaPath,
-    epsilon: opt.Epsilon,
+    plan: Plan,
     output: Annotated[Path, typer.Option("--output", "-o", help="New .csv or .parquet file.")],
-    delta: opt.Delta = 1e-5,
-    method: opt.MethodName = "auto",
-    unit: opt.Unit = "row",
-    neighbours: opt.NeighboursName = "add-remove",
-    rows: opt.Rows = None,
     num_rows: NumRows = None,
     release_dir: Annotated[
         Path | None, typer.Option("--release-dir", help="Keep the release here.")
     ] = None,
-    labels: opt.Labels = "auto",
-    length_scale: opt.LengthScale = None,
-    features: opt.Features = None,
-    separate: opt.Separate = False,
-    steps: opt.Steps = None,
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     key: opt.Key = None,
-    seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
 ) -> None:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
-    from understudy.errors import UsageError
     from understudy.generators.training import load_torch
     from understudy.methods import fit_release
 
-    plan = opt.build_plan(
-        schema=schema, epsilon=epsilon, delta=delta, method=method, unit=unit, neighbours=neighbours,
-        rows=rows, labels=labels, length_scale=length_scale, features=features, separate=separate,
-        steps=steps, seed=seed,
-    )  # fmt: skip
     check_output(output)
     if release_dir is not None and release_dir.resolve() == output.resolve():
         raise UsageError("release directory", "must differ from the output", "Choose another name")
@@ -106,7 +75,7 @@ def synth(
     with training_bar(as_json=as_json) as progress:
         generator = fit_release(made, progress=progress)
     count = num_rows or generator.default_num_rows
-    write_rows(generator.sample(count, seed=seed), output)
+    write_rows(generator.sample(count, seed=plan.setting("training")["seed"]), output)
     lines += [f"  rows         {verbatim(output)} ({count} synthetic rows)"]
     if release_dir is not None:
         lines.append(f"  certificate  {verbatim(release_dir / 'certificate.html')}")

@@ -19,7 +19,7 @@ def draft(
         str, typer.Argument(help="Data file; only its column names and types are read.")
     ],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="New YAML file [default: print].")
+        Path | None, typer.Option("--output", "-o", help="New YAML file (default: print).")
     ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
