@@ -53,6 +53,6 @@ def _report_other(error: Exception, *, as_json: bool) -> int:
     if words is not None and not words():  # no arguments: the help has been shown
         return UsageError.exit_code
     if words is not None:
-        misuse = UsageError("command line", words().rstrip("."), "See --help")
+        misuse = UsageError("command line", words().rstrip(".?"), "See --help")
         return report_refusal(misuse, as_json=as_json)
     return report_surprise(error, as_json=as_json)
