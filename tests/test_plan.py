@@ -122,3 +122,18 @@ def test_a_damaged_plan_is_refused_as_input(damage: dict[str, Any]) -> None:
     whole = plan_of(Stage("a", Embedding((Block("grid", Grid((0,), 4), 1.0),)))).to_dict()
     with pytest.raises(InputError):
         plan_from_dict(whole | damage)
+
+
+@pytest.mark.parametrize("name", ["replace-one", Neighbours.REPLACE_ONE])
+def test_neighbours_by_name_or_by_value_give_the_same_noise(name: str) -> None:
+    schema = load_schema({"columns": [{"name": "x", "kind": "continuous", "bounds": [0, 1]}]})
+    plan = dp_merf(schema, Budget(1.0), neighbours=name, num_rows=5, num_features=20)
+    assert plan.neighbours is Neighbours.REPLACE_ONE
+    assert plan.noise_stds[0] > 1.9 * dp_merf(schema, Budget(1.0), num_features=20).noise_stds[0]
+    assert plan.epsilon("replace-one") == plan.epsilon()
+
+
+def test_unknown_neighbours_are_refused() -> None:
+    schema = load_schema({"columns": [{"name": "x", "kind": "continuous", "bounds": [0, 1]}]})
+    with pytest.raises(UsageError, match="add-remove"):
+        dp_merf(schema, Budget(1.0), neighbours="replace_one", num_rows=5)

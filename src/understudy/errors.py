@@ -44,5 +44,5 @@ class MissingExtraError(UnderstudyError):
         super().__init__(
             f"package '{package}'",
             "this step needs it and it is not installed",
-            f"Run: pip install 'understudy[{extra}]'",
+            f"Install understudy with its extra '{extra}' (pip install '.[{extra}]' in its folder)",
         )

@@ -23,6 +23,7 @@ from understudy.accounting import (
     epsilon_of,
     lattice_noise_std,
     mu_squared_of_budget,
+    neighbours_by_name,
     spent_mu_squared,
 )
 from understudy.errors import InputError, UsageError
@@ -76,6 +77,7 @@ class Plan:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "neighbours", neighbours_by_name(self.neighbours))
         unit = self.schema.privacy
         if unit.unit != "row" or unit.max_rows != 1:
             raise InputError(
@@ -122,7 +124,7 @@ class Plan:
         return self._sensitivities(self.neighbours)
 
     def _sensitivities(self, neighbours: Neighbours) -> tuple[tuple[int, ...], ...]:
-        replace = neighbours is Neighbours.REPLACE_ONE
+        replace = neighbours_by_name(neighbours) is Neighbours.REPLACE_ONE
         return tuple(
             stage.embedding.mechanism_sensitivities(self.lattice, replace=replace)
             for stage in self.stages

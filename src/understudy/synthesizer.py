@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting import Budget
+from understudy.errors import UsageError
 from understudy.generators.base import Generator
 from understudy.generators.training import Progress, load_torch
 from understudy.methods import fit_release, make_plan
@@ -28,9 +30,11 @@ class Synthesizer:
         neighbours: ``add-remove`` (the row count is private) or ``replace-one`` (it is public).
         num_rows: the public row count, or a public guess to plan for.
         ledger: an SQLite ledger to charge.
+        key: names the release in the ledger; the same key gives the stored release back.
         release_dir: where to keep the release and its certificate.
         seed: public seed of features and training; the noise has none.
-        options: further keyword arguments of the method.
+        options: further keyword arguments of the method, such as ``{"labels": "none"}`` or
+            ``{"training": Training(steps=1000)}`` for ``dp_merf``.
 
     Attributes:
         plan_: what was decided before a row was read.
@@ -52,6 +56,7 @@ class Synthesizer:
         neighbours: str = "add-remove",
         num_rows: int | None = None,
         ledger: str | Path | None = None,
+        key: str | None = None,
         release_dir: str | Path | None = None,
         seed: int = 0,
         options: dict[str, Any] | None = None,
@@ -63,14 +68,19 @@ class Synthesizer:
         self.neighbours = neighbours
         self.num_rows = num_rows
         self.ledger = ledger
+        self.key = key
         self.release_dir = release_dir
         self.seed = seed
         self.options = options
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The settings, as scikit-learn's ``clone`` wants them."""
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
+
     def plan(self) -> Plan:
         """Everything that ``fit`` will do, without data."""
         options = {
-            "neighbours": Neighbours(self.neighbours), "num_rows": self.num_rows, "seed": self.seed,
+            "neighbours": self.neighbours, "num_rows": self.num_rows, "seed": self.seed,
         }  # fmt: skip
         return make_plan(
             load_schema(self.schema), Budget(self.epsilon, self.delta), method=self.method,
@@ -84,13 +94,22 @@ class Synthesizer:
         load_torch()
         self.plan_ = self.plan()
         self.release_ = release_table(
-            data, self.plan_, directory=self.release_dir, ledger=self.ledger, query=query
+            data,
+            self.plan_,
+            directory=self.release_dir,
+            ledger=self.ledger,
+            key=self.key,
+            query=query,
         )
         self.generator_ = fit_release(self.release_, progress=progress)
         return self
 
     def sample(self, n: int | None = None, *, seed: int = 0) -> pa.Table:
         """Draw n rows as an Arrow table (``.to_pandas()`` for a data frame)."""
+        if not hasattr(self, "generator_"):
+            raise UsageError("sample", "nothing has been fitted yet", "Call fit(data) first")
+        if n is not None and n < 1:
+            raise UsageError("sample", "the number of rows must be at least 1")
         return self.generator_.sample(
             self.generator_.default_num_rows if n is None else n, seed=seed
         )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from statistics import NormalDist
 
 import pytest
 from hypothesis import given, settings
@@ -81,11 +82,13 @@ def test_the_best_guess_is_a_coin_toss_without_a_release_and_certain_without_noi
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 10.0])
 def test_odds_move_past_epsilon_more_often_than_delta_says(epsilon: float) -> None:
-    """Of delta = P(loss > epsilon) - e^epsilon P'(loss > epsilon) the first term is larger."""
+    """Not only single outcomes count, but any event whose odds move that far."""
     cost = mu_squared_of_budget(Budget(epsilon, 1e-5))
     found = exceedance_probability([cost], epsilon)
     mu = math.sqrt(cost)
-    other = 0.5 * math.erfc((epsilon / mu + mu / 2) / math.sqrt(2))
-    assert found - math.exp(epsilon) * other == pytest.approx(1e-5, rel=1e-4)
-    assert found > 2e-5
+    tail_of_loss = 0.5 * math.erfc((epsilon / mu - mu / 2) / math.sqrt(2))
+    assert found > tail_of_loss > 1e-5
+    threshold = mu - NormalDist().inv_cdf(found)
+    ratio = found / NormalDist().cdf(-threshold)
+    assert ratio == pytest.approx(math.exp(epsilon), rel=1e-6)
     assert exceedance_probability([], epsilon) == 0.0

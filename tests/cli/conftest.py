@@ -16,7 +16,7 @@ import pytest
 
 from understudy.accounting import Budget, mu_squared_of_budget
 from understudy.cli import main
-from understudy.private.ledger import create_ledger, read_ledger
+from understudy.private.ledger import create_capped_ledger, read_ledger
 
 SCHEMA = """\
 columns:
@@ -136,7 +136,7 @@ def office(tmp_path: Path) -> Office:
     pq.write_table(table, made.parquet)
     pa.csv.write_csv(table, made.csv)
     cap = mu_squared_of_budget(Budget(3.0))
-    create_ledger(made.ledger, epsilon=3.0, delta=1e-5, cap_mu_squared=cap)
+    create_capped_ledger(made.ledger, Budget(3.0, 1e-5), cap_mu_squared=cap)
     return made
 
 

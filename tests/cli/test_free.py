@@ -68,7 +68,7 @@ def test_a_release_with_a_stray_file_is_refused(run: Any, release: Path) -> None
 def test_a_release_is_not_what_any_directory_is(run: Any, office: Any) -> None:
     for verb in (("verify", office.folder), ("fit", office.folder, "-o", office.path("model"))):
         found = run(*verb, "--json")
-        assert (found.code, found.refusal["rule"]) == (1, "is missing or damaged")
+        assert (found.code, found.refusal["rule"]) == (1, "is not the directory of a release")
     assert not office.path("model").exists()
 
 

@@ -108,7 +108,7 @@ BAD = (
         schema="columns: [{name: bmi, kind: continuous}]"),
     Bad("schema without categories", "column 'sex'", "categories must be public, got none", "not from the data",
         schema="columns: [{name: sex, kind: categorical}]"),
-    Bad("schema that is a draft", "column 'bmi'", "bounds is still ???", "A person must decide it",
+    Bad("schema that is a draft", "schema 'schema'", "still ???: bounds of 'bmi'", "A person must decide them",
         schema="columns: [{name: bmi, kind: continuous, bounds: ???}]"),
     Bad("privacy of people", "schema 'schema'", "privacy per person", "privacy: {unit: row}",
         schema="privacy: {unit: person, max_rows: 5}\n" + ONE_COLUMN),
@@ -139,13 +139,13 @@ BAD = (
         output="none/out.csv"),
     Bad("output below a file", "'{folder}/rows.csv/out.csv'", "does not exist or cannot be written", "Choose another",
         output="rows.csv/out.csv"),
-    Bad("missing ledger", "ledger '{folder}/none.db'", "it does not exist", "Create it first",
+    Bad("missing ledger", "ledger '{folder}/none.db'", "it does not exist", "understudy ledger init",
         options=("--ledger", "{folder}/none.db")),
-    Bad("ledger that is none", "ledger '{folder}/rows.csv'", "is not a ledger", "Restore a copy",
+    Bad("ledger that is none", "ledger '{folder}/rows.csv'", "is not a ledger", "restore a copy",
         options=("--ledger", "{folder}/rows.csv")),
     Bad("blank key", "key", "must be text in UTF-8, not blank", "Use plain letters", code=2, options=("--key", " ")),
-    Bad("cap exceeded", "ledger '{folder}/ledger.db'", "remain (epsilon 3, delta 1e-05)",
-        "reuse a published one", code=3, options=("--epsilon", "3.1")),
+    Bad("cap exceeded", "ledger '{folder}/ledger.db'", "cap of epsilon 3 allows 2.9999",
+        "reuse a published release", code=3, options=("--epsilon", "3.1")),
 )  # fmt: skip
 
 
@@ -243,7 +243,7 @@ def test_synth_without_torch_is_refused_before_anything_is_spent(
     )  # fmt: skip
     assert found.code == 1
     assert found.refusal["where"] == "package 'torch'"
-    assert "pip install 'understudy[network]'" in found.refusal["remedy"]
+    assert "extra 'network'" in found.refusal["remedy"]
     assert office.spent() == (0, ())
 
 

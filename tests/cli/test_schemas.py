@@ -51,7 +51,7 @@ def test_a_fresh_draft_does_not_pass_the_check(run: Any, office: Any) -> None:
     run("schema", "draft", office.csv, "-o", output)
     found = run("schema", "check", output, "--json")
     assert found.code == 1
-    assert found.refusal["rule"].endswith("is still ???")
+    assert "are still ???: " in found.refusal["rule"]
 
 
 def test_a_draft_never_overwrites(run: Any, office: Any) -> None:
@@ -93,7 +93,7 @@ def test_a_bad_data_file_is_refused(
 def test_a_complete_schema_passes_with_its_columns_shown(run: Any, office: Any) -> None:
     text = run("schema", "check", office.schema).out
     assert "The schema is complete." in text
-    for words in ("bmi", "10.0 to 80.0", "2 categories", "definition"):
+    for words in ("bmi", "10 to 80", "2 categories", "definition"):
         assert words in text
     found = run("schema", "check", office.schema, office.csv, "--json").document
     assert found["unread_keys"] == []

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from understudy.accounting import Budget
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.private import ledger
 from understudy.private.ledger import (
     UNITS_PER_MU_SQUARED,
     LedgerRow,
-    create_ledger,
+    create_capped_ledger,
     find_published,
     mark_published,
     read_ledger,
@@ -39,7 +40,7 @@ counter = itertools.count()
 
 def new_ledger(folder: Path, cap_mu_squared: Fraction | float) -> Path:
     path = folder / f"{next(counter)}.ledger"
-    create_ledger(path, epsilon=1.0, delta=1e-5, cap_mu_squared=cap_mu_squared)
+    create_capped_ledger(path, Budget(1.0, 1e-5), cap_mu_squared=cap_mu_squared)
     return path
 
 
@@ -136,7 +137,7 @@ def test_a_refused_spend_names_the_numbers_and_writes_nothing(folder: Path) -> N
     path = new_ledger(folder, 10 * UNIT)
     pay(path, 8 * UNIT)
     before = read_ledger(path), path.read_bytes()
-    with pytest.raises(BudgetError, match=r"asks for 3 units .* and 2 of 10 remain") as refusal:
+    with pytest.raises(BudgetError, match=r"costs epsilon .* cap of epsilon 1 allows") as refusal:
         pay(path, 3 * UNIT)
     assert refusal.value.exit_code == 3
     assert (read_ledger(path), path.read_bytes()) == before
@@ -169,7 +170,7 @@ def test_an_interrupted_spend_frees_the_lock_even_if_its_traceback_is_kept(
 
 def test_a_ledger_gives_back_what_was_put_in(folder: Path) -> None:
     path = folder / "a name? with #odd%20 signs.ledger"
-    create_ledger(path, epsilon=2.0, delta=1e-6, cap_mu_squared=0.5, note="board, é, 2031")
+    create_capped_ledger(path, Budget(2.0, 1e-6), cap_mu_squared=0.5, note="board, é, 2031")
     number = spend(path, key="k", plan_id="p", description="two\nlines", mu_squared=[UNIT, UNIT])
     state = read_ledger(str(path))
     assert (state.epsilon, state.delta, state.note) == (2.0, 1e-6, "board, é, 2031")
@@ -301,7 +302,7 @@ def test_a_spend_without_mechanisms_is_refused(folder: Path) -> None:
 )
 def test_a_budget_must_be_valid(tmp_path: Path, epsilon: float, delta: float) -> None:
     with pytest.raises(UsageError):
-        create_ledger(tmp_path / "l", epsilon=epsilon, delta=delta, cap_mu_squared=1)
+        create_capped_ledger(tmp_path / "l", Budget(epsilon, delta), cap_mu_squared=1)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -400,7 +401,7 @@ def test_a_database_of_another_program_is_refused_and_left_alone(tmp_path: Path)
 
 def test_a_missing_ledger_is_not_made_by_using_it(tmp_path: Path) -> None:
     for use in (read_ledger, lambda path: pay(path, UNIT)):
-        with pytest.raises(InputError, match="Create it first"):
+        with pytest.raises(InputError, match="understudy ledger init"):
             use(tmp_path / "none")
     assert list(tmp_path.iterdir()) == []
 
@@ -409,10 +410,10 @@ def test_creation_never_replaces_a_file(folder: Path, tmp_path: Path) -> None:
     path = new_ledger(folder, 1)
     pay(path, UNIT)
     with pytest.raises(InputError, match="exists already"):
-        create_ledger(path, epsilon=1, delta=0.1, cap_mu_squared=9)
+        create_capped_ledger(path, Budget(1, 0.1), cap_mu_squared=9)
     assert read_ledger(path).spent_units == 1
     with pytest.raises(InputError, match="cannot be written"):
-        create_ledger(tmp_path / "no folder" / "l", epsilon=1, delta=0.1, cap_mu_squared=9)
+        create_capped_ledger(tmp_path / "no folder" / "l", Budget(1, 0.1), cap_mu_squared=9)
 
 
 def test_a_write_ahead_log_of_a_deleted_ledger_does_not_enter_a_new_one(folder: Path) -> None:
@@ -423,7 +424,7 @@ def test_a_write_ahead_log_of_a_deleted_ledger_does_not_enter_a_new_one(folder: 
         log = Path(f"{path}-wal").read_bytes()
     path.unlink()
     Path(f"{path}-wal").write_bytes(log)
-    create_ledger(path, epsilon=3, delta=0.1, cap_mu_squared=2)
+    create_capped_ledger(path, Budget(3, 0.1), cap_mu_squared=2)
     assert read_ledger(path).rows == ()
     assert read_ledger(path).epsilon == 3
 
@@ -514,8 +515,9 @@ def test_eight_processes_together_are_granted_exactly_the_cap(folder: Path) -> N
 KILLER = """
 import os, random, signal, sys, time
 from fractions import Fraction
+from understudy.accounting import Budget
 from understudy.errors import BudgetError
-from understudy.private.ledger import create_ledger, mark_published, spend
+from understudy.private.ledger import create_capped_ledger, mark_published, spend
 task, folder, kills = sys.argv[1], sys.argv[2], int(sys.argv[3])
 
 def release(trial):
@@ -531,7 +533,7 @@ def release(trial):
 
 def create(trial):
     for number in range(10**6):
-        create_ledger(f"{folder}/{trial}-{number}", epsilon=1, delta=0.1, cap_mu_squared=1)
+        create_capped_ledger(f"{folder}/{trial}-{number}", Budget(1, 0.1), cap_mu_squared=1)
 
 for trial in range(kills):
     victims = []
@@ -555,7 +557,7 @@ needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the killer fork
 @pytest.mark.parametrize("cap", [10**6, 40])
 def test_no_release_lacks_its_row_after_a_hundred_kills(tmp_path: Path, cap: int) -> None:
     path = tmp_path / "ledger"
-    create_ledger(path, epsilon=1, delta=1e-5, cap_mu_squared=cap * UNIT)
+    create_capped_ledger(path, Budget(1, 1e-5), cap_mu_squared=cap * UNIT)
     assert run_script(KILLER, "release", tmp_path, 50).wait() == 0
     state = read_ledger(path)
     released = {int(file.name.removeprefix("release-")) for file in tmp_path.glob("release-*")}

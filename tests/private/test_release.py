@@ -19,7 +19,7 @@ from understudy.plan import Plan
 from understudy.private import ledger as ledgers
 from understudy.private import release as releasing
 from understudy.private import sums as summing
-from understudy.private.ledger import UNITS_PER_MU_SQUARED, create_ledger, read_ledger
+from understudy.private.ledger import UNITS_PER_MU_SQUARED, create_capped_ledger, read_ledger
 from understudy.private.noise import OpenDPNoise, SeededNoise
 from understudy.private.release import release_table
 from understudy.published import load_release, verify_release
@@ -56,7 +56,7 @@ def table_of(count: int) -> pa.Table:
 def new_ledger(folder: Path, *, epsilon: float = 10.0, **options: Any) -> Path:
     path = folder / "ledger.db"
     cap = mu_squared_of_budget(Budget(epsilon))
-    create_ledger(path, epsilon=epsilon, delta=1e-5, cap_mu_squared=cap, **options)
+    create_capped_ledger(path, Budget(epsilon, 1e-5), cap_mu_squared=cap, **options)
     return path
 
 
@@ -274,12 +274,24 @@ def test_a_ledger_that_hides_the_row_count_refuses_a_release_that_tells_it(tmp_p
     assert read_ledger(ledger).spent_units == 0
 
 
-def test_asking_again_returns_the_stored_release_and_costs_nothing(tmp_path: Path) -> None:
+def test_without_a_key_every_release_is_a_new_one(tmp_path: Path) -> None:
     ledger = new_ledger(tmp_path)
     first = release_table(table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger)
+    other = release_table(table_of(6), plan_for(), directory=tmp_path / "two", ledger=ledger)
+    assert other.fingerprint != first.fingerprint
+    assert len(read_ledger(ledger).rows) == 2
+
+
+def test_asking_again_returns_the_stored_release_and_costs_nothing(tmp_path: Path) -> None:
+    ledger = new_ledger(tmp_path)
+    first = release_table(
+        table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger, key="k"
+    )
     spent = read_ledger(ledger).spent_units
     (tmp_path / "one" / "private-notes.txt").write_text("not part of a release")
-    again = release_table(table_of(5), plan_for(), directory=tmp_path / "two", ledger=ledger)
+    again = release_table(
+        table_of(5), plan_for(), directory=tmp_path / "two", ledger=ledger, key="k"
+    )
     assert again.fingerprint == first.fingerprint
     assert read_ledger(ledger).spent_units == spent
     assert not (tmp_path / "two" / "private-notes.txt").exists()
@@ -288,12 +300,14 @@ def test_asking_again_returns_the_stored_release_and_costs_nothing(tmp_path: Pat
 
 def test_a_stored_release_that_was_changed_is_not_handed_out_again(tmp_path: Path) -> None:
     ledger = new_ledger(tmp_path)
-    first = release_table(table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger)
+    first = release_table(
+        table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger, key="k"
+    )
     path = tmp_path / "one" / "release.json"
     document = json.loads(path.read_text())
     document["facts"]["created"] = "1999-01-01 00:00 UTC"
     path.write_text(json.dumps(document))
-    again = release_table(table_of(5), plan_for(), ledger=ledger)
+    again = release_table(table_of(5), plan_for(), ledger=ledger, key="k")
     assert again.fingerprint != first.fingerprint
     assert (again.vectors[0] != first.vectors[0]).all()
     assert len(read_ledger(ledger).rows) == 2
@@ -304,7 +318,7 @@ def test_a_stored_release_without_private_noise_is_not_handed_out_again(tmp_path
     release_table(
         table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger, noise=SeededNoise(0)
     )
-    again = release_table(table_of(5), plan_for(), ledger=ledger)
+    again = release_table(table_of(5), plan_for(), ledger=ledger, key="k")
     assert dict(again.facts)["is_private"] is True
 
 

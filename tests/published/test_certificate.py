@@ -110,7 +110,7 @@ def test_bounds_that_came_from_data_or_from_nowhere_are_named() -> None:
 
 def test_the_row_cap_is_among_the_assumptions() -> None:
     (size,) = [a for a in certificate_of(plan_for())["assumptions"] if a["name"] == "size"]
-    assert str(ROW_CAP) in size["statement"]
+    assert f"{ROW_CAP:,}" in size["statement"]
 
 
 def test_a_ledger_row_is_cited_and_its_absence_told() -> None:

@@ -136,7 +136,7 @@ def test_a_vector_of_another_size_or_type_is_refused(release: Release, tmp_path:
 
 def test_a_directory_that_is_no_release_is_refused(tmp_path: Path) -> None:
     for folder in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(InputError, match="missing or damaged"):
+        with pytest.raises(InputError, match="not the directory of a release"):
             load_release(folder)
 
 

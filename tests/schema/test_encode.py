@@ -261,9 +261,13 @@ def test_any_bytes_have_the_code_of_their_category_or_the_unlisted_one(
             assert codes == [_code(each, cell) for cell in cells]
 
 
+def _one_spelling(word: bytes) -> bytes:
+    return word.lower() if word.lower() in (b"true", b"false") else word
+
+
 def _code(column: Column, cell: bytes | None) -> int:
-    trimmed = (cell or b"").strip(BLANKS.encode())
-    names = [str(category).strip(BLANKS).encode() for category in column.categories]
+    trimmed = _one_spelling((cell or b"").strip(BLANKS.encode()))
+    names = [_one_spelling(str(c).strip(BLANKS).encode()) for c in column.categories]
     if not trimmed:
         return NULL
     return names.index(trimmed) if trimmed in names else column.unlisted_code
@@ -512,3 +516,16 @@ def test_single_precision_cells_match_decimal_categories() -> None:
 def test_truth_cells_match_quoted_categories() -> None:
     column = parse_column({"name": "c", "kind": "binary", "categories": ["False", "True"]})
     assert encode_column(column, pa.array([True, False, None])).tolist() == [1, 0, -1]
+
+
+def test_truths_of_text_and_of_truth_columns_have_the_same_codes() -> None:
+    column = parse_column({"name": "c", "kind": "binary", "categories": ["false", "true"]})
+    typed = encode_column(column, pa.array([True, False, True]))
+    text = encode_column(column, pa.array([b"True", b"FALSE", b"true"]))
+    assert typed.tolist() == text.tolist() == [1, 0, 1]
+
+
+def test_a_dictionary_value_that_no_row_has_is_not_a_cell() -> None:
+    column = parse_column({"name": "c", "kind": "integer", "bounds": [0, 9]})
+    cells = pa.DictionaryArray.from_arrays(pa.array([1, None, 1]), pa.array(["deleted", "7"]))
+    assert encode_column(column, cells).tolist() == [7, -1, 7]

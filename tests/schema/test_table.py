@@ -128,7 +128,7 @@ def test_bounds_may_be_written_with_an_exponent() -> None:
     ],
 )
 def test_three_question_marks_are_undecided_with_or_without_quotes(entry: str) -> None:
-    with pytest.raises(InputError, match=r"column 'x': bounds is still \?\?\?"):
+    with pytest.raises(InputError, match=r"still \?\?\?: bounds of 'x'"):
         one_column(entry)
 
 

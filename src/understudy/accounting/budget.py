@@ -19,6 +19,15 @@ class Neighbours(StrEnum):
     """One row is replaced by any other; the row count is public."""
 
 
+def neighbours_by_name(name: str) -> Neighbours:
+    """The notion of neighbours that a person named, or a refusal; never a near miss."""
+    try:
+        return Neighbours(name)
+    except ValueError:
+        pass
+    raise UsageError("neighbours", f"'{name}' is unknown", "Use add-remove or replace-one")
+
+
 @dataclass(frozen=True, slots=True)
 class Budget:
     """An (epsilon, delta) guarantee to be met."""
@@ -27,6 +36,9 @@ class Budget:
     delta: float = 1e-5
 
     def __post_init__(self) -> None:
+        for name in ("epsilon", "delta"):
+            if not isinstance(getattr(self, name), int | float):
+                raise UsageError(name, "must be a number")
         if not math.isfinite(self.epsilon) or not 1e-4 <= self.epsilon <= 100:
             raise UsageError(
                 "epsilon", "must be a finite number above 0 (between 0.0001 and 100)",

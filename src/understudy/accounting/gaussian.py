@@ -17,13 +17,18 @@ DISCRETISATION = 4
 """N_Z(0, s^2) is post-processing of a continuous Gaussian of variance s^2 - 4 (proofs/noise.md)."""
 
 
+SMALLEST_NOISE = 3
+MARGIN = 1e-8
+"""Relative excess of every epsilon, above the rounding of the library that computes it."""
+
+
 def mu_squared_of_budget(budget: Budget) -> Fraction:
     """The largest mu^2 that meets a budget, as an exact fraction, rounded down."""
     import dp_accounting
     import numpy as np
 
     with np.errstate(divide="ignore"):  # at tiny epsilons it meets log 0 on its way
-        sigma = float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta)) * (1 + 1e-9)
+        sigma = float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta)) * (1 + 1e-8)
     # The root finder may stop a hair on the wrong side: step towards more noise.
     while _epsilon(sigma, budget.delta) > budget.epsilon:
         sigma *= 1 + 1e-7
@@ -33,7 +38,7 @@ def mu_squared_of_budget(budget: Budget) -> Fraction:
 def lattice_noise_std(squared_sensitivity: int, mu_squared: Fraction) -> int:
     """The smallest whole noise deviation whose release costs at most ``mu_squared``."""
     variance = Fraction(squared_sensitivity) / mu_squared + DISCRETISATION
-    return math.isqrt(math.ceil(variance) - 1) + 1
+    return max(SMALLEST_NOISE, math.isqrt(math.ceil(variance) - 1) + 1)
 
 
 def spent_mu_squared(squared_sensitivity: int, noise_std: int) -> Fraction:
@@ -56,7 +61,7 @@ def _epsilon(sigma: float, delta: float) -> float:
     import numpy as np
 
     with np.errstate(divide="ignore"):
-        return float(dp_accounting.get_epsilon_gaussian(sigma, delta))
+        return float(dp_accounting.get_epsilon_gaussian(sigma, delta)) * (1 + MARGIN)
 
 
 def best_guess_probability(mu_squared: Iterable[Fraction]) -> float:
@@ -69,10 +74,19 @@ def best_guess_probability(mu_squared: Iterable[Fraction]) -> float:
 
 
 def exceedance_probability(mu_squared: Iterable[Fraction], epsilon: float) -> float:
-    """How often, at most, odds about one person move by more than a factor e^epsilon.
+    """How often, at most, what anybody sees moves the odds about one person past e^epsilon.
 
-    Phi(mu / 2 - epsilon / mu), the upper tail of the privacy loss, which is N(mu^2 / 2, mu^2).
-    It is larger than the delta of that epsilon, which also weighs by how much odds move.
+    The largest P(E) over events E with P(E) >= e^epsilon Q(E), where P = N(mu, 1) and
+    Q = N(0, 1) are the two tables' worst views: E is the tail y > t with Phi(mu - t) =
+    e^epsilon Phi(-t). It covers views that merge outcomes, and so is larger than the tail of
+    the privacy loss, which is larger than delta.
     """
+    from scipy.optimize import brentq
+    from scipy.special import log_ndtr
+
     mu = math.sqrt(sum(mu_squared, Fraction(0)))
-    return 0.5 * math.erfc((epsilon / mu - mu / 2) / math.sqrt(2)) if mu > 0 else 0.0
+    if mu == 0:
+        return 0.0
+    edge = epsilon / mu + mu / 2  # where the likelihood ratio itself is e^epsilon
+    threshold = brentq(lambda t: log_ndtr(mu - t) - log_ndtr(-t) - epsilon, edge - 40, edge)
+    return math.exp(log_ndtr(mu - threshold))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
+from typing import Annotated
 
 import typer
 
+from understudy import __version__
 from understudy.cli import free, ledgers, reading, schemas
 from understudy.cli.output import report_refusal, report_surprise
 from understudy.errors import UnderstudyError, UsageError
 
 app = typer.Typer(
     name="understudy",
-    help="Differentially private synthetic data from one certified release.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -20,6 +21,19 @@ app = typer.Typer(
 )
 READS = "Reads private data"
 FREE = "Free for ever"
+
+
+@app.callback(invoke_without_command=True, no_args_is_help=True)
+def understudy(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Differentially private synthetic data from one certified release."""
+    if version:
+        sys.stdout.write(f"understudy {__version__}\n")
+        raise typer.Exit
+
 
 app.command("release", rich_help_panel=READS)(reading.release)
 app.command("synth", rich_help_panel=READS)(reading.synth)

@@ -25,12 +25,10 @@ def init(
     as_json: opt.AsJson = False,
 ) -> None:
     """Make a ledger with a cap; every release is charged for the ledger's own neighbours."""
-    from understudy.accounting import Budget, mu_squared_of_budget
+    from understudy.accounting import Budget, neighbours_by_name
     from understudy.private.ledger import create_ledger
 
-    cap = mu_squared_of_budget(Budget(epsilon, delta))
-    notion = opt.neighbours_by_name(neighbours)
-    create_ledger(file, epsilon=epsilon, delta=delta, cap_mu_squared=cap, neighbours=notion)
+    create_ledger(file, Budget(epsilon, delta), neighbours=neighbours_by_name(neighbours))
     lines = [
         f"[bold green]Made[/bold green] {verbatim(file)} with a cap of epsilon {epsilon} at delta {delta}"
     ]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 if TYPE_CHECKING:
-    from understudy.accounting import Neighbours
     from understudy.plan import Plan
 
 DP_MERF = "DP-MERF"
@@ -135,7 +134,7 @@ def build_plan(
     seed: Seed = 0,
 ) -> Plan:
     """The plan that the options describe."""
-    from understudy.accounting import Budget
+    from understudy.accounting import Budget, neighbours_by_name
     from understudy.errors import UsageError
     from understudy.generators.training import Training
     from understudy.methods import make_plan
@@ -154,16 +153,6 @@ def build_plan(
         "training": Training(seed=seed) if steps is None else Training(seed=seed, steps=steps),
     }  # fmt: skip
     return make_plan(load_schema(schema), budget, method=method, options=options)
-
-
-def neighbours_by_name(name: str) -> Neighbours:
-    """The notion of neighbours that a person named."""
-    from understudy.accounting import Neighbours
-    from understudy.errors import UsageError
-
-    if name not in {choice.value for choice in Neighbours}:
-        raise UsageError("neighbours", f"'{name}' is unknown", "Use add-remove or replace-one")
-    return Neighbours(name)
 
 
 def _length_scale(text: str | None) -> float | str | None:

@@ -97,6 +97,7 @@ def _release(
     from understudy.accounting import best_guess_probability
     from understudy.private.ledger import read_ledger
     from understudy.private.release import release_table
+    from understudy.published import release_warnings
     from understudy.published.certificate import round_up
 
     if key is not None and ledger is None:
@@ -107,27 +108,31 @@ def _release(
     with waiting("reading private rows", as_json=as_json):
         made = release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key)
     guess = round_up(100 * best_guess_probability(plan.cost()))
+    charged = dict(made.facts)["ledger"]
+    reused = charged is not None and charged["row"] <= rows_before
+    headline = (
+        "[bold yellow]Reused[/bold yellow] the release made before under this key, without "
+        "reading the data or charging the ledger,"
+        if reused
+        else "[bold green]Released[/bold green]"
+    )
     lines = [
-        f"[bold green]Released[/bold green] with epsilon {round_up(plan.epsilon())} at delta "
-        f"{plan.budget.delta} ({plan.neighbours.value}): an attacker's best guess about one "
-        f"{plan.schema.privacy.unit} is right at most {guess} % of the time (a coin: 50 %).",
+        f"{headline} with epsilon {round_up(plan.epsilon())} at delta {plan.budget.delta} "
+        f"({plan.neighbours.value}): an attacker's best guess about one {plan.schema.privacy.unit} "
+        f"is right at most {guess} % of the time (a coin: 50 %).",
         f"  fingerprint  {made.fingerprint}",
     ]
-    charged = dict(made.facts)["ledger"]
     if charged is not None:
-        fresh = charged["row"] > rows_before
-        words = (
-            f"key {verbatim(charged['key'])}"
-            if fresh
-            else "made before, so free; --key NAME makes another"
-        )
-        lines.append(f"  ledger       row {charged['row']}, {words}")
+        lines.append(f"  ledger       row {charged['row']}, key {verbatim(charged['key'])}")
+    lines += [f"[yellow]Warning:[/yellow] {verbatim(words)}" for words in release_warnings(made)]
     return made, lines
 
 
 def _outcome(made: Release) -> dict[str, Any]:
+    from understudy.published import release_warnings
+
     return {
         "epsilon": made.plan.epsilon(), "delta": made.plan.budget.delta,
         "neighbours": made.plan.neighbours.value, "fingerprint": made.fingerprint,
-        "ledger": dict(made.facts)["ledger"],
+        "ledger": dict(made.facts)["ledger"], "warnings": release_warnings(made),
     }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,8 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.output import emit, table, verbatim
+
+DATA_NOT_NAME = r"^([+-]?[\d.,]+([eE][+-]?\d+)?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|)$"
 
 app = typer.Typer(help="Draft and check public schemas.", no_args_is_help=True)
 
@@ -21,6 +24,7 @@ def draft(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="New YAML file (default: print).")
     ] = None,
+    query: opt.Query = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Write a schema with names and types, and ??? where a person must decide."""
@@ -28,7 +32,14 @@ def draft(
     from understudy.private.readers import source_columns
     from understudy.schema.draft import draft_schema
 
-    text = draft_schema(source_columns(file), name=Path(file).stem)
+    columns = source_columns(file, query=query)
+    if any(re.match(DATA_NOT_NAME, name) for name, _ in columns):
+        raise InputError(
+            f"'{file}'",
+            "its first line looks like a row and not like column names",
+            "Add a header line; the first line of a file is copied into the draft",
+        )
+    text = draft_schema(columns, name=Path(file).stem)
     if output is not None:
         if output.exists():
             raise InputError(
@@ -53,6 +64,7 @@ def check(
     data: Annotated[
         str | None, typer.Argument(help="Data file whose column names are compared.")
     ] = None,
+    query: opt.Query = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Check a schema, and that a data file has its columns; rows are not read."""
@@ -62,15 +74,17 @@ def check(
     from understudy.schema import load_schema
 
     loaded = load_schema(schema)
-    if data is not None:
-        names = {name for name, _ in source_columns(data)}
-        missing = next((column.name for column in loaded.used if column.name not in names), None)
-        if missing is not None:
-            raise InputError(
-                f"column '{missing}'",
-                f"is in the schema but not in '{data}'",
-                "Mend one of the two",
-            )
+    names = [name for name, _ in source_columns(data, query=query)] if data is not None else []
+    missing = [column.name for column in loaded.used if column.name not in names]
+    if data is not None and missing:
+        # The first line of a file without a header is a row: its "names" are not repeated.
+        known = len(missing) < len(loaded.used)
+        raise InputError(
+            f"column '{missing[0]}'",
+            f"is in the schema but not in '{data}'",
+            "Mend one of the two" + (f"; the file has {', '.join(names)}" if known else ""),
+        )
+    left_out = [name for name in names if name not in {column.name for column in loaded.columns}]
     rows = [
         [
             column.name,
@@ -85,6 +99,7 @@ def check(
         "schema": loaded.to_dict(),
         "fingerprint": loaded.fingerprint,
         "unread_keys": list(loaded.unread),
+        "columns_left_out": left_out,
     }
     lines = [
         table(
@@ -98,4 +113,6 @@ def check(
         lines.append(
             f"[yellow]Keys that nothing reads: {verbatim(', '.join(loaded.unread))}[/yellow]"
         )
+    if left_out:
+        lines.append(f"Columns of the file that are left out: {verbatim(', '.join(left_out))}")
     emit(document, lines, as_json=as_json)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy.typing as npt
 
 from understudy.errors import InputError
-from understudy.features.base import FeatureMap, map_from_dict
+from understudy.features.base import FeatureMap, Sign, map_from_dict
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +112,8 @@ class Embedding:
 
     def _separate_sensitivities(self, square: dict[str, int], *, replace: bool) -> tuple[int, ...]:
         """One release per label value for the features, one for the counts (DP-MERF v1, Alg. 1)."""
-        counts = sum(square[b.name] for b in self.blocks if b.map.dim == 1)
-        features = [b for b in self.blocks if b.map.dim > 1]
+        counts = sum(square[b.name] for b in self.blocks if b.map.sign is Sign.CONSTANT)
+        features = [b for b in self.blocks if b.map.sign is not Sign.CONSTANT]
         per_class = sum(
             (max(2, b.map.sign.replace_factor_squared) if replace else 1) * square[b.name]
             for b in features

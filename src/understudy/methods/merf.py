@@ -10,7 +10,7 @@ from typing import Literal
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
+from understudy.accounting import Budget, Neighbours, mu_squared_of_budget, neighbours_by_name
 from understudy.errors import UsageError
 from understudy.features import (
     Block,
@@ -86,6 +86,7 @@ def dp_merf(
         training: settings of the network.
     """
     num_rows = num_rows if num_rows is not None else schema.rows
+    neighbours = neighbours_by_name(neighbours)
     if labels not in LABELS:
         raise UsageError("labels", "must be one of " + ", ".join(LABELS))
     if num_features is not None and num_features < 2:

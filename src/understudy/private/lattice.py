@@ -18,7 +18,8 @@ def to_lattice(features: Floats, radius: int, *, sign: Sign = Sign.SIGNED) -> Fl
     Args:
         features: any floats; a promise of norm at most 1 is not relied on.  # (num_rows, dim)
         radius: the largest integer norm allowed, at most 2^24.
-        sign: unless it is signed, negative features are taken as zero.
+        sign: unless it is signed, negative features are taken as zero; if it is constant, all
+            rows get the same vector whatever the features are.
 
     Returns:
         Whole numbers, stored as float64 because they and their sums stay below 2^53, where
@@ -32,6 +33,8 @@ def to_lattice(features: Floats, radius: int, *, sign: Sign = Sign.SIGNED) -> Fl
     dim = features.shape[1]
     # Rounding moves a vector by at most sqrt(dim)/2, so an honest row stays inside.
     target = max(0.0, radius - (math.sqrt(dim) / 2 + 1))
+    if sign is Sign.CONSTANT:
+        return np.full(features.shape, np.rint(target / math.sqrt(dim)))
     whole = np.clip(features, -1.0 if sign is Sign.SIGNED else 0.0, 1.0)
     whole *= target
     np.rint(whole, out=whole)

@@ -3,8 +3,7 @@
 A Gaussian mechanism of sensitivity s and noise_std t has mu = s / t, and mu^2 adds up even if each
 cost is chosen after earlier releases were seen (Smith & Thakurta 2022). Costs are whole units of
 mu^2 / 2^40: a spend is rounded up and the cap down, in exact arithmetic (``Fraction`` of a float is
-that float, bit for bit). The caller turns epsilon and delta into the cap; here they are labels.
-
+that float, bit for bit).
 Everything in the file is public: plan names, noise costs, times, and fingerprints of published
 files. No row count, no cell and no hash of private data enters it. Proof: ``proofs/ledger.md``.
 """
@@ -23,7 +22,13 @@ from numbers import Rational
 from pathlib import Path
 from typing import Any, Literal
 
-from understudy.accounting import Neighbours
+from understudy.accounting import (
+    Budget,
+    Neighbours,
+    epsilon_of,
+    mu_squared_of_budget,
+    neighbours_by_name,
+)
 from understudy.errors import BudgetError, InputError, UsageError
 
 Cost = Fraction | float
@@ -67,12 +72,12 @@ CREATE TRIGGER releases_are_kept BEFORE UPDATE OF number, key, plan_id, descript
 
 _SHUT = (
     "it does not exist or cannot be written",
-    "Create it first, or make it and its directory writable: SQLite keeps two files beside it",
+    "Make one with: understudy ledger init; its directory must be writable, for two files beside it",
 )
 _DISK = ("the disk is full or failing", "Make room, then run this again")
 _DAMAGED = (
     "it is damaged or is not a ledger of this version of understudy",
-    "Restore a copy no older than the last release; if its creation was cut short, delete it",
+    "Check the path; restore a copy no older than the last release, or make a new ledger elsewhere",
 )
 _REFUSALS = {
     sqlite3.SQLITE_BUSY: ("another process holds it", "Wait for that process, then run this again"),
@@ -118,25 +123,35 @@ class LedgerState:
 
 def create_ledger(
     path: Path | str,
+    budget: Budget,
     *,
-    epsilon: float,
-    delta: float,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    note: str = "",
+) -> None:
+    """Make a new ledger whose releases, together, meet a budget.
+
+    All costs in one ledger are for the same `neighbours`, whatever a release's own plan says:
+    costs of different notions have no meaningful sum.
+    """
+    create_capped_ledger(
+        path, budget, cap_mu_squared=mu_squared_of_budget(budget), neighbours=neighbours, note=note
+    )
+
+
+def create_capped_ledger(
+    path: Path | str,
+    budget: Budget,
+    *,
     cap_mu_squared: Cost,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     note: str = "",
 ) -> None:
-    """Make a new ledger whose spends may total `cap_mu_squared`, rounded down to whole units.
-
-    All costs in one ledger are for the same `neighbours`, whatever a release's own plan says:
-    costs of different notions have no meaningful sum.
+    """Make a ledger whose spends may total `cap_mu_squared`, rounded down; `budget` is a label.
 
     The tables and the marks that make the file a ledger arrive in one commit: a creation that is
     cut short leaves a file that every function here refuses.
     """
-    if not 0 < epsilon < math.inf:
-        raise UsageError("epsilon", "must be positive and finite", "Choose one such as 1.0")
-    if not 0 < delta < 1:
-        raise UsageError("delta", "must lie between 0 and 1", "Choose one such as 1e-6")
+    neighbours = neighbours_by_name(neighbours)
     cap_units = _units("cap_mu_squared", cap_mu_squared, rounded=math.floor)
     _check_texts({"note": note or None})
     try:
@@ -150,7 +165,7 @@ def create_ledger(
         connection.execute("PRAGMA journal_mode = WAL")
         marks = "".join(f"PRAGMA {name} = {value};" for name, value in _MARKS.items())
         connection.executescript("BEGIN IMMEDIATE;" + _SCHEMA + marks)
-        row = (epsilon, delta, cap_units, neighbours.value, note)
+        row = (budget.epsilon, budget.delta, cap_units, neighbours.value, note)
         connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?, ?)", row)
         connection.execute("COMMIT")
 
@@ -181,7 +196,7 @@ def spend(
         _check_plan(state, key, plan_id)
         _check_cap(state, costs, path)
         number = len(state.rows) + 1
-        spent_at = datetime.now(UTC).isoformat(timespec="seconds")
+        spent_at = datetime.now(UTC).isoformat(timespec="minutes")
         row = (number, key, plan_id, description, sum(costs), "spent", spent_at)
         connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, ?)", row)
         items = [(number, position, units) for position, units in enumerate(costs)]
@@ -232,13 +247,19 @@ def _costs(mu_squared: Sequence[Cost]) -> list[int]:
 
 
 def _check_cap(state: LedgerState, costs: list[int], path: Path | str) -> None:
-    if sum(costs) > state.remaining_units:
-        raise BudgetError(
-            f"ledger '{path}'",
-            f"the release asks for {sum(costs)} units of mu^2 / 2^40 and {state.remaining_units} "
-            f"of {state.cap_units} remain (epsilon {state.epsilon:g}, delta {state.delta:g})",
-            "Plan a release with more noise, or reuse a published one",
-        )
+    if sum(costs) <= state.remaining_units:
+        return
+    asked, left = (
+        epsilon_of([Fraction(units, UNITS_PER_MU_SQUARED)], state.delta)
+        for units in (sum(costs), state.remaining_units)
+    )
+    raise BudgetError(
+        f"ledger '{path}'",
+        f"the release costs epsilon {asked:.4f}, and what is left of the cap of epsilon "
+        f"{state.epsilon:g} allows {math.floor(left * 1e4) / 1e4:.4f} (delta {state.delta:g}, "
+        f"{state.neighbours.value})",
+        "Ask for a smaller epsilon, or reuse a published release",
+    )
 
 
 def _check_texts(texts: dict[str, str | None]) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import platform
+import secrets
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -15,7 +15,7 @@ from understudy.errors import InputError
 from understudy.plan import Plan
 from understudy.private import ledger as ledgers
 from understudy.private.noise import Integers, NoiseSource, OpenDPNoise
-from understudy.private.readers import is_one_pass, open_source, source_name
+from understudy.private.readers import is_one_pass, open_source
 from understudy.private.sealed import sealed
 from understudy.private.sums import check_purity, sum_rows
 from understudy.published.release import Release, check_new_directory, load_release, save_release
@@ -41,15 +41,17 @@ def release_table(
         directory: where to write the release; it must not exist.
         ledger: an SQLite ledger made by ``create_ledger``; it is charged before noise is drawn.
         key: names this release in the ledger. The same key and plan give the stored release back,
-            at no further cost. By default it is made of the source's name, plan and query.
+            at no further cost and without reading the data. By default it is a new random name.
         query: SQL that selects the rows; a file or frame is called ``data`` in it.
         noise: for tests only.
 
     Guarantee:
         What is returned and written is (epsilon, delta)-differentially private as the plan
-        states. Nothing is spent or written if the data is refused.
+        states. If the data is refused in the first pass, nothing is spent; nothing is ever
+        written before all noise has been added.
     """
-    key = key or _default_key(data, plan, query)
+    fresh = key is None
+    key = key or f"{plan.schema.name}-{secrets.token_hex(6)}"
     if directory is not None:
         check_new_directory(directory)
     if len(plan.stages) > 1 and is_one_pass(data):
@@ -58,7 +60,7 @@ def release_table(
             "Pass a file, a table or a dataset",
         )  # fmt: skip
     if ledger is not None:
-        stored = _stored_release(ledger, plan, key=key, directory=directory)
+        stored = None if fresh else _stored_release(ledger, plan, key=key, directory=directory)
         if stored is not None:
             return stored
         ledgers.check_affordable(ledger, _cost_in(ledger, plan))
@@ -84,12 +86,6 @@ def release_table(
         where = str(Path(directory).resolve()) if directory is not None else None
         ledgers.mark_published(ledger, row, fingerprint=release.fingerprint, directory=where)
     return release
-
-
-def _default_key(data: object, plan: Plan, query: str | None) -> str:
-    """A name that another plan, query or source does not share; it depends on no row."""
-    parts = (plan.fingerprint, source_name(data), query or "")
-    return f"{plan.schema.name}-{hashlib.sha256(chr(0).join(parts).encode()).hexdigest()[:12]}"
 
 
 def _private_sum(

@@ -48,6 +48,9 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             "neighbours_in_words": NEIGHBOUR_WORDS[plan.neighbours],
             "unit": plan.schema.privacy.unit,
             "epsilon_add_remove": round_up(plan.epsilon(Neighbours.ADD_REMOVE)),
+            "epsilon_add_remove_covers": "the whole release"
+            if plan.neighbours is Neighbours.ADD_REMOVE
+            else "the noisy numbers alone: the row count is public",
             "epsilon_replace_one": round_up(plan.epsilon(Neighbours.REPLACE_ONE)),
             "mu": round_up(math.sqrt(sum(cost))),
             "curve": [[delta, round_up(epsilon_of(cost, delta))] for delta in CURVE_DELTAS],
@@ -162,13 +165,17 @@ def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _plain(bound: object) -> str:
+    return f"{bound:,.10g}" if isinstance(bound, int | float) else str(bound)
+
+
 def domain_words(column: Column) -> str:
     """A column's public domain in a few words."""
     if column.is_choice:
         words = f"{len(column.categories)} categories"
     else:
         low, high = column.to_dict()["bounds"]
-        words = f"{low} to {high}"
+        words = f"{_plain(low)} to {_plain(high)}"
     return words + (", may be null" if column.nullable else "")
 
 
@@ -183,12 +190,20 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "Bounds, categories and settings were chosen without looking at the private rows.",
         ),
         (
+            "types fixed in advance",
+            "The column types of a data frame or typed file were declared, not guessed from its rows. "
+            "(Cells of CSV files and of untyped columns are read as text, one by one.)",
+        ),
+        (
             "row independence of features",
             "cos, sin and the exact integer products of this machine give a row the same features wherever it "
             "stands; checked on made-up rows before the data was opened.",
         ),
         ("randomness", "The operating system's random numbers are unpredictable to an attacker."),
-        ("size", f"The table has fewer than {ROW_CAP} rows, so that integer sums cannot overflow."),
+        (
+            "size",
+            f"The table has fewer than {ROW_CAP:,} rows, so that integer sums cannot overflow.",
+        ),
         (
             "trusted curator",
             "Whoever runs the release sees the rows, and what that machine shows while running (time, memory, "

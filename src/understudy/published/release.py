@@ -166,11 +166,20 @@ def _write_durably(path: Path, content: bytes) -> None:
 
 
 def load_release(directory: str | Path) -> Release:
-    """Read a release back. ``verify_release`` checks it; this only insists that it is whole."""
+    """Read a release back; its vectors must be the ones it was made with."""
     folder = Path(directory)
+    if not (folder / DOCUMENT).is_file():
+        raise InputError(
+            f"'{folder}'",
+            "is not the directory of a release",
+            "Make one: understudy release --help",
+        )
     try:
         document = json.loads((folder / DOCUMENT).read_bytes())
-        tensors = safetensors.numpy.load((folder / EMBEDDING).read_bytes())
+        content = (folder / EMBEDDING).read_bytes()
+        if hashlib.sha256(content).hexdigest() != document["embedding_sha256"]:
+            raise ValueError
+        tensors = safetensors.numpy.load(content)
         plan = plan_from_dict(document["plan"])
         release = Release(
             plan=plan,
@@ -187,5 +196,7 @@ def load_release(directory: str | Path) -> Release:
     ):  # fmt: skip
         whole = False
     if not whole:
-        raise InputError(f"release '{folder}'", "is missing or damaged", "Fetch or make it again")
+        raise InputError(
+            f"release '{folder}'", "is damaged: its files do not fit each other", "Fetch it again"
+        )
     return release

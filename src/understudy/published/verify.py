@@ -50,7 +50,9 @@ def verify_release(directory: str | Path) -> Verification:
     for name in sorted(set(expected) | found):
         if name not in expected:
             raise InputError(f"file '{folder / name}'", "does not belong to a release", "Remove it")
-        if name not in found or not _holds(folder / name, expected[name]):
+        if name not in found:
+            raise InputError(f"file '{folder / name}'", "is missing", "Fetch the release again")
+        if not _holds(folder / name, expected[name]):
             raise InputError(
                 f"file '{folder / name}'",
                 "does not follow from the release: it was changed or damaged",

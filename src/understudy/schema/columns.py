@@ -161,6 +161,17 @@ def _refuse(name: str, rule: str, remedy: str = "") -> InputError:
     return InputError(f"column '{name}'", rule, remedy)
 
 
+def undecided_keys(entry: Any) -> list[str]:
+    """What a person still has to decide in one entry of a draft."""
+    if not isinstance(entry, dict):
+        return []
+    return [
+        f"{key} of '{entry.get('name')}'"
+        for key, value in entry.items()
+        if value == UNDECIDED or (isinstance(value, list) and UNDECIDED in value)
+    ]
+
+
 def parse_column(entry: Any) -> Column:
     """Read one entry of a schema's ``columns`` list, or refuse it by name."""
     if not isinstance(entry, dict) or not isinstance(entry.get("name"), str) or not entry["name"]:
@@ -171,13 +182,6 @@ def parse_column(entry: Any) -> Column:
         raise _refuse(
             name, f"unknown key '{unknown_keys[0]}'", "Keys are " + ", ".join(COLUMN_KEYS)
         )
-    for key, value in entry.items():
-        if value == UNDECIDED or (isinstance(value, list) and UNDECIDED in value):
-            raise _refuse(
-                name,
-                f"{key} is still {UNDECIDED}",
-                "A person must decide it; use public knowledge only",
-            )
     kind = _one_of(Kind, entry.get("kind"), name=name, key="kind")
     role = (
         Role.ID
@@ -212,15 +216,17 @@ def _one_of(choices: type[_Choice], value: Any, *, name: str, key: str) -> _Choi
     raise _refuse(name, f"{key} must be one of {listed}", f"Set {key}: in the schema")
 
 
+TRUTHS = ("true", "false")
+
+
 def category_key(category: Category) -> tuple[str, Category]:
     """Two categories with the same key cannot be told apart in a file."""
     if isinstance(category, bool):
         return ("bool", category)
-    return (
-        ("number", float(category))
-        if isinstance(category, int | float)
-        else ("text", category.strip(BLANKS))
-    )
+    if isinstance(category, int | float):
+        return ("number", float(category))
+    name = category.strip(BLANKS)
+    return ("text", name.lower() if name.lower() in TRUTHS else name)
 
 
 def _with_categories(column: Column, entry: dict[str, Any]) -> Column:
@@ -260,7 +266,9 @@ def _with_categories(column: Column, entry: dict[str, Any]) -> Column:
 
 def _with_bounds(column: Column, entry: dict[str, Any]) -> Column:
     bounds = entry.get("bounds")
-    if not isinstance(bounds, list | tuple) or len(bounds) != 2:
+    if isinstance(bounds, list | tuple) and len(bounds) != 2:
+        raise _refuse(column.name, "bounds are two numbers", "Set bounds: [low, high]")
+    if not isinstance(bounds, list | tuple):
         raise _refuse(
             column.name, "bounds must be public, got none",
             "Set bounds: [low, high] from a codebook, a law of nature or a convention, not from the data",

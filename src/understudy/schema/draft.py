@@ -43,7 +43,8 @@ HINTS: tuple[tuple[str, str], ...] = (
 ID_NAMES = re.compile(r"(^|_)(id|uuid|guid|ssn|mrn|nhs_number|email|phone|name|surname|iban)$")
 
 HEADER = """\
-# Draft made from column names and types; no row was read. Replace every ???:
+# Draft made from column names (the first line of a text file) and types; no row was read.
+# Replace every ???:
 #   kind        continuous, integer, ordinal, categorical, binary, datetime or id (never read)
 #   role        feature, label, split, aux or id
 #   bounds      [low, high], or categories: [...]; public knowledge only, never from the data

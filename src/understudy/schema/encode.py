@@ -49,12 +49,7 @@ def encode_column(column: Column, cells: Any) -> Codes:
     if isinstance(cells, pa.ChunkedArray):
         cells = cells.combine_chunks()
     if pa.types.is_dictionary(cells.type):
-        values = encode_column(column, cells.dictionary)
-        indices = (
-            cells.indices.cast(pa.int64()).fill_null(len(values)).to_numpy(zero_copy_only=False)
-        )
-        codes: Codes = np.append(values, NULL)[indices]
-        return codes
+        return _dictionary_codes(column, cells)
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
     if column.is_choice:
@@ -62,6 +57,17 @@ def encode_column(column: Column, cells: Any) -> Codes:
     return _number_codes(
         column, _moments(column, cells) if column.kind is Kind.DATETIME else _floats(column, cells)
     )
+
+
+def _dictionary_codes(column: Column, cells: Any) -> Codes:
+    """Encode the values that rows refer to; others are not this table's cells."""
+    size = len(cells.dictionary)
+    indices = cells.indices.cast(pa.int64()).fill_null(size).to_numpy(zero_copy_only=False)
+    referred = np.unique(indices[indices < size])
+    codes: Codes = np.full(size + 1, NULL, dtype=np.int64)
+    codes[referred] = encode_column(column, cells.dictionary.take(pa.array(referred)))
+    found: Codes = codes[indices]
+    return found
 
 
 def _number_codes(column: Column, values: npt.NDArray[np.float64]) -> Codes:
@@ -145,7 +151,7 @@ def _choice_codes(column: Column, cells: Any) -> Codes:
     cells = _blank_to_null(cells)
     if isinstance(column.categories[0], str):
         names = pa.array([str(category).strip(BLANKS) for category in column.categories])
-        found = pc.index_in(_labels(column, cells), value_set=names)
+        found = pc.index_in(_same_truths(_labels(column, cells)), value_set=_same_truths(names))
     else:
         # A single-precision file holds 0.1 rounded, so its categories are rounded alike.
         values = pa.array(np.asarray(column.categories, dtype=precision).astype(np.float64))
@@ -170,8 +176,6 @@ def _blank_to_null(cells: Any) -> Any:
 
 def _labels(column: Column, cells: Any) -> Any:
     """Cells as text; whole floats lose their point, as category names have none."""
-    if pa.types.is_boolean(cells.type) and {"True", "False"} & set(column.categories):
-        return pc.if_else(cells, "True", "False")
     if pa.types.is_floating(cells.type):
         whole = pc.and_(pc.is_finite(cells), pc.equal(cells, pc.floor(cells)))
         whole = pc.and_(whole, pc.less(pc.abs(cells), 2.0**53))
@@ -182,6 +186,13 @@ def _labels(column: Column, cells: Any) -> Any:
     except pa.ArrowException:
         pass
     raise _wrong_type(column, f"cells of type {cells.type}")
+
+
+def _same_truths(text: Any) -> Any:
+    """Spell True, TRUE and true alike, as files of truth values and of text spell them apart."""
+    for word in ("true", "false"):
+        text = pc.if_else(pc.match_substring_regex(text, f"(?i)^{word}$"), word, text)
+    return text
 
 
 def _lenient_floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:

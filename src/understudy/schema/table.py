@@ -13,8 +13,15 @@ from typing import Any
 import yaml
 
 from understudy.errors import InputError
-from understudy.schema.columns import UNDECIDED, Column, Role, parse_column
+from understudy.schema.columns import (
+    UNDECIDED,
+    Column,
+    Role,
+    parse_column,
+    undecided_keys,
+)
 
+UNDECIDED_SHOWN = 12
 KNOWN_KEYS = (
     "name", "file", "rows", "label", "positive", "task", "split_column", "onehot_groups",
     "label_names", "notes", "privacy", "columns",
@@ -175,6 +182,14 @@ def parse_schema(document: Any, *, name: str) -> Schema:
     if not isinstance(document, dict) or not isinstance(document.get("columns"), list):
         raise InputError(
             where, "needs a list called 'columns'", "See: understudy schema draft --help"
+        )
+    undecided = [key for entry in document["columns"] for key in undecided_keys(entry)]
+    if undecided:
+        raise InputError(
+            where,
+            f"{len(undecided)} thing(s) are still {UNDECIDED}: {', '.join(undecided[:UNDECIDED_SHOWN])}"
+            + (", ..." if len(undecided) > UNDECIDED_SHOWN else ""),
+            "A person must decide them, from public knowledge only",
         )
     columns = tuple(parse_column(entry) for entry in document["columns"])
     columns = _with_label(columns, document.get("label"), where=where)

@@ -7,12 +7,15 @@ import decimal
 
 import numpy as np
 
+_EXACT_BELOW = 2.0**53  # whole floats from here on stand for several integers
+
 
 def raw_text(cell: object) -> bytes | None:
     """The text of one cell, as a CSV file would hold it; None stays None.
 
     The result depends on this cell alone. Inferring one type for a whole column would let a
-    neighbouring row change how this one is read. Floats keep every bit (shortest round trip).
+    neighbouring row change how this one is read. Floats keep every bit (shortest round trip);
+    whole ones lose their point, as they do in the encoder when the column has a float type.
 
     Raises:
         TypeError: the cell is a container or another object without a plain text form. The
@@ -23,7 +26,8 @@ def raw_text(cell: object) -> bytes | None:
     if cell is None or isinstance(cell, bytes):
         return cell
     if isinstance(cell, float):
-        return float.__repr__(cell).encode()
+        whole = cell.is_integer() and abs(cell) < _EXACT_BELOW
+        return (int.__repr__(int(cell)) if whole else float.__repr__(cell)).encode()
     if isinstance(cell, str):
         return cell.encode("utf-8", "surrogatepass")
     if isinstance(cell, int | decimal.Decimal | datetime.date | datetime.time | np.datetime64):

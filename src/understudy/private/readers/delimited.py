@@ -14,6 +14,7 @@ import pyarrow.csv
 import pyarrow.dataset as ds
 
 from understudy.errors import InputError, UnderstudyError
+from understudy.private.readers.lines import CheckedLines, LineError, check_lines
 from understudy.private.readers.stream import Batches, Field, explain_file
 
 # pyarrow reads up to 32 blocks ahead of a slow consumer, and a row must fit in a block.
@@ -32,8 +33,12 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 class DelimitedFile:
     """A text table with a header line, gzipped or not.
 
-    Quotes are doubled inside quoted cells; a quoted cell may hold line breaks. Blank lines are
-    skipped, except in a file of one column, where a blank line is an empty cell.
+    A cell may be in quotes, which are doubled inside it; no cell holds a line break. Blank lines
+    are skipped, except in a file of one column, where a blank line is an empty cell.
+
+    Guarantee:
+        One physical line is one row, or none: how a line is read depends on that line alone, and
+        a line that would draw in another one is refused (see readers/lines.py).
     """
 
     where: str
@@ -51,19 +56,26 @@ class DelimitedFile:
         names, has_more = self._header()
         if not has_more:
             return
-        with self._stream() as stream, self._reader(stream, names, columns) as reader:
+        with (
+            self._stream() as stream,
+            pa.PythonFile(CheckedLines(stream, self.delimiter), mode="r") as checked,
+            self._reader(checked, names, columns) as reader,
+        ):
             yield from reader
 
     def attach(self, connection: Any) -> None:
         """Show the file to DuckDB as a view of text columns.
 
         Not by DuckDB's own reader: it drops some ragged rows without a word (seen in 1.1 to 2.0).
+        The lines are checked in a pass of their own, because a dataset opens the file itself.
         """
         names, has_more = self._header()
         schema = pa.schema([(name, pa.string()) for name in names])
         if not has_more:
             connection.register("data", schema.empty_table())
             return
+        with self._stream() as stream:
+            check_lines(stream, self.delimiter, block_bytes=_BLOCK_BYTES)
         layout = ds.CsvFileFormat(
             parse_options=self._parsing(names),
             default_fragment_scan_options=ds.CsvFragmentScanOptions(
@@ -75,18 +87,20 @@ class DelimitedFile:
 
     def explain(self, error: Exception) -> UnderstudyError:
         """Which rule was broken, told by how the message opens and never by its text."""
+        if isinstance(error, LineError):
+            return InputError(self.where, error.rule, error.remedy)
         message = str(error)
         if message.startswith("straddling"):
             return InputError(
                 self.where,
                 f"a row is longer than {_BLOCK_BYTES >> 20} MB",
-                "Look for a quote that is never closed",
+                "Shorten its cells, or pass a Parquet file",
             )
         if _RAGGED.match(message):
             return InputError(
                 self.where,
                 "every row must have as many cells as the header",
-                "Put cells that hold the delimiter, a quote or a line break in quotes",
+                "Put cells that hold the delimiter or a quote in quotes",
             )
         return explain_file(
             self.where,
@@ -102,6 +116,8 @@ class DelimitedFile:
         """The names, and whether anything follows them."""
         with self._stream() as stream:
             head = stream.read(_HEADER_BYTES)
+        first_line = head[: head.find(b"\n") + 1] or head
+        check_lines(io.BytesIO(first_line), self.delimiter, block_bytes=_HEADER_BYTES)
         # Latin-1 keeps every byte, so cells below the header cannot make this fail.
         text = io.StringIO(head.removeprefix(_BYTE_ORDER_MARK).decode("latin-1"), newline="")
         cells = next(csv.reader(text, delimiter=self.delimiter), [])
@@ -112,7 +128,7 @@ class DelimitedFile:
             raise InputError(
                 self.where,
                 "its first line must hold the column names, in UTF-8",
-                "Add a header line, and look for a quote that is never closed",
+                "Add a header line",
             )
         return names, has_more
 
@@ -131,7 +147,7 @@ class DelimitedFile:
 
     def _parsing(self, names: list[str]) -> Any:
         return pyarrow.csv.ParseOptions(
-            delimiter=self.delimiter, newlines_in_values=True, ignore_empty_lines=len(names) > 1
+            delimiter=self.delimiter, newlines_in_values=False, ignore_empty_lines=len(names) > 1
         )
 
 

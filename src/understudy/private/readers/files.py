@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,11 +51,9 @@ class ParquetFiles:
                 yield from parquet.iter_batches(MAX_BATCH_ROWS, columns=columns)
 
     def attach(self, connection: Any) -> None:
-        """Show the files to DuckDB as a view."""
-        paths = ", ".join(_quoted_path(path) for path in self.paths)
-        connection.execute(
-            f"CREATE VIEW data AS FROM read_parquet([{paths}], hive_partitioning = false)"
-        )
+        """Show the files to DuckDB as a view, once they are known to share a schema."""
+        self.fields()
+        connection.register("data", ds.dataset([str(path) for path in self.paths]))
 
     def explain(self, error: Exception) -> UnderstudyError:
         """Damage is the only thing left to go wrong."""
@@ -156,11 +153,6 @@ def arrow_file(where: str, path: Path, head: bytes) -> ArrowFile:
     if head.startswith(b"FEA1"):
         raise InputError(where, "it is in the old Feather format", "Write it again as Feather 2")
     return ArrowFile(where, path, random_access=head.startswith(b"ARROW1"))
-
-
-def _quoted_path(path: Path) -> str:
-    """A path as a DuckDB literal in which no character is a wildcard."""
-    return "'" + glob.escape(str(path.absolute())).replace("'", "''") + "'"
 
 
 def _fields_of(schema: pa.Schema) -> list[Field]:

@@ -25,6 +25,8 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     # Rows are never spilled to disk.
     "temp_directory": "",
 }
+# Sent once the source is attached: a query reads the source and opens no other file.
+_LOCKED = "SET enable_external_access = false; SET lock_configuration = true"
 _PLANNING = ("Parser Error", "Binder Error", "Catalog Error")
 _KINDS = [
     ("Parser Error", "the query is not valid SQL", "Mend the query"),
@@ -50,17 +52,17 @@ _KINDS = [
     ),
     (
         "IO Error",
-        "DuckDB cannot read a file: it is in use, damaged, missing or of a newer version",
-        "Close other connections to it, and check the paths in the query",
+        "DuckDB cannot read it: it is in use, damaged or of a newer version",
+        "Close other connections to it",
     ),
     (
-        "File ",
-        "the query needs a DuckDB extension, and none is fetched or loaded here",
-        "Pass a local file or a frame",
+        "Permission Error",
+        "a query sees the source only; other files cannot be opened",
+        "Join the files first, or put them in one DuckDB database",
     ),
     (
         r"Invalid Input Error: .*(CSV parse error|In CSV column|straddling object)",
-        "a row has too few or too many cells, an open quote, or text that is not UTF-8",
+        "a row has too few or too many cells, is too long, or holds text that is not UTF-8",
         "Mend the file; quotes go around cells that hold the delimiter",
     ),
 ]
@@ -69,7 +71,7 @@ _NAMED = re.compile(r'"([^"\n]+)"|(?:with name|no such \w+:) (\S+)')
 
 @dataclass(frozen=True)
 class DuckQuery:
-    """A query over a DuckDB file (a path), or over another source."""
+    """A query over a DuckDB file (a path), or over another source; it opens no other file."""
 
     where: str
     table: Path | Viewable
@@ -112,6 +114,7 @@ class DuckQuery:
             if not isinstance(self.table, Path):
                 view = self.table
                 shielded(lambda: view.attach(connection), view.explain)
+            connection.execute(_LOCKED)
             yield connection.sql(self.query)
 
 

@@ -1,0 +1,43 @@
+"""A plain install starts: what src imports is declared, and only extras are loaded lazily."""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = {
+    "array_api_compat": "array-api-compat", "dp_accounting": "dp-accounting", "jinja2": "jinja2",
+    "numpy": "numpy", "opendp": "opendp", "pyarrow": "pyarrow", "rich": "rich", "scipy": "scipy",
+    "safetensors": "safetensors", "threadpoolctl": "threadpoolctl", "typer": "typer", "yaml": "pyyaml",
+}  # fmt: skip
+EXTRAS = {"duckdb", "matplotlib", "statsmodels", "torch", "pandas", "polars"}
+
+
+def imported(path: Path) -> set[str]:
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module.split(".")[0])
+    return found - set(sys.stdlib_module_names) - {"understudy"}
+
+
+def test_every_import_of_the_package_is_a_declared_dependency():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    declared = {wish.split(">=")[0].split("==")[0] for wish in project["dependencies"]}
+    for path in (ROOT / "src").rglob("*.py"):
+        for name in imported(path) - EXTRAS:
+            assert PACKAGES.get(name) in declared, f"{path.name} imports {name}"
+
+
+def test_extras_are_imported_inside_functions_only():
+    for path in (ROOT / "src").rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = {alias.name.split(".")[0] for alias in node.names}
+                module = (getattr(node, "module", None) or "").split(".")[0]
+                assert not (names | {module}) & EXTRAS, path.name
