@@ -14,7 +14,12 @@ import pyarrow.csv
 import pyarrow.dataset as ds
 
 from understudy.errors import InputError, UnderstudyError
-from understudy.private.readers.lines import CheckedLines, LineError, check_lines
+from understudy.private.readers.lines import (
+    BYTE_ORDER_MARK,
+    CheckedLines,
+    LineError,
+    check_lines,
+)
 from understudy.private.readers.stream import Batches, Field, explain_file
 
 # pyarrow reads up to 32 blocks ahead of a slow consumer, and a row must fit in a block.
@@ -26,7 +31,6 @@ _EMPTY_IS_NULL: dict[str, Any] = {
     "quoted_strings_can_be_null": True,
 }
 _RAGGED = re.compile(r"CSV parse error: (Row #\d+: )?Expected \d+ columns")
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True)
@@ -119,7 +123,7 @@ class DelimitedFile:
         first_line = head[: head.find(b"\n") + 1] or head
         check_lines(io.BytesIO(first_line), self.delimiter, block_bytes=_HEADER_BYTES)
         # Latin-1 keeps every byte, so cells below the header cannot make this fail.
-        text = io.StringIO(head.removeprefix(_BYTE_ORDER_MARK).decode("latin-1"), newline="")
+        text = io.StringIO(head.removeprefix(BYTE_ORDER_MARK).decode("latin-1"), newline="")
         cells = next(csv.reader(text, delimiter=self.delimiter), [])
         names = _decoded(cells)
         has_more = bool(text.read(1))

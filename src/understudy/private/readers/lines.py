@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 _LINE_FEED, _RETURN, _QUOTE = b'\n\r"'
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNBROKEN = "Write line breaks out of the cells, or pass a Parquet file"
 
 
@@ -42,9 +42,9 @@ class CheckedLines:
         self._inside = 0  # 1 inside quotes: the parity of the quotes since the last line feed
         self.closed = False
 
-    def read(self, num_bytes: int) -> Any:
-        """The next block as an Arrow buffer or as bytes, empty at the end."""
-        block = self._stream.read(num_bytes)
+    def read(self, num_bytes: int) -> bytes:
+        """The next block, empty at the end."""
+        block: bytes = self._stream.read(num_bytes)
         if block:
             self._check(np.frombuffer(block, np.uint8))
         elif self._inside:
@@ -60,7 +60,7 @@ class CheckedLines:
     def _check(self, block: npt.NDArray[np.uint8]) -> None:
         if self._last is None:
             self._last = _LINE_FEED
-            if block[:3].tobytes() == _BYTE_ORDER_MARK:
+            if block[:3].tobytes() == BYTE_ORDER_MARK:
                 block = block[3:]
         codes = np.concatenate([np.array([self._last], np.uint8), block])
         self._last = int(codes[-1])

@@ -20,13 +20,14 @@ _SETTINGS: dict[str, str | bool | int | float | list[str]] = {
     # Nothing is fetched from the network. Both are needed: DuckDB 1.1 downloads what it loads.
     "autoinstall_known_extensions": "false",
     "autoload_known_extensions": "false",
-    # A query sees its source, not the variables of this program.
+    # A query sees its source: no other file, and not the variables of this program. Set on opening
+    # rather than later, because two connections to one database file share one configuration.
+    "enable_external_access": "false",
+    "lock_configuration": "true",
     "python_enable_replacements": "false",
     # Rows are never spilled to disk.
     "temp_directory": "",
 }
-# Sent once the source is attached: a query reads the source and opens no other file.
-_LOCKED = "SET enable_external_access = false; SET lock_configuration = true"
 _PLANNING = ("Parser Error", "Binder Error", "Catalog Error")
 _KINDS = [
     ("Parser Error", "the query is not valid SQL", "Mend the query"),
@@ -114,7 +115,6 @@ class DuckQuery:
             if not isinstance(self.table, Path):
                 view = self.table
                 shielded(lambda: view.attach(connection), view.explain)
-            connection.execute(_LOCKED)
             yield connection.sql(self.query)
 
 
