@@ -28,7 +28,7 @@ SCHEMA = parse_schema(
                 "categories": [
                     "a,b",
                     'say "x"',
-                    "two\nlines",
+                    'two, "parts"',
                     " x",
                     "é",
                     "1",

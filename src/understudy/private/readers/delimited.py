@@ -16,7 +16,6 @@ import pyarrow.dataset as ds
 from understudy.errors import InputError, UnderstudyError
 from understudy.private.readers.lines import (
     BYTE_ORDER_MARK,
-    CheckedLines,
     LineError,
     check_lines,
 )
@@ -60,11 +59,8 @@ class DelimitedFile:
         names, has_more = self._header()
         if not has_more:
             return
-        with (
-            self._stream() as stream,
-            pa.PythonFile(CheckedLines(stream, self.delimiter), mode="r") as checked,
-            self._reader(checked, names, columns) as reader,
-        ):
+        self._check()
+        with self._stream() as stream, self._reader(stream, names, columns) as reader:
             yield from reader
 
     def attach(self, connection: Any) -> None:
@@ -78,8 +74,7 @@ class DelimitedFile:
         if not has_more:
             connection.register("data", schema.empty_table())
             return
-        with self._stream() as stream:
-            check_lines(stream, self.delimiter, block_bytes=_BLOCK_BYTES)
+        self._check()
         layout = ds.CsvFileFormat(
             parse_options=self._parsing(names),
             default_fragment_scan_options=ds.CsvFragmentScanOptions(
@@ -112,6 +107,15 @@ class DelimitedFile:
             rule="it is damaged, or not a delimited text file",
             remedy="Write it again from its source",
         )
+
+    def _check(self) -> None:
+        """Read the file once for its lines alone.
+
+        A stream that checks as pyarrow reads would call Python from pyarrow's threads, and such
+        calls were seen to wait for ever beside a DuckDB query.
+        """
+        with self._stream() as stream:
+            check_lines(stream, self.delimiter, block_bytes=_BLOCK_BYTES)
 
     def _stream(self) -> Any:
         return pa.input_stream(str(self.path), compression="gzip" if self.gzipped else None)

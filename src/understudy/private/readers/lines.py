@@ -21,11 +21,10 @@ class LineError(ValueError):
         self.remedy = remedy
 
 
-class CheckedLines:
-    """A stream of bytes whose blocks are checked before they are handed on.
+class _Lines:
+    """Blocks of a text file, checked one after another.
 
     Args:
-        stream: the bytes, unpacked; it is closed by whoever opened it.
         delimiter: the character between cells.
 
     Guarantee:
@@ -35,29 +34,20 @@ class CheckedLines:
         number of quotes is not enough for that: in the line x"y,"z the first one opens nothing.
     """
 
-    def __init__(self, stream: Any, delimiter: str) -> None:
-        self._stream = stream
+    def __init__(self, delimiter: str) -> None:
         self._opens_after = np.frombuffer(b'\n"' + delimiter.encode(), np.uint8)
         self._last: int | None = None
         self._inside = 0  # 1 inside quotes: the parity of the quotes since the last line feed
-        self.closed = False
 
-    def read(self, num_bytes: int) -> bytes:
-        """The next block, empty at the end."""
-        block: bytes = self._stream.read(num_bytes)
-        if block:
-            self._check(np.frombuffer(block, np.uint8))
-        elif self._inside:
+    def end(self) -> None:
+        """Refuse a file that stops in the middle of a cell or of a line break."""
+        if self._inside:
             raise _not_closed()
-        elif self._last == _RETURN:
+        if self._last == _RETURN:
             raise _bare_return()
-        return block
 
-    def close(self) -> None:
-        """No more is read."""
-        self.closed = True
-
-    def _check(self, block: npt.NDArray[np.uint8]) -> None:
+    def check(self, block: npt.NDArray[np.uint8]) -> None:
+        """Refuse a block that breaks the rule, given the blocks before it."""
         if self._last is None:
             self._last = _LINE_FEED
             if block[:3].tobytes() == BYTE_ORDER_MARK:
@@ -89,9 +79,10 @@ def check_lines(stream: Any, delimiter: str, *, block_bytes: int) -> None:
     Raises:
         LineError: a line breaks the rule.
     """
-    lines = CheckedLines(stream, delimiter)
-    while lines.read(block_bytes):
-        pass
+    lines = _Lines(delimiter)
+    while block := stream.read(block_bytes):
+        lines.check(np.frombuffer(block, np.uint8))
+    lines.end()
 
 
 def _not_closed() -> LineError:
