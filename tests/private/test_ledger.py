@@ -550,10 +550,8 @@ for trial in range(kills):
         os.kill(pid, signal.SIGKILL)
         assert os.waitpid(pid, 0)[1] == signal.SIGKILL, "a victim ended by itself"
 """
-needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="the killer forks its victims")
 
 
-@needs_fork
 @pytest.mark.parametrize("cap", [10**6, 40])
 def test_no_release_lacks_its_row_after_a_hundred_kills(tmp_path: Path, cap: int) -> None:
     path = tmp_path / "ledger"
@@ -570,7 +568,6 @@ def test_no_release_lacks_its_row_after_a_hundred_kills(tmp_path: Path, cap: int
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-@needs_fork
 def test_a_creation_that_is_killed_leaves_a_whole_ledger_or_none(tmp_path: Path) -> None:
     assert run_script(KILLER, "create", tmp_path, 15).wait() == 0
     refused = 0

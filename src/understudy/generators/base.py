@@ -69,8 +69,6 @@ def save_generator(generator: Generator, directory: str | Path, *, release: str)
 
 def load_generator(directory: str | Path) -> Generator:
     """Read a generator back; it samples without torch."""
-    from understudy.generators import network  # noqa: F401 (registers itself)
-
     folder = Path(directory)
     try:
         document = json.loads((folder / DOCUMENT).read_bytes())

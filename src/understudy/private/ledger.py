@@ -4,7 +4,7 @@ A Gaussian mechanism of sensitivity s and noise_std t has mu = s / t, and mu^2 a
 cost is chosen after earlier releases were seen (Smith & Thakurta 2022). Costs are whole units of
 mu^2 / 2^40: a spend is rounded up and the cap down, in exact arithmetic (``Fraction`` of a float is
 that float, bit for bit).
-Everything in the file is public: plan names, noise costs, times, and fingerprints of published
+The file holds public facts: plan names, noise costs, times, and fingerprints of published
 files. No row count, no cell and no hash of private data enters it. Proof: ``proofs/ledger.md``.
 """
 
