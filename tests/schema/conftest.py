@@ -9,7 +9,8 @@ import pytest
 from hypothesis import strategies as st
 
 from understudy.schema import Column, Schema
-from understudy.schema.columns import BLANKS, category_key, parse_column
+from understudy.schema.columns import BLANKS
+from understudy.schema.entries import category_key, parse_column
 from understudy.schema.table import parse_schema
 
 NASTY = (

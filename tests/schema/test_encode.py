@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 
 from understudy.errors import InputError
 from understudy.schema import NULL, Column, Schema
-from understudy.schema.columns import BLANKS, parse_column
+from understudy.schema.columns import BLANKS
 from understudy.schema.encode import encode_batch, encode_column
+from understudy.schema.entries import parse_column
 from understudy.schema.table import parse_schema
 
 SECRET = "SECRET-7f3a"

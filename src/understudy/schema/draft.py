@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
-from understudy.schema.columns import UNDECIDED
+from understudy.schema.entries import UNDECIDED
 
 HINTS: tuple[tuple[str, str], ...] = (
     (r"(^|_)age(_|$)|alter", "years of age, usually bounds: [0, 120]"),

@@ -13,13 +13,8 @@ from typing import Any
 import yaml
 
 from understudy.errors import InputError
-from understudy.schema.columns import (
-    UNDECIDED,
-    Column,
-    Role,
-    parse_column,
-    undecided_keys,
-)
+from understudy.schema.columns import Column, Role
+from understudy.schema.entries import UNDECIDED, parse_column, undecided_keys
 
 UNDECIDED_SHOWN = 12
 KNOWN_KEYS = (

@@ -8,7 +8,8 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.schema import Column, Kind, Role
-from understudy.schema.columns import CONTINUOUS_STEPS, Resolution, parse_column, undecided_keys
+from understudy.schema.columns import CONTINUOUS_STEPS, Resolution
+from understudy.schema.entries import parse_column, undecided_keys
 
 
 def column(**entry: Any) -> Column:
