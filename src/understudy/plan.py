@@ -99,8 +99,10 @@ class Plan:
         shares = [stage.share for stage in self.stages]
         if not all(share > 0 for share in shares) or sum(shares) > 1 + 1e-12:
             raise ValueError("shares of the budget are positive and add up to at most 1")
-        if len({stage.name for stage in self.stages}) < len(self.stages):
-            raise ValueError("stages need names of their own")
+        blocks = [block.name for stage in self.stages for block in stage.embedding.blocks]
+        for names in ([stage.name for stage in self.stages], blocks):
+            if len(set(names)) < len(names):
+                raise ValueError("stages, and blocks of all stages, need names of their own")
         spans = {(choice.start, choice.stop) for choice in self.layout.choices}
         for index, stage in enumerate(self.stages):
             if stage.embedding.label is not None and stage.embedding.label not in spans:

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.features import Constant, FeatureMap, Fourier, Grid, OneHot, Product, Scales, Sign
+from understudy.features import Constant, FeatureMap, Fourier, Grid, OneHot, product, Scales, Sign
 from understudy.features.base import MAP_KINDS, map_from_dict
 from understudy.private.lattice import to_lattice
 from understudy.schema import NULL, Layout, load_schema
@@ -56,10 +56,10 @@ EXAMPLES: dict[str, FeatureMap] = {
     "fourier, one Gaussian": GAUSSIAN,
     "fourier, a mixture": MIXTURE,
     "fourier, fine scales": Fourier((0,), (1e-3,), (Scales(1, 1.0, 1.0),), 8, 5),
-    "product of choices and numbers": Product(OneHot(SPANS[1:]), MIXTURE),
-    "product of counts": Product(Constant(), OneHot(SPANS[:1])),
-    "product of constants": Product(Constant(), Constant()),
-    "product of products": Product(Product(Grid((1,), 3), OneHot(SPANS[2:])), Constant()),
+    "product of choices and numbers": product(OneHot(SPANS[1:]), MIXTURE),
+    "product of counts": product(Constant(), OneHot(SPANS[:1])),
+    "product of constants": product(Constant(), Constant()),
+    "product of products": product(product(Grid((1,), 3), OneHot(SPANS[2:])), Constant()),
 }
 each_map = pytest.mark.parametrize("map_", EXAMPLES.values(), ids=EXAMPLES)
 each_radius = st.sampled_from([1, 2, 17, 1000, 2**20 + 3, 2**24])

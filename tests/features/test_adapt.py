@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from understudy.features import Block, Embedding, Fourier, Grid, OneHot, Product, Scales
+from understudy.features import Block, Embedding, Fourier, Grid, OneHot, product, Scales
 from understudy.features.adapt import HISTOGRAMS, scale_by_histograms, spreads
 
 GAUSSIAN = Fourier((0, 1), (1.0, 2.0), (Scales(2, 0.1, 0.5),), 12, 0)
 TARGET = Embedding(
     (
         Block("numbers", GAUSSIAN, 0.6, per_label=True),
-        Block("choices", Product(OneHot(((2, 4),)), GAUSSIAN), 0.8),
+        Block("choices", product(OneHot(((2, 4),)), GAUSSIAN), 0.8),
     ),
     label=(4, 7),
 )

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.features import Constant, FeatureMap, Fourier, Grid, OneHot, Product, Scales, Sign
+from understudy.features import Constant, FeatureMap, Fourier, Grid, OneHot, product, Scales, Sign
 
 GAUSSIAN = Fourier((0,), (0.3,), (Scales(1, 1.0, 1.0),), 20, 0)
 CHOICE = OneHot(((1, 4),))
@@ -17,7 +17,7 @@ CELLS = np.array([[0.25, 1, 0, 0], [0.5, 0, 1, 0], [0.75, 0, 0, 0], [1.0, 0, 1, 
 def test_the_kernel_of_a_product_is_the_product_of_kernels(
     left: FeatureMap, right: FeatureMap
 ) -> None:
-    gram = [map_(CELLS) @ map_(CELLS).T for map_ in (left, right, Product(left, right))]
+    gram = [map_(CELLS) @ map_(CELLS).T for map_ in (left, right, product(left, right))]
     assert np.abs(gram[0] * gram[1] - gram[2]).max() < 1e-6
 
 
@@ -35,5 +35,5 @@ def test_the_kernel_of_a_product_is_the_product_of_kernels(
 def test_a_product_promises_no_more_than_its_weaker_side(
     left: FeatureMap, right: FeatureMap, sign: Sign
 ) -> None:
-    assert Product(left, right).sign is sign
-    assert Product(right, left).sign is sign
+    assert product(left, right).sign is sign
+    assert product(right, left).sign is sign

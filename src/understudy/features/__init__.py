@@ -1,12 +1,13 @@
 """Norm-bounded feature maps: pure functions of a row's cells and public randomness."""
 
 from understudy.features.base import FeatureMap, Sign, map_from_dict
-from understudy.features.combine import Product
+from understudy.features.combine import Tensors, product
 from understudy.features.embedding import Block, Embedding
 from understudy.features.fourier import Fourier, Scales
 from understudy.features.grid import Constant, Grid, OneHot
+from understudy.features.hermite import Hermite, Mahalanobis
 
 __all__ = [
-    "Block", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "OneHot", "Product", "Scales", "Sign",
-    "map_from_dict",
+    "Block", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Mahalanobis", "OneHot",
+    "Scales", "Sign", "Tensors", "map_from_dict", "product",
 ]  # fmt: skip

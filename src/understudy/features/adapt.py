@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features.base import FeatureMap
-from understudy.features.combine import Product
+from understudy.features.combine import Tensors
 from understudy.features.embedding import Embedding
 from understudy.features.fourier import Fourier
 from understudy.features.grid import Grid
@@ -34,8 +34,8 @@ def scale_by_histograms(
     factor = dict(zip(grid.numbers, spreads(counts) * math.sqrt(12), strict=True))
 
     def rescaled(map_: FeatureMap) -> FeatureMap:
-        if isinstance(map_, Product):
-            return Product(rescaled(map_.left), rescaled(map_.right))
+        if isinstance(map_, Tensors):
+            return replace(map_, factors=tuple(rescaled(factor) for factor in map_.factors))
         if not isinstance(map_, Fourier):
             return map_
         own = zip(map_.length_scales, map_.numbers, strict=True)

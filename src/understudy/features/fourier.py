@@ -17,10 +17,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from understudy.features.base import MAP_KINDS, Array, Sign
-from understudy.schema.layout import POSITION_BITS
-
-EXACT_BITS = 52
-FINEST_FREQUENCY_BITS = 24
+from understudy.features.exact import exact_weights
 
 
 class Scales(NamedTuple):
@@ -44,9 +41,7 @@ class Fourier:
     exp(-sum_{j in S} (x_j - x'_j)^2 / (2 (l length_scales_j)^2)), with x in units of each
     column's public range. Parts take frequencies in turn.
 
-    Frequencies F (in turns) are rounded to multiples of 2^-b. Positions are multiples of 2^-16,
-    so F x is a sum of products of integers below 2^53: exact in float64, whatever the blocking,
-    order or padding of the matrix product (proofs/lattice.md).
+    Frequencies F (in turns) are rounded so that F x is exact (``exact_weights``).
     """
 
     numbers: tuple[int, ...]
@@ -78,10 +73,7 @@ class Fourier:
         touched = ranks < size[:, None]
         normals = ndtri(draws[:, :width]) * touched
         turns = (normals / (scale[:, None] * np.asarray(self.length_scales)) / (2 * math.pi)).T
-        reach = float(np.abs(turns).sum(axis=0).max(initial=1.0))
-        bits = EXACT_BITS - POSITION_BITS - math.ceil(math.log2(reach + 1))
-        grid = 2.0 ** min(FINEST_FREQUENCY_BITS, bits)
-        return np.ascontiguousarray(np.rint(turns * grid) / grid)
+        return exact_weights(turns)
 
     def __call__(self, cells: Array) -> Array:
         """Features of each row.  # (num_rows, dim)"""

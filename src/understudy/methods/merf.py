@@ -20,8 +20,8 @@ from understudy.features import (
     Fourier,
     Grid,
     OneHot,
-    Product,
     Scales,
+    product,
 )
 from understudy.features.adapt import HISTOGRAMS
 from understudy.generators.training import Training
@@ -148,7 +148,7 @@ def _maps(
         position = layout.numbers.index(target)
         own_parts = (parts[0]._replace(size=1),)
         own = Fourier((position,), (scales[position],), own_parts, LABEL_FEATURES, seed + 1)
-        maps["choices"] = Product(maps["choices"], own)
+        maps["choices"] = product(maps["choices"], own)
     return maps
 
 

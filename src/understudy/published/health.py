@@ -42,7 +42,7 @@ def _listed_counts(release: Release) -> list[tuple[str, float, float]]:
     names = {(c.start, c.stop): c.column for c in release.plan.layout.choices if not c.flags_null}
     nullable = {column.name for column in release.plan.schema.used if column.nullable}
     found = []
-    for block in release.embedding.blocks:
+    for block in release.blocks:
         spans = block.map.spans if isinstance(block.map, OneHot) else ()
         scale = math.sqrt(max(1, len(spans)))
         sums = release.sums(block.name).sum(axis=0) * scale
@@ -53,7 +53,7 @@ def _listed_counts(release: Release) -> list[tuple[str, float, float]]:
             if name is not None:
                 kept = last - first - (name in nullable)
                 listed = float(np.sum(sums[start : start + kept]))
-                cells = kept * release.embedding.copies(block)
+                cells = kept * len(release.sums(block.name))
                 found.append((name, listed, DOUBT * noise * math.sqrt(cells)))
             start += last - first
     return found

@@ -18,7 +18,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from understudy.errors import InputError
-from understudy.features import Embedding
+from understudy.features import Block, Embedding
 from understudy.plan import Plan, plan_from_dict
 from understudy.published.certificate import build_certificate, render_html
 
@@ -48,19 +48,30 @@ class Release:
         return self.plan.embeddings(self.vectors)[: len(self.plan.stages)]
 
     @property
-    def embedding(self) -> Embedding:
-        """The embedding of the last stage, which generators fit."""
-        return self.embeddings[-1]
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks of all stages; no two share a name."""
+        return tuple(block for embedding in self.embeddings for block in embedding.blocks)
+
+    @property
+    def label(self) -> tuple[int, int] | None:
+        """The label's span of cells, which all stages with a label share."""
+        return next((e.label for e in self.embeddings if e.label is not None), None)
+
+    def _stage_of(self, name: str) -> int:
+        return next(i for i, e in enumerate(self.embeddings) if name in e.spans)
 
     def sums(self, name: str) -> Floats:
         """Estimated sum over all rows of a block's features.  # (copies, block dim)"""
-        block = self.embedding.block(name)
-        rows = self.embedding.rows_of(name, self.vectors[-1])
-        return rows / (self.plan.lattice * block.weight)
+        stage = self._stage_of(name)
+        embedding = self.embeddings[stage]
+        rows = embedding.rows_of(name, self.vectors[stage])
+        return rows / (self.plan.lattice * embedding.block(name).weight)
 
     def noise_std(self, name: str) -> float:
         """Standard deviation of the noise in every entry of ``sums(name)``."""
-        return self.plan.noise_stds[-1] / (self.plan.lattice * self.embedding.block(name).weight)
+        stage = self._stage_of(name)
+        weight = self.embeddings[stage].block(name).weight
+        return self.plan.noise_stds[stage] / (self.plan.lattice * weight)
 
     @cached_property
     def label_counts(self) -> Floats:
@@ -69,7 +80,7 @@ class Release:
         If only the total was counted, label values share it equally.
         """
         counts = np.maximum(self.sums("count")[:, 0], 1.0)
-        num_labels = self.embedding.num_labels
+        num_labels = self.label[1] - self.label[0] if self.label else 1
         return counts if len(counts) == num_labels else np.full(num_labels, counts[0] / num_labels)
 
     def to_dict(self) -> dict[str, Any]:
