@@ -32,7 +32,7 @@ from understudy.features.embedding import Embedding, embedding_from_dict
 from understudy.schema import Layout, Schema
 from understudy.schema.table import parse_schema
 
-LATTICE_BITS = 24
+LATTICE_BITS = 32
 LATTICE: int = 2**LATTICE_BITS
 ROW_CAP = 2 ** (62 - LATTICE_BITS)
 """Rows that an int64 sum of lattice vectors holds without wrapping around."""

@@ -1,4 +1,4 @@
-"""Products of feature maps over subsets of them: the map of a weighted sum of product kernels."""
+"""Products of feature maps over subsets of them: the map of a mean of product kernels."""
 
 from __future__ import annotations
 
@@ -21,27 +21,37 @@ DENSE = 4
 
 @dataclass(frozen=True)
 class Tensors:
-    """For each subset of ``factors``, all products of one feature of each, times its weight.
+    """For each subset of ``factors``, all products of one feature of each; every subset alike.
 
-    The kernel is sum_S weight_S^2 prod_{j in S} k_j. Squared weights add up to at most 1 and
-    every factor has norm at most 1, so sum_S weight_S^2 prod_{j in S} |phi_j|^2 <= 1.
-    Features run through the subsets in order; within one, the last factor varies fastest.
+    The kernel is the mean over subsets S of prod_{j in S} k_j. With P subsets features carry
+    1 / sqrt(P), and as every factor has norm at most 1, so have they. Features run through the
+    subsets in order; within one, the last factor varies fastest.
+
+    A subset is split into two ``halves``. The products of a subset are those of its halves'
+    features, so sums over rows are matrix products, and no row's own products need be formed.
     """
 
     factors: tuple[FeatureMap, ...]
     subsets: tuple[tuple[int, ...], ...]
-    weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if len(self.subsets) != len(self.weights) or not self.subsets:
-            raise ValueError("every subset has a weight")
-        if sum(weight**2 for weight in self.weights) > 1 + 1e-9:
-            raise ValueError("squared weights add up to at most 1")
+        if not self.subsets or any(len(subset) < 2 for subset in self.subsets):
+            raise ValueError("a product has two factors or more")
+
+    @cached_property
+    def halves(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:
+        """The first and the second half of every subset."""
+        cuts = [(subset, (len(subset) + 1) // 2) for subset in self.subsets]
+        return tuple((subset[:cut], subset[cut:]) for subset, cut in cuts)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Number of features of each subset."""
-        return tuple(math.prod(self.factors[j].dim for j in subset) for subset in self.subsets)
+        return tuple(self.size_of(subset) for subset in self.subsets)
+
+    def size_of(self, part: tuple[int, ...]) -> int:
+        """Number of products of these factors' features."""
+        return math.prod(self.factors[j].dim for j in part)
 
     @property
     def dim(self) -> int:
@@ -51,7 +61,11 @@ class Tensors:
     @cached_property
     def sign(self) -> Sign:
         """Inner products multiply and add, so nonnegative factors give nonnegative products."""
-        signs = {self.factors[j].sign for j in self._used}
+        return self.sign_of(self._used)
+
+    def sign_of(self, part: tuple[int, ...]) -> Sign:
+        """What is known of inner products of these factors' products."""
+        signs = {self.factors[j].sign for j in part}
         for sign in (Sign.SIGNED, Sign.NONNEGATIVE):
             if sign in signs:
                 return sign
@@ -60,95 +74,82 @@ class Tensors:
     def __call__(self, cells: Array) -> Array:
         """Features of each row.  # (num_rows, dim)"""
         xp = array_api_compat.array_namespace(cells)
-        single = self._single(cells)
-        return xp.concat(
-            [
-                _tensor([single[j] for j in subset]) * weight
-                for subset, weight in zip(self.subsets, self.weights, strict=True)
-            ],
-            axis=1,
-        )
+        single = self.single(cells)
+        found = [tensor([single[j] for j in subset]) for subset in self.subsets]
+        return xp.concat(found, axis=1) / math.sqrt(len(self.subsets))
 
-    def means(self, cells: Array, sizes: Sequence[int]) -> tuple[Array, Array]:
-        """Mean features, and mean squared norm, of each of several groups of consecutive rows.
-
-        No row's own products are ever formed: a group's mean is a matrix product of two halves.
-        # (num_rows, width) -> (groups, dim), (groups,)
-        """
-        xp = array_api_compat.array_namespace(cells)
-        single = self._single(cells)
-        edges = list(pairwise([0, *accumulate(sizes)]))
-        found, squares = [], self._squared_norms(single)
-        for start, stop in edges:
-            group = {j: features[start:stop, :] for j, features in single.items()}
-            found.append(self._sum(xp, group) / (stop - start))
-        norms = [xp.mean(squares[start:stop]) for start, stop in edges]
-        return xp.stack(found), xp.stack(norms)
-
-    def _sum(self, xp: Any, single: dict[int, Array]) -> Array:
-        """Sum of the features over all rows.  # (dim,)"""
-        if self.is_dense:
-            stacked = xp.concat([single[j] for j in self._used], axis=1)
-            gram = xp.reshape(stacked.T @ stacked, (-1,))
-            places, scales = self._places
-            return xp.take(gram, xp.asarray(places)) * xp.asarray(scales, dtype=gram.dtype)
-        found = []
-        for subset, weight in zip(self.subsets, self.weights, strict=True):
-            half = (len(subset) + 1) // 2
-            left = _tensor([single[j] for j in subset[:half]])
-            right = _tensor([xp.ones_like(left[:, :1]), *(single[j] for j in subset[half:])])
-            found.append(xp.reshape(left.T @ right, (-1,)) * weight)
-        return xp.concat(found)
-
-    def _squared_norms(self, single: dict[int, Array]) -> Array:
-        """Squared norm of each row's features.  # (num_rows,)"""
-        squares = {j: (features**2).sum(1) for j, features in single.items()}
-        return sum(
-            weight**2 * math.prod(squares[j] for j in subset)
-            for subset, weight in zip(self.subsets, self.weights, strict=True)
-        )
-
-    def part(self, chosen: slice) -> tuple[Tensors, slice, float]:
-        """A map with some of the subsets, where its features lie here, and their scale there.
-
-        The part's squared weights add up to what all subsets' do.
-        """
-        start = sum(self.sizes[: chosen.start])
-        stop = start + sum(self.sizes[chosen])
-        whole, some = (math.hypot(*weights) for weights in (self.weights, self.weights[chosen]))
-        scale = whole / some
-        weights = tuple(weight * scale for weight in self.weights[chosen])
-        return Tensors(self.factors, self.subsets[chosen], weights), slice(start, stop), scale
-
-    @cached_property
-    def _used(self) -> tuple[int, ...]:
-        """Factors that some subset takes."""
-        return tuple(sorted({j for subset in self.subsets for j in subset}))
-
-    def _single(self, cells: Array) -> dict[int, Array]:
-        """Features of every used factor."""
+    def single(self, cells: Array) -> dict[int, Array]:
+        """Features of every factor that some subset takes."""
         return {j: self.factors[j](cells) for j in self._used}
 
     @cached_property
     def is_dense(self) -> bool:
         """Whether the subsets are pairs, and so many that one Gram matrix holds them all best."""
-        stacked = sum(self.factors[j].dim for j in self._used)
+        stacked = self.size_of_stack
         return all(len(s) == 2 for s in self.subsets) and stacked**2 <= DENSE * self.dim
 
     @cached_property
-    def _places(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-        """Where each feature lies in the flat Gram matrix of stacked factors, and its weight."""
+    def size_of_stack(self) -> int:
+        """Number of features of all used factors, side by side."""
+        return sum(self.factors[j].dim for j in self._used)
+
+    @cached_property
+    def places(self) -> npt.NDArray[np.int64]:
+        """Where each feature lies in the flat Gram matrix of the used factors, side by side."""
         dims = [self.factors[j].dim for j in self._used]
         starts = dict(zip(self._used, np.cumsum([0, *dims[:-1]]).tolist(), strict=True))
-        total = sum(dims)
-        places = [
-            (
-                (starts[i] + np.arange(self.factors[i].dim))[:, None] * total
-                + starts[j] + np.arange(self.factors[j].dim)
-            ).ravel()
+        rows_and_columns = [
+            (starts[i] + np.arange(self.factors[i].dim), starts[j] + np.arange(self.factors[j].dim))
             for i, j in self.subsets
-        ]  # fmt: skip
-        return np.concatenate(places), np.repeat(self.weights, self.sizes)
+        ]
+        return np.concatenate(
+            [(rows[:, None] * sum(dims) + columns).ravel() for rows, columns in rows_and_columns]
+        )
+
+    def means(self, cells: Array, sizes: Sequence[int]) -> tuple[Array, Array]:
+        """Mean features, and mean squared norm, of each of several groups of consecutive rows.
+
+        # (num_rows, width) -> (groups, dim), (groups,)
+        """
+        xp = array_api_compat.array_namespace(cells)
+        single = self.single(cells)
+        edges = list(pairwise([0, *accumulate(sizes)]))
+        found, squares = [], self._squared_norms(single)
+        for start, stop in edges:
+            group = {j: features[start:stop, :] for j, features in single.items()}
+            scale = (stop - start) * math.sqrt(len(self.subsets))
+            found.append(self._sum(xp, group) / scale)
+        norms = [xp.mean(squares[start:stop]) for start, stop in edges]
+        return xp.stack(found), xp.stack(norms)
+
+    def _sum(self, xp: Any, single: dict[int, Array]) -> Array:
+        """Sum of all products over all rows.  # (dim,)"""
+        if self.is_dense:
+            stacked = xp.concat([single[j] for j in self._used], axis=1)
+            gram = xp.reshape(stacked.T @ stacked, (-1,))
+            return xp.take(gram, xp.asarray(self.places))
+        found = []
+        for halves in self.halves:
+            left, right = (tensor([single[j] for j in half]) for half in halves)
+            found.append(xp.reshape(left.T @ right, (-1,)))
+        return xp.concat(found)
+
+    def _squared_norms(self, single: dict[int, Array]) -> Array:
+        """Squared norm of each row's features.  # (num_rows,)"""
+        squares = {j: (features**2).sum(1) for j, features in single.items()}
+        products = [math.prod(squares[j] for j in subset) for subset in self.subsets]
+        return sum(products) / len(self.subsets)
+
+    def part(self, chosen: slice) -> tuple[Tensors, slice, float]:
+        """A map with some of the subsets, where its features lie here, and their scale there."""
+        start = sum(self.sizes[: chosen.start])
+        stop = start + sum(self.sizes[chosen])
+        some = Tensors(self.factors, self.subsets[chosen])
+        return some, slice(start, stop), math.sqrt(len(self.subsets) / len(some.subsets))
+
+    @cached_property
+    def _used(self) -> tuple[int, ...]:
+        return tuple(sorted({j for subset in self.subsets for j in subset}))
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
@@ -156,27 +157,24 @@ class Tensors:
             "kind": "tensors",
             "factors": [factor.to_dict() for factor in self.factors],
             "subsets": [list(subset) for subset in self.subsets],
-            "weights": list(self.weights),
         }
 
 
 def product(*factors: FeatureMap) -> Tensors:
     """The map whose kernel is the product of the factors' kernels."""
-    return Tensors(factors, (tuple(range(len(factors))),), (1.0,))
+    return Tensors(factors, (tuple(range(len(factors))),))
 
 
-def _tensor(features: list[Array]) -> Array:
+def tensor(features: list[Array]) -> Array:
     """All products of one feature of each, row by row.  # [(num_rows, d_j)] -> (num_rows, prod d_j)"""
-    xp = array_api_compat.array_namespace(features[0])
     found = features[0]
     for other in features[1:]:
         products = found[:, :, None] * other[:, None, :]
-        found = xp.reshape(products, (found.shape[0], found.shape[1] * other.shape[1]))
+        found = products.reshape(found.shape[0], found.shape[1] * other.shape[1])
     return found
 
 
 MAP_KINDS["tensors"] = lambda document: Tensors(
     factors=tuple(map_from_dict(factor) for factor in document["factors"]),
     subsets=tuple(tuple(int(j) for j in subset) for subset in document["subsets"]),
-    weights=tuple(float(weight) for weight in document["weights"]),
 )

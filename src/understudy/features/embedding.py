@@ -7,10 +7,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from understudy.errors import InputError
 from understudy.features.base import FeatureMap, Sign, map_from_dict
+from understudy.features.combine import Tensors
+
+FINEST_ROUNDING = 2**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +36,36 @@ class Block:
     def radius(self, lattice: int) -> int:
         """The integer norm that the private side enforces on every row of this block."""
         return math.floor(self.weight * lattice)
+
+    def rounding(self, lattice: int) -> tuple[int, int]:
+        """At which integer norm a row's features are rounded, and what the whole numbers are times.
+
+        Squares must stay exact in float64, so a plain block is rounded at 24 bits and multiplied
+        up. A block of products rounds both halves of each: P products of norms r^2 at most have
+        norm sqrt(P) r^2 <= radius.
+        """
+        radius = self.radius(lattice)
+        if isinstance(self.map, Tensors):
+            return math.isqrt(math.isqrt(radius**2 // len(self.map.subsets))), 1
+        unit = max(1, lattice // FINEST_ROUNDING)
+        return radius // unit, unit
+
+    def scales(self, lattice: int) -> npt.NDArray[np.float64]:
+        """What each feature is multiplied by on its way to the lattice.  # (dim,)"""
+        radius, unit = self.rounding(lattice)
+        if not isinstance(self.map, Tensors):
+            return np.full(self.map.dim, kept_radius(radius, self.map.dim) * unit)
+        map_ = self.map
+        of_half = {
+            half: kept_radius(radius, map_.size_of(half)) for halves in map_.halves for half in halves
+        }
+        products = [of_half[left] * of_half[right] for left, right in map_.halves]
+        return np.repeat(products, map_.sizes) * math.sqrt(len(map_.subsets))
+
+
+def kept_radius(radius: int, dim: int) -> float:
+    """What a feature vector of norm one is scaled to, so that it stays inside when rounded."""
+    return max(0.0, radius - (math.sqrt(dim) / 2 + 1))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ probabilities, so their features are expected ones and nothing is rounded on the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.errors import MissingExtraError
-from understudy.features import Block, FeatureMap, Fourier, Grid, Sign, Tensors
 from understudy.generators.interpolation import trainable
 from understudy.generators.network import STRETCH, Network, draw_inputs
+from understudy.generators.terms import loss_terms
 from understudy.published import Release
 from understudy.schema import Layout
 
@@ -28,7 +28,6 @@ Progress = Callable[[int, int, float], None]
 
 WARM_UP = 0.05
 ROWS_PER_LABEL, FEWEST_PER_LABEL = 50, 8
-SUBSETS_PER_STEP = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,15 +61,18 @@ def _train(torch: Any, release: Release, training: Training, progress: Progress 
     rng = np.random.default_rng(training.seed)
     layout, label = release.plan.layout, release.label
     shares = release.label_counts / release.label_counts.sum()
-    sizes = _rows_per_label(shares, max(training.batch, ROWS_PER_LABEL * len(shares)))
+    sizes = rows_per_label(shares, max(training.batch, ROWS_PER_LABEL * len(shares)))
     one_hot = np.repeat(np.eye(len(shares)), sizes, axis=0)
     labels = torch.from_numpy(one_hot.astype(np.float32))
     modules = _Modules(torch, training, len(shares), layout.width, rng)
     optimiser = torch.optim.Adam(modules.parameters, lr=training.learning_rate, betas=(0.9, 0.99))
-    terms = _terms(torch, release, sizes, training, rng)
+    terms = loss_terms(
+        torch, release, sizes, convert=lambda map_: trainable(torch, map_),
+        features_per_step=training.features_per_step, rng=rng,
+    )  # fmt: skip
     for step in range(training.steps if terms else 0):
         for group in optimiser.param_groups:
-            group["lr"] = training.learning_rate * _pace(step / training.steps)
+            group["lr"] = training.learning_rate * pace(step / training.steps)
         inputs = draw_inputs(one_hot, training.noise_dim, training.num_components, rng)
         scores = modules.scores(torch.from_numpy(inputs.astype(np.float32)), labels)
         cells = _cells(torch, scores, layout, label, labels, rng)
@@ -121,98 +123,6 @@ class _Modules:
         return hidden @ self.weights[-1] + self.biases[-1] + labels @ self.skip
 
 
-class _Term:
-    """One block of the loss: its targets, and the pieces of its map that steps take in turn."""
-
-    def __init__(
-        self,
-        torch: Any,
-        release: Release,
-        block: Block,
-        sizes: npt.NDArray[np.int64],
-        training: Training,
-        rng: np.random.Generator,
-    ) -> None:
-        counts = release.label_counts
-        totals = counts[:, None] if block.per_label else counts.sum()
-        targets = (release.sums(block.name) / totals).astype(np.float32)
-        shares = counts / counts.sum() if block.per_label else np.ones(1)
-        groups = sizes if block.per_label else sizes.sum(keepdims=True)
-        losses = dict(release.plan.setting("loss_weights", {}))
-        weight = losses.get(block.name, block.weight**2)
-        averaging = np.repeat(np.eye(len(groups)), groups, axis=1) / groups[:, None]
-        self.sizes = groups.tolist()
-        self.averaging = torch.from_numpy(averaging.astype(np.float32))  # (copies, num_rows)
-        self.spare = torch.from_numpy((groups - 1).astype(np.float32))
-        self.weights = torch.from_numpy((weight * shares).astype(np.float32))
-        self.pieces = [
-            (trainable(torch, piece), torch.from_numpy(np.ascontiguousarray(targets[:, columns] * scale)))
-            for piece, columns, scale in _pieces(block.map, training.features_per_step)
-        ]
-        self.turn = _turn(block.name, release.plan.setting("turns", ()))
-        self._rng = rng
-
-    def has_turn(self, done: float) -> bool:
-        """Whether the block counts at this point of the training."""
-        return self.turn[0] <= done < self.turn[1]
-
-    def loss(self, cells: Any) -> Any:
-        """Squared distance of mean features, weighted like the released kernel.
-
-        A mean over g rows has a squared norm that is too large by the rows' own spread, the mean
-        squared norm less that of the mean, over g - 1. Left in, it would pull rows together.
-        """
-        map_, targets = self.pieces[self._rng.integers(len(self.pieces))]
-        means, norms = self._means(map_, cells)  # (copies, features), (copies,)
-        spread = (norms - (means**2).sum(1)) / self.spare
-        return (self.weights * (((means - targets) ** 2).sum(1) - spread)).sum()
-
-    def _means(self, map_: FeatureMap, cells: Any) -> tuple[Any, Any]:
-        if isinstance(map_, Tensors):
-            return map_.means(cells, self.sizes)
-        features = map_(cells)
-        return self.averaging @ features, self.averaging @ (features**2).sum(1)
-
-
-def _terms(
-    torch: Any,
-    release: Release,
-    sizes: npt.NDArray[np.int64],
-    training: Training,
-    rng: np.random.Generator,
-) -> list[_Term]:
-    """The blocks that a network can be trained through: histograms and counts have no slope."""
-    return [
-        _Term(torch, release, block, sizes, training, rng)
-        for block in release.blocks
-        if block.map.sign is not Sign.CONSTANT and not isinstance(block.map, Grid)
-    ]
-
-
-def _turn(name: str, turns: Sequence[str]) -> tuple[float, float]:
-    """The stretch of training in which a block counts: all of it, unless blocks take turns."""
-    if name not in turns:
-        return 0.0, math.inf
-    place = list(turns).index(name)
-    return place / len(turns), (place + 1) / len(turns)
-
-
-def _pieces(map_: FeatureMap, size: int) -> list[tuple[FeatureMap, Any, float]]:
-    """A long map in pieces of about ``size``, where its features lie, and their scale there.
-
-    Random features and drawn subsets need no company: a step sees one piece of them.
-    """
-    if isinstance(map_, Fourier) and map_.dim > size:
-        step = size // 2
-        starts = range(0, map_.dim // 2 - step + 1, step)
-        cut = [map_.slice(start, start + step) for start in starts]
-        return [(piece, columns, math.sqrt(map_.dim / piece.dim)) for piece, columns in cut]
-    if isinstance(map_, Tensors) and not map_.is_dense:
-        starts = range(0, len(map_.subsets), SUBSETS_PER_STEP)
-        return [map_.part(slice(start, start + SUBSETS_PER_STEP)) for start in starts]
-    return [(map_, slice(None), 1.0)]
-
-
 def _cells(
     torch: Any,
     scores: Any,
@@ -248,14 +158,14 @@ def _with_nulls(torch: Any, numbers: Any, column: int, share: Any, rng: np.rando
     return torch.cat([numbers[:, :column], mixed[:, None], numbers[:, column + 1 :]], dim=1)
 
 
-def _rows_per_label(shares: npt.NDArray[np.float64], batch: int) -> npt.NDArray[np.int64]:
+def rows_per_label(shares: npt.NDArray[np.float64], batch: int) -> npt.NDArray[np.int64]:
     """Rows of each label value in a batch, by the root of its share so that rare ones are seen."""
     roots = np.sqrt(shares)
     sizes = np.maximum(np.rint(batch * roots / roots.sum()), FEWEST_PER_LABEL)
     return np.asarray(sizes, dtype=np.int64)
 
 
-def _pace(done: float) -> float:
+def pace(done: float) -> float:
     """Learning rate over the course of training: a short warm-up, then a cosine to zero."""
     return min(1.0, (done + 1e-3) / WARM_UP) * 0.5 * (1 + math.cos(math.pi * done))
 

@@ -8,6 +8,7 @@ from typing import Any
 from understudy.accounting import Budget
 from understudy.errors import UsageError
 from understudy.generators.base import Generator
+from understudy.generators.mixture_training import MixtureTraining, train_mixture
 from understudy.generators.training import Progress, Training, train_network
 from understudy.methods.merf import dp_merf
 from understudy.plan import Plan
@@ -42,5 +43,7 @@ def make_plan(
 def fit_release(release: Release, *, progress: Progress | None = None) -> Generator:
     """Turn a release into a generator, as its plan's method has it."""
     settings = dict(release.plan.setting("training"))
+    if release.plan.setting("generator", "network") == "mixture":
+        return train_mixture(release, MixtureTraining(**settings), progress=progress)
     settings["hidden"] = tuple(settings["hidden"])
     return train_network(release, Training(**settings), progress=progress)

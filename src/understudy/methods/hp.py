@@ -13,6 +13,7 @@ from understudy.accounting import Budget, Neighbours, mu_squared_of_budget, neig
 from understudy.features import Block, Embedding, FeatureMap, Hermite, OneHot, Tensors
 from understudy.features.hermite import best_half_range
 from understudy.generators.training import Training
+from understudy.generators.mixture_training import MixtureTraining
 from understudy.methods.labels import Labels, labelled_columns
 from understudy.plan import Plan, Stage
 from understudy.schema import Layout, Schema
@@ -60,7 +61,7 @@ def dp_hp(
     sizes = np.array([math.prod(factors[j].dim for j in s) for s in subsets], dtype=float)
     squares = sizes**power
     squares /= squares.sum()
-    maps["products"] = Tensors(tuple(factors), tuple(subsets), tuple(np.sqrt(squares * (1-1e-12))))
+    maps["products"] = Tensors(tuple(factors), tuple(subsets))
     sum_dim = sum(m.dim for n, m in maps.items() if n != "products")
     a = sum_dim**0.5
     g = gamma if gamma is not None else 1.0
@@ -71,7 +72,7 @@ def dp_hp(
          "products": rest * share}
     blocks = [Block(name, map_, math.sqrt(w[name]), per_label=bool(columns.classes)) for name, map_ in maps.items()]
     embedding = Embedding((columns.count_block(math.sqrt(COUNT_SHARE)), *blocks), label=columns.classes)
-    settings = {"labels": labels, "training": asdict(training or Training(seed=seed))}
+    settings = {"labels": labels, "generator": "mixture", "training": asdict(training or MixtureTraining(seed=seed))}
     if gamma is not None:
         settings["loss_weights"] = {"numbers": len(numbers) / k, "choices": len(columns.spans) / k, "products": gamma}
     return Plan(

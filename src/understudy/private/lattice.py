@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features import Sign
+from understudy.features.embedding import kept_radius
 
 Floats = npt.NDArray[np.float64]
 
@@ -31,8 +32,7 @@ def to_lattice(features: Floats, radius: int, *, sign: Sign = Sign.SIGNED) -> Fl
         sum (proofs/lattice.md).
     """
     dim = features.shape[1]
-    # Rounding moves a vector by at most sqrt(dim)/2, so an honest row stays inside.
-    target = max(0.0, radius - (math.sqrt(dim) / 2 + 1))
+    target = kept_radius(radius, dim)
     if sign is Sign.CONSTANT:
         return np.full(features.shape, np.rint(target / math.sqrt(dim)))
     whole = np.clip(features, -1.0 if sign is Sign.SIGNED else 0.0, 1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
@@ -10,13 +11,14 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from understudy.errors import InputError
-from understudy.features import Block, Embedding
+from understudy.features import Block, Embedding, FeatureMap, Tensors
+from understudy.features.combine import tensor
 from understudy.private.lattice import Floats, to_lattice
 from understudy.schema import NULL, Layout
 from understudy.schema.encode import encode_batch
 
 Integers = npt.NDArray[np.int64]
-BLOCK_VALUES, FEWEST_ROWS, CELL_ROWS = 2**16, 32, 2**13
+CELL_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**13, 512, 32, 2**11
 PROBE_ROWS = 24
 
 
@@ -43,12 +45,39 @@ def partial_sum(cells: Floats, *, embedding: Embedding, lattice: int) -> Integer
     """The integer sum over one block of rows.  # (num_rows, width) -> (dim,)"""
     parts = []
     for block in embedding.blocks:
-        features = np.asarray(block.map(cells), dtype=np.float64)
-        whole = to_lattice(features, block.radius(lattice), sign=block.map.sign)
-        # Matrix products of whole numbers below 2^53 are exact in any order.
-        sums = _memberships(cells, block, embedding).T @ whole  # (copies, block dim)
-        parts.append(sums.ravel())
+        members = _memberships(cells, block, embedding)
+        summed = _product_sums if isinstance(block.map, Tensors) else _plain_sums
+        parts.append(summed(cells, block, members, lattice).ravel())
     return np.concatenate(parts).astype(np.int64)
+
+
+def _plain_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
+    """Sums of a block's whole features, a row per copy.  # (copies, block dim)"""
+    radius, unit = block.rounding(lattice)
+    features = np.asarray(block.map(cells), dtype=np.float64)
+    whole = to_lattice(features, radius, sign=block.map.sign)
+    # Matrix products of whole numbers below 2^53 are exact in any order.
+    return (members.T @ whole) * unit
+
+
+def _product_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
+    """The same for products: the halves of each are rounded, and their products summed."""
+    map_, (radius, _) = cast(Tensors, block.map), block.rounding(lattice)
+    single = map_.single(cells)
+    whole = {
+        half: to_lattice(tensor([single[j] for j in half]), radius, sign=map_.sign_of(half))
+        for half in sorted({half for halves in map_.halves for half in halves})
+    }
+    if map_.is_dense:
+        whole = {(): np.concatenate(list(whole.values()), axis=1)}
+    found = []
+    for copy in members.T:
+        rows = {half: features[copy > 0] for half, features in whole.items()}
+        if map_.is_dense:
+            found.append((rows[()].T @ rows[()]).ravel()[map_.places])
+        else:
+            found.append(np.concatenate([(rows[a].T @ rows[b]).ravel() for a, b in map_.halves]))
+    return np.stack(found)
 
 
 def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
@@ -73,7 +102,7 @@ def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
 
 
 def _memberships(cells: Floats, block: Block, embedding: Embedding) -> Floats:
-    """Which copy of a block each row adds to.  # (num_rows, copies)"""
+    """Which copy of a block each row adds to: ones and zeros.  # (num_rows, copies)"""
     if not block.per_label or embedding.label is None:
         return np.ones((len(cells), 1))
     return np.ascontiguousarray(cells[:, embedding.label[0] : embedding.label[1]])
@@ -83,11 +112,19 @@ def _cell_blocks(
     batches: Iterable[pa.RecordBatch], layout: Layout, embedding: Embedding
 ) -> Iterator[Floats]:
     """Cells in blocks whose features fit a core's cache, which more than doubles the speed."""
-    widest = max(block.map.dim for block in embedding.blocks)
-    step = max(FEWEST_ROWS, BLOCK_VALUES // widest)
+    widest = max(_width(block.map) for block in embedding.blocks)
+    step = MANY_ROWS if widest <= NARROW else FEW_ROWS
     for batch in batches:
         codes = encode_batch(layout.schema, batch)
         for start in range(0, len(codes), CELL_ROWS):
             cells = layout.expand(codes[start : start + CELL_ROWS])
             for first in range(0, len(cells), step):
                 yield cells[first : first + step]
+
+
+def _width(map_: FeatureMap) -> int:
+    """How many values a row takes while it is summed."""
+    if not isinstance(map_, Tensors):
+        return map_.dim
+    halves = {half for halves in map_.halves for half in halves}
+    return sum(map_.size_of(half) for half in halves)

@@ -65,13 +65,14 @@ class Release:
         stage = self._stage_of(name)
         embedding = self.embeddings[stage]
         rows = embedding.rows_of(name, self.vectors[stage])
-        return rows / (self.plan.lattice * embedding.block(name).weight)
+        return rows / embedding.block(name).scales(self.plan.lattice)
 
     def noise_std(self, name: str) -> float:
-        """Standard deviation of the noise in every entry of ``sums(name)``."""
+        """Standard deviation of the noise in the entries of ``sums(name)``; of the noisiest, if
+        they differ in the last digits."""
         stage = self._stage_of(name)
-        weight = self.embeddings[stage].block(name).weight
-        return self.plan.noise_stds[stage] / (self.plan.lattice * weight)
+        scales = self.embeddings[stage].block(name).scales(self.plan.lattice)
+        return float(self.plan.noise_stds[stage] / scales.min())
 
     @cached_property
     def label_counts(self) -> Floats:

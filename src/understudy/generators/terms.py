@@ -1,0 +1,129 @@
+"""The loss of a generator: how far its mean features are from the released ones, block by block."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.features import Block, FeatureMap, Fourier, Grid, Sign, Tensors
+from understudy.published import Release
+
+Integers = npt.NDArray[np.int64]
+Piece = tuple[FeatureMap, Any, float]
+"""A map with some of a block's features, where they lie in the block, and their scale here."""
+
+SUBSETS_PER_STEP = 16
+
+
+class Term:
+    """One block of the loss: its targets, and the pieces of its map that steps take in turn."""
+
+    def __init__(
+        self,
+        torch: Any,
+        release: Release,
+        block: Block,
+        sizes: Integers,
+        pieces: list[Piece],
+        *,
+        is_exact: bool,
+        rng: np.random.Generator,
+    ) -> None:
+        counts = release.label_counts
+        totals = counts[:, None] if block.per_label else counts.sum()
+        targets = (release.sums(block.name) / totals).astype(np.float32)
+        shares = counts / counts.sum() if block.per_label else np.ones(1)
+        groups = sizes if block.per_label else sizes.sum(keepdims=True)
+        losses = dict(release.plan.setting("loss_weights", {}))
+        weight = losses.get(block.name, block.weight**2)
+        averaging = np.repeat(np.eye(len(groups)), groups, axis=1) / groups[:, None]
+        self.sizes = groups.tolist()
+        self.averaging = torch.from_numpy(averaging.astype(np.float32))  # (copies, num_rows)
+        self.spare = torch.from_numpy((groups - 1).astype(np.float32))
+        self.weights = torch.from_numpy((weight * shares).astype(np.float32))
+        self.pieces = [
+            (piece, torch.from_numpy(np.ascontiguousarray(targets[:, columns] * scale)))
+            for piece, columns, scale in pieces
+        ]
+        self.turn = _turn(block.name, release.plan.setting("turns", ()))
+        self._is_exact = is_exact
+        self._rng = rng
+
+    def has_turn(self, done: float) -> bool:
+        """Whether the block counts at this point of the training."""
+        return self.turn[0] <= done < self.turn[1]
+
+    def loss(self, cells: Any) -> Any:
+        """Squared distance of mean features, weighted like the released kernel.
+
+        A mean over g rows has a squared norm that is too large by the rows' own spread, the mean
+        squared norm less that of the mean, over g - 1. Left in, it would pull rows together.
+        Components' expected features have no such spread.
+        """
+        map_, targets = self.pieces[self._rng.integers(len(self.pieces))]
+        means, norms = self._means(map_, cells)  # (copies, features), (copies,)
+        distances = ((means - targets) ** 2).sum(1)
+        if not self._is_exact:
+            distances = distances - (norms - (means**2).sum(1)) / self.spare
+        return (self.weights * distances).sum()
+
+    def _means(self, map_: FeatureMap, cells: Any) -> tuple[Any, Any]:
+        if isinstance(map_, Tensors):
+            return map_.means(cells, self.sizes)
+        features = map_(cells)
+        return self.averaging @ features, self.averaging @ (features**2).sum(1)
+
+
+def loss_terms(
+    torch: Any,
+    release: Release,
+    sizes: Integers,
+    *,
+    convert: Callable[[FeatureMap], FeatureMap],
+    features_per_step: int,
+    rng: np.random.Generator,
+    is_exact: bool = False,
+) -> list[Term]:
+    """The blocks that can be trained through: histograms and counts have no slope.
+
+    ``sizes`` are the rows of each label value in a batch that is sorted by label; ``convert``
+    gives a map in the form that training evaluates.
+    """
+    found = []
+    for block in release.blocks:
+        if block.map.sign is Sign.CONSTANT or isinstance(block.map, Grid):
+            continue
+        pieces = [
+            (convert(piece), columns, scale)
+            for piece, columns, scale in _pieces(block.map, features_per_step)
+        ]
+        found.append(Term(torch, release, block, sizes, pieces, is_exact=is_exact, rng=rng))
+    return found
+
+
+def _turn(name: str, turns: Sequence[str]) -> tuple[float, float]:
+    """The stretch of training in which a block counts: all of it, unless blocks take turns."""
+    if name not in turns:
+        return 0.0, math.inf
+    place = list(turns).index(name)
+    return place / len(turns), (place + 1) / len(turns)
+
+
+def _pieces(map_: FeatureMap, size: int) -> list[Piece]:
+    """A long map in pieces of about ``size``.
+
+    Random features and drawn subsets need no company: a step sees one piece of them.
+    """
+    if isinstance(map_, Fourier) and map_.dim > size:
+        step = size // 2
+        starts = range(0, map_.dim // 2 - step + 1, step)
+        cut = [map_.slice(start, start + step) for start in starts]
+        return [(piece, columns, math.sqrt(map_.dim / piece.dim)) for piece, columns in cut]
+    if isinstance(map_, Tensors) and not map_.is_dense:
+        starts = range(0, len(map_.subsets), SUBSETS_PER_STEP)
+        return [map_.part(slice(start, start + SUBSETS_PER_STEP)) for start in starts]
+    return [(map_, slice(None), 1.0)]
