@@ -33,6 +33,9 @@ TABLES = (
 )  # fmt: skip
 MOST_ROWS, MOST_SETS = 50_000, 300
 REAL = "real"
+HEADER = (
+    "table", "method", "epsilon", "seed", "invalid", "tv1", "tv2", "tv3", "score", "second", "seconds",
+)  # fmt: skip
 
 
 def main() -> None:
@@ -48,7 +51,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     writer = csv.writer(sys.stdout)
-    writer.writerow(["table", "method", "epsilon", "seed", "invalid", "tv1", "tv2", "tv3", "score", "second", "seconds"])  # fmt: skip
+    writer.writerow(HEADER)
     for table in arguments.tables:
         schema_path = arguments.data / "schemas" / f"{table}.yaml"
         schema = load_schema(schema_path)

@@ -12,7 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.features import Constant, FeatureMap, Fourier, Grid, OneHot, product, Scales, Sign
+from understudy.features import Constant, FeatureMap, Fourier, Grid, OneHot, Scales, Sign, product
 from understudy.features.base import MAP_KINDS, map_from_dict
 from understudy.private.lattice import to_lattice
 from understudy.schema import NULL, Layout, load_schema

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from understudy.features import Block, Embedding, Fourier, Grid, OneHot, product, Scales
+from understudy.features import Block, Embedding, Fourier, Grid, OneHot, Scales, product
 from understudy.features.adapt import HISTOGRAMS, scale_by_histograms, spreads
 
 GAUSSIAN = Fourier((0, 1), (1.0, 2.0), (Scales(2, 0.1, 0.5),), 12, 0)

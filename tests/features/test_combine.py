@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.features import Constant, FeatureMap, Fourier, Grid, OneHot, product, Scales, Sign
+from understudy.features import Constant, FeatureMap, Fourier, Grid, OneHot, Scales, Sign, product
 
 GAUSSIAN = Fourier((0,), (0.3,), (Scales(1, 1.0, 1.0),), 20, 0)
 CHOICE = OneHot(((1, 4),))

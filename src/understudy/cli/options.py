@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from understudy.plan import Plan
 
-DP_MERF = "DP-MERF"
+DP_MERF, DP_HP = "DP-MERF", "DP-HP"
 
 SchemaPath = Annotated[
     Path, typer.Option("--schema", "-s", help="Public schema of the table (YAML).")
@@ -23,7 +23,7 @@ Delta = Annotated[
     float, typer.Option("--delta", help="Chance that the guarantee fails; far below 1 / rows.")
 ]
 MethodName = Annotated[
-    str, typer.Option("--method", "-m", help="auto, or a method by name (dp-merf).")
+    str, typer.Option("--method", "-m", help="auto, or a method by name (dp-merf, dp-hp).")
 ]
 Unit = Annotated[
     str, typer.Option("--unit", help="Whose contribution is hidden. Only 'row' so far.")
@@ -42,17 +42,16 @@ Rows = Annotated[
         help="Public row count, or a public guess to plan for (default: the schema's).",
     ),
 ]
-Labels = Annotated[
-    str,
-    typer.Option("--labels", rich_help_panel=DP_MERF, help="auto, none, balanced or imbalanced."),
-]
+Labels = Annotated[str, typer.Option("--labels", help="auto, none, balanced or imbalanced.")]
 LengthScale = Annotated[
     str | None,
     typer.Option(
         "--length-scale",
-        rich_help_panel=DP_MERF,
-        help="A number in units of each column's range, or 'private' to pay for it.",
+        help="A number in units of each column's range; dp-merf: or 'private' to pay for it.",
     ),
+]
+Steps = Annotated[
+    int | None, typer.Option("--steps", min=1, help="Training steps of the generator.")
 ]
 Features = Annotated[
     int | None,
@@ -70,9 +69,67 @@ Separate = Annotated[
         help="Charge each class apart, as the first DP-MERF did (looser).",
     ),
 ]
-Steps = Annotated[
+Order = Annotated[
     int | None,
-    typer.Option("--steps", min=1, rich_help_panel=DP_MERF, help="Training steps of the network."),
+    typer.Option(
+        "--order", rich_help_panel=DP_HP, help="Hermite order of the sum kernel, at most 300."
+    ),
+]
+ProductOrder = Annotated[
+    int | None,
+    typer.Option(
+        "--product-order", rich_help_panel=DP_HP, help="Hermite order of the product kernel."
+    ),
+]
+ProductDim = Annotated[
+    int | None,
+    typer.Option("--product-dim", rich_help_panel=DP_HP, help="Columns in a product (default: 2)."),
+]
+Products = Annotated[
+    int | None,
+    typer.Option(
+        "--products",
+        rich_help_panel=DP_HP,
+        help="How many sets of columns (default: as many as the noise allows).",
+    ),
+]
+Gamma = Annotated[
+    float | None,
+    typer.Option(
+        "--gamma",
+        rich_help_panel=DP_HP,
+        help="Weight of the product kernel against 1 for the sum (default: by the noise).",
+    ),
+]
+ProductShare = Annotated[
+    float | None,
+    typer.Option(
+        "--product-share",
+        rich_help_panel=DP_HP,
+        help="Share of the budget for the product kernel (default: least noise).",
+    ),
+]
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh-products",
+        rich_help_panel=DP_HP,
+        help="A noisy release of its own for each set of columns, as in the paper.",
+    ),
+]
+PresetName = Annotated[
+    str | None,
+    typer.Option(
+        "--preset",
+        rich_help_panel=DP_HP,
+        help="Settings of one of the paper's experiments, such as 'adult'.",
+    ),
+]
+GeneratorName = Annotated[
+    str | None,
+    typer.Option(
+        "--generator", rich_help_panel=DP_HP, help="mixture (default) or the paper's network."
+    ),
 ]
 Seed = Annotated[
     int,
@@ -128,15 +185,23 @@ def build_plan(
     rows: Rows = None,
     labels: Labels = "auto",
     length_scale: LengthScale = None,
+    steps: Steps = None,
     features: Features = None,
     separate: Separate = False,
-    steps: Steps = None,
+    order: Order = None,
+    product_order: ProductOrder = None,
+    product_dim: ProductDim = None,
+    products: Products = None,
+    gamma: Gamma = None,
+    product_share: ProductShare = None,
+    fresh: Fresh = False,
+    preset: PresetName = None,
+    generator: GeneratorName = None,
     seed: Seed = 0,
 ) -> Plan:
     """The plan that the options describe."""
     from understudy.accounting import Budget, neighbours_by_name
     from understudy.errors import UsageError
-    from understudy.generators.training import Training
     from understudy.methods import make_plan
     from understudy.schema import load_schema
 
@@ -147,10 +212,16 @@ def build_plan(
             f"'{unit}' is not available",
             "Aggregate to one row per person and use --unit row",
         )
-    options: dict[str, Any] = {
-        "neighbours": neighbours_by_name(neighbours), "num_rows": rows, "labels": labels, "num_features": features,
-        "length_scale": _length_scale(length_scale), "separate_releases": separate, "seed": seed,
-        "training": Training(seed=seed) if steps is None else Training(seed=seed, steps=steps),
+    wishes: dict[str, Any] = {
+        "length_scale": _length_scale(length_scale), "steps": steps, "num_features": features,
+        "separate_releases": separate or None, "order": order, "product_order": product_order,
+        "product_dim": product_dim, "num_products": products, "gamma": gamma,
+        "product_share": product_share, "fresh_products": fresh or None, "preset": preset,
+        "generator": generator,
+    }  # fmt: skip
+    options = {name: value for name, value in wishes.items() if value is not None}
+    options |= {
+        "neighbours": neighbours_by_name(neighbours), "num_rows": rows, "labels": labels, "seed": seed,
     }  # fmt: skip
     return make_plan(load_schema(schema), budget, method=method, options=options)
 

@@ -16,7 +16,8 @@ HIGH_EPSILON = 10
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Everything that ``understudy plan`` prints."""
     from understudy.accounting import Neighbours, best_guess_probability
-    from understudy.methods.merf import ROWS_IF_UNSAID, error_bound
+    from understudy.methods.common import ROWS_IF_UNSAID
+    from understudy.methods.merf import error_bound
     from understudy.private.sums import CELL_ROWS
 
     rows = plan.num_rows or ROWS_IF_UNSAID
@@ -52,8 +53,9 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "error_bound_of_squared_mmd": error_bound(
             numbers["features"], numbers["noise_std_of_a_mean"]
         )
-        if numbers
+        if numbers and plan.method == "dp-merf"
         else None,
+        "explanation": list(plan.setting("explanation", ())),
         "numbers_released": dim,
         "release_bytes": 8 * dim,
         "memory_bytes": 2**28 + 8 * (4 * CELL_ROWS * plan.layout.width + 4 * dim),
@@ -85,6 +87,7 @@ def plan_lines(plan: Plan) -> list[str]:
         f"  planned for   {document['planned_for_rows']} rows ({stated})",
         f"  release       {document['numbers_released']} numbers, {document['release_bytes'] / 1e6:.2f} MB",
         f"  memory        about {document['memory_bytes'] / 1e6:.0f} MB, whatever the number of rows",
+        *(f"  chosen        {verbatim(sentence)}" for sentence in document["explanation"]),
         table("Noise", ["block", "size", "weight", "noise of a sum", "error of the mean"], rows),
     ]
     bound = document["error_bound_of_squared_mmd"]

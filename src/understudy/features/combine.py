@@ -147,6 +147,10 @@ class Tensors:
         some = Tensors(self.factors, self.subsets[chosen])
         return some, slice(start, stop), math.sqrt(len(self.subsets) / len(some.subsets))
 
+    def apart(self) -> list[Tensors]:
+        """A map for every subset."""
+        return [Tensors(self.factors, (subset,)) for subset in self.subsets]
+
     @cached_property
     def _used(self) -> tuple[int, ...]:
         return tuple(sorted({j for subset in self.subsets for j in subset}))

@@ -57,7 +57,9 @@ class Block:
             return np.full(self.map.dim, kept_radius(radius, self.map.dim) * unit)
         map_ = self.map
         of_half = {
-            half: kept_radius(radius, map_.size_of(half)) for halves in map_.halves for half in halves
+            half: kept_radius(radius, map_.size_of(half))
+            for halves in map_.halves
+            for half in halves
         }
         products = [of_half[left] * of_half[right] for left, right in map_.halves]
         return np.repeat(products, map_.sizes) * math.sqrt(len(map_.subsets))

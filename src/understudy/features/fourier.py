@@ -17,6 +17,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.features.draws import uniforms
 from understudy.features.exact import exact_weights
 
 
@@ -65,7 +66,7 @@ class Fourier:
     def frequencies(self) -> npt.NDArray[np.float64]:
         """F in turns per unit of position.  # (numbers, dim / 2)"""
         count, width = self.num_features // 2, len(self.numbers)
-        draws = _uniforms(self.seed, count * (2 * width + 1)).reshape(count, -1)
+        draws = uniforms(self.seed, count * (2 * width + 1)).reshape(count, -1)
         part = np.asarray(self.parts)[np.arange(count) % len(self.parts)]  # (count, 3)
         size, shortest, longest = part.T
         scale = np.exp(np.log(shortest) + draws[:, -1] * np.log(longest / shortest))
@@ -112,12 +113,6 @@ class Fourier:
             "num_features": self.num_features,
             "seed": self.seed,
         }
-
-
-def _uniforms(seed: int, count: int) -> npt.NDArray[np.float64]:
-    """Uniform numbers in (0, 1). Raw bits of PCG64 are the same in every NumPy release."""
-    bits = np.random.PCG64(seed).random_raw(count)
-    return ((bits >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def _from_dict(document: dict[str, Any]) -> Fourier:

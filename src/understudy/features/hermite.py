@@ -33,7 +33,7 @@ below 1e-100 (proofs/hermite.md), so points further out are moved in to there.""
 
 
 def rho_of_length_scale(length_scale: float) -> float:
-    """rho of the Gaussian kernel with this length scale, in the units of x."""
+    """The rho of the Gaussian kernel with this length scale, in the units of x."""
     square = length_scale**2
     return 1 / (square + math.sqrt(square**2 + 1))
 
@@ -98,7 +98,7 @@ class Hermite:
 
     @cached_property
     def rho(self) -> tuple[float, ...]:
-        """rho of each number's kernel."""
+        """The rho of each number's kernel."""
         return tuple(rho_of_length_scale(2 * self.half_range * s) for s in self.length_scales)
 
     def __call__(self, cells: Array) -> Array:
@@ -156,7 +156,7 @@ class Mahalanobis:
     @property
     def dim(self) -> int:
         """All products of an order of each number."""
-        return (self.order + 1) ** len(self.numbers)
+        return math.prod([self.order + 1] * len(self.numbers))
 
     @property
     def sign(self) -> Sign:

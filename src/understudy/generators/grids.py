@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,8 @@ class ColumnGrid:
     """The cells of one column; cell i holds the codes from ``lows[i]`` to ``highs[i]``.
 
     A choice has a cell per category. A number with few values has a cell per value; one with many
-    has cells of about equal width on the column's scale. A null has a cell of its own, the last.
+    has cells of about equal width on the column's scale, and one for each bound, where values
+    often pile up (most capital gains are 0). A null has a cell of its own, the last.
     """
 
     lows: Integers
@@ -49,7 +51,7 @@ class ColumnGrid:
 
 
 def column_grid(column: Column, most_cells: int) -> ColumnGrid:
-    """Cut a column into at most ``most_cells`` cells (a choice: one per category)."""
+    """Cut a column into about ``most_cells`` cells at most (a choice: one per category)."""
     if column.is_choice:
         values = np.arange(len(column.categories))
         return ColumnGrid(values, values, column.nullable)
@@ -57,7 +59,7 @@ def column_grid(column: Column, most_cells: int) -> ColumnGrid:
         values = np.arange(column.num_steps + 1)
         return ColumnGrid(values, values, column.nullable)
     edges = from_position(column, np.arange(most_cells) / most_cells)
-    lows = np.unique(edges)
+    lows = np.unique([*edges, 1, column.num_steps])
     return ColumnGrid(lows, np.append(lows[1:] - 1, column.num_steps), column.nullable)
 
 
@@ -78,7 +80,7 @@ class Runs:
     def spans(self) -> tuple[tuple[int, int], ...]:
         """Where each column's cells lie."""
         edges = np.cumsum([0, *(grid.width for grid in self.grids)]).tolist()
-        return tuple(zip(edges[:-1], edges[1:], strict=True))
+        return tuple(pairwise(edges))
 
     @property
     def width(self) -> int:

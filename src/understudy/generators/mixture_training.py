@@ -31,7 +31,7 @@ class MixtureTraining:
 
     num_components: int = 500
     steps: int = 600
-    learning_rate: float = 0.1
+    learning_rate: float = 0.15
     start_spread: float = 0.5
     seed: int = 0
 
@@ -62,16 +62,21 @@ def _train(
     terms = loss_terms(
         torch, release, sizes, convert=cells.expected, features_per_step=0, rng=rng, is_exact=True
     )
+    noise_floor = sum(term.noise_floor for term in terms)
     for step in range(training.steps if terms else 0):
         done = step / training.steps
         optimiser.param_groups[0]["lr"] = training.learning_rate * pace(done)
         filled = cells(scores)
         loss = sum(term.loss(filled) for term in terms if term.has_turn(done))
+        if float(loss.detach()) <= noise_floor:
+            break  # as close as the private rows themselves are: nearer would be fitting noise
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
-        if progress is not None and (step % 20 == 19 or step + 1 == training.steps):
+        if progress is not None and step % 20 == 19:
             progress(step + 1, training.steps, float(loss.detach()))
+    if progress is not None and terms:
+        progress(training.steps, training.steps, float(loss.detach()))
     return Mixture(
         schema=release.plan.schema,
         probabilities=cells.probabilities(scores).detach().double().numpy(),

@@ -20,7 +20,11 @@ SUBSETS_PER_STEP = 16
 
 
 class Term:
-    """One block of the loss: its targets, and the pieces of its map that steps take in turn."""
+    """One block of the loss: its targets, and the pieces of its map that steps take in turn.
+
+    ``noise_floor`` is the loss that the private rows themselves would have, on average: whoever
+    comes closer fits noise.
+    """
 
     def __init__(
         self,
@@ -41,6 +45,8 @@ class Term:
         losses = dict(release.plan.setting("loss_weights", {}))
         weight = losses.get(block.name, block.weight**2)
         averaging = np.repeat(np.eye(len(groups)), groups, axis=1) / groups[:, None]
+        variances = (release.noise_std(block.name) / np.ravel(totals)) ** 2
+        self.noise_floor = float((weight * shares * variances).sum() * block.map.dim)
         self.sizes = groups.tolist()
         self.averaging = torch.from_numpy(averaging.astype(np.float32))  # (copies, num_rows)
         self.spare = torch.from_numpy((groups - 1).astype(np.float32))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from inspect import signature
 from typing import Any
 
 from understudy.accounting import Budget
@@ -10,14 +11,15 @@ from understudy.errors import UsageError
 from understudy.generators.base import Generator
 from understudy.generators.mixture_training import MixtureTraining, train_mixture
 from understudy.generators.training import Progress, Training, train_network
+from understudy.methods.hp import dp_hp
 from understudy.methods.merf import dp_merf
 from understudy.plan import Plan
 from understudy.published import Release
 from understudy.schema import Schema
 
-__all__ = ["METHODS", "dp_merf", "fit_release", "make_plan"]
+__all__ = ["METHODS", "dp_hp", "dp_merf", "fit_release", "make_plan"]
 
-METHODS: dict[str, Callable[..., Plan]] = {"dp-merf": dp_merf}
+METHODS: dict[str, Callable[..., Plan]] = {"dp-merf": dp_merf, "dp-hp": dp_hp}
 DEFAULT_METHOD = "dp-merf"
 
 
@@ -37,13 +39,21 @@ def make_plan(
         raise UsageError(
             "method", f"'{method}' is unknown", "Methods are auto, " + ", ".join(METHODS)
         )
+    known = signature(METHODS[name]).parameters
+    stray = sorted(set(options or {}) - set(known))
+    if stray:
+        raise UsageError(
+            stray[0].replace("_", " "),
+            f"is not an option of {name}",
+            "Its options are " + ", ".join(list(known)[2:]),
+        )
     return METHODS[name](schema, budget, **(options or {}))
 
 
 def fit_release(release: Release, *, progress: Progress | None = None) -> Generator:
     """Turn a release into a generator, as its plan's method has it."""
     settings = dict(release.plan.setting("training"))
-    if release.plan.setting("generator", "network") == "mixture":
+    if release.plan.setting("generator") == "mixture":
         return train_mixture(release, MixtureTraining(**settings), progress=progress)
     settings["hidden"] = tuple(settings["hidden"])
     return train_network(release, Training(**settings), progress=progress)

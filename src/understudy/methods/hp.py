@@ -1,24 +1,37 @@
-"""DP-HP: Hermite mean embeddings under a sum and a product kernel (Vinaroz et al., ICML 2022)."""
+"""DP-HP: Hermite mean embeddings under a sum and a product kernel (Vinaroz et al., ICML 2022).
+
+The combined kernel is k_sum + gamma k_product. **Gamma has two meanings in the paper**: for tables
+(eq. 16) it multiplies the loss of the *product* kernel, for images (App. H.2) that of the *sum*
+kernel. Here it is always the weight of the product kernel, with the sum kernel at 1; an image
+gamma g of the paper is 1 / g here.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
-from itertools import combinations
+from dataclasses import asdict, replace
+from typing import Any, Literal
 
-import numpy as np
-
-from understudy.accounting import Budget, Neighbours, mu_squared_of_budget, neighbours_by_name
-from understudy.features import Block, Embedding, FeatureMap, Hermite, OneHot, Tensors
-from understudy.features.hermite import best_half_range
-from understudy.generators.training import Training
+from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.errors import UsageError
+from understudy.features import Block, Embedding, FeatureMap
 from understudy.generators.mixture_training import MixtureTraining
-from understudy.methods.labels import Labels, labelled_columns
+from understudy.generators.training import Training
+from understudy.methods.common import (
+    COUNT_SHARE,
+    LabelledColumns,
+    Labels,
+    labelled_columns,
+    noise_of_mean,
+)
+from understudy.methods.hp_kernels import Kernels, Wish, plan_kernels
 from understudy.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 
-COUNT_SHARE = 0.01
+TRAININGS: dict[str, type[MixtureTraining] | type[Training]] = {
+    "mixture": MixtureTraining, "network": Training,
+}  # fmt: skip
 
 
 def dp_hp(
@@ -28,54 +41,125 @@ def dp_hp(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
     labels: Labels = "auto",
-    length_scale: float = 0.03,
-    product_length_scale: float = 0.12,
-    order: int = 60,
-    product_order: int = 10,
-    product_dim: int = 2,
+    length_scale: float | Mapping[str, float] | None = None,
+    order: int | None = None,
+    product_length_scale: float | None = None,
+    product_order: int | None = None,
+    product_dim: int | None = None,
     num_products: int | None = None,
-    product_share: float | None = None,
-    power: float = 0.5,
     gamma: float | None = None,
+    product_share: float | None = None,
+    fresh_products: bool = False,
+    preset: str | None = None,
+    generator: Literal["mixture", "network"] = "mixture",
     seed: int = 0,
-    training: Training | None = None,
+    training: MixtureTraining | Training | None = None,
+    steps: int | None = None,
 ) -> Plan:
+    """Plan a DP-HP release: Hermite features of numbers, one-hot features of choices.
+
+    The *sum kernel* (sec. 3.2.2) sees every column by itself, the *product kernel* (sec. 3.2.1)
+    subsets of ``product_dim`` columns together. Choices are one-hot factors of both. With a
+    categorical label both are kept per class (sec. 3.3). What is not given is planned from the
+    schema, the budget and the row count; every length scale is in units of a column's range.
+
+    Args:
+        schema: the public description of the table.
+        budget: the guarantee to meet.
+        neighbours: between which tables it holds.
+        num_rows: the public row count (``replace-one``), or a public guess that sizes are
+            planned for (``add-remove``). By default what the schema says.
+        labels: as for ``dp_merf``; a numeric label is one more number.
+        length_scale: of the sum kernel's Gaussians, for all numbers or by name.
+        order: highest Hermite order of the sum kernel, at most 300; by default what the length
+            scale needs, and both by default what the noise allows.
+        product_length_scale: of the product kernel's Gaussians.
+        product_order: highest order of each factor of the product kernel.
+        product_dim: columns in a product; 2 by default.
+        num_products: how many subsets; by default all, unless noise would drown them. Subsets
+            are drawn with the public seed.
+        gamma: weight of the product kernel in the loss, against 1 for the sum kernel. By
+            default each kernel is trusted as its noise deserves.
+        product_share: share of the budget (of mu squared) for the product kernel. By default
+            what minimises the noise of the combined kernel (proofs/hermite.md).
+        fresh_products: release each subset by itself, as the paper does every epoch, and train
+            on one at a time. Costs the same budget and a pass over the rows per subset.
+        preset: settings of one of the paper's experiments, for what is not given.
+        generator: ``mixture`` of products (fast, keeps atoms), or the papers' ``network``.
+        seed: public seed of subsets and training.
+        training: settings of the generator.
+        steps: training steps, if only their number should differ.
+    """
     num_rows = num_rows if num_rows is not None else schema.rows
     neighbours = neighbours_by_name(neighbours)
-    layout = Layout(schema)
+    if generator not in TRAININGS:
+        raise UsageError("generator", "must be one of " + ", ".join(TRAININGS))
+    wish = Wish(
+        order, product_order, product_dim, num_products, gamma, product_share,
+        length_scale, product_length_scale,
+    ).filled(preset, budget)  # fmt: skip
     columns = labelled_columns(schema, labels)
-    numbers = tuple(range(len(layout.numbers)))
-    factors = [Hermite((j,), (product_length_scale,), product_order, best_half_range(product_length_scale)) for j in numbers]
-    factors += [OneHot((span,)) for span in columns.spans]
-    k = len(factors)
-    maps = {}
-    if numbers:
-        maps["numbers"] = Hermite(numbers, (length_scale,) * len(numbers), order, best_half_range(length_scale))
-    if columns.spans:
-        maps["choices"] = OneHot(columns.spans)
-    subsets = list(combinations(range(k), product_dim))
-    if num_products is not None and num_products < len(subsets):
-        rng = np.random.default_rng(seed)
-        pick = rng.choice(len(subsets), num_products, replace=False)
-        subsets = [subsets[i] for i in pick]
-    sizes = np.array([math.prod(factors[j].dim for j in s) for s in subsets], dtype=float)
-    squares = sizes**power
-    squares /= squares.sum()
-    maps["products"] = Tensors(tuple(factors), tuple(subsets))
-    sum_dim = sum(m.dim for n, m in maps.items() if n != "products")
-    a = sum_dim**0.5
-    g = gamma if gamma is not None else 1.0
-    b = math.sqrt(g) * (sizes**0.5 / math.sqrt(len(sizes))).sum()
-    share = product_share if product_share is not None else b / (a + b)
-    rest = 1 - COUNT_SHARE
-    w = {"numbers": rest * (1 - share) * len(numbers) / k, "choices": rest * (1 - share) * len(columns.spans) / k,
-         "products": rest * share}
-    blocks = [Block(name, map_, math.sqrt(w[name]), per_label=bool(columns.classes)) for name, map_ in maps.items()]
-    embedding = Embedding((columns.count_block(math.sqrt(COUNT_SHARE)), *blocks), label=columns.classes)
-    settings = {"labels": labels, "generator": "mixture", "training": asdict(training or MixtureTraining(seed=seed))}
-    if gamma is not None:
-        settings["loss_weights"] = {"numbers": len(numbers) / k, "choices": len(columns.spans) / k, "products": gamma}
+
+    def noise(share: float) -> float:
+        return noise_of_mean(budget, neighbours, share=share, num_rows=num_rows)
+
+    kernels = plan_kernels(
+        Layout(schema), columns, wish, noise=noise, is_fresh=fresh_products, seed=seed
+    )
+    make_stages = _fresh_stages if fresh_products else _one_stage
+    stages, loss_weights = make_stages(kernels, columns)
+    training = training or TRAININGS[generator](seed=seed)
+    settings: dict[str, Any] = {
+        "labels": labels,
+        "generator": generator,
+        "training": asdict(training if steps is None else replace(training, steps=steps)),
+        "loss_weights": loss_weights,
+        "turns": [stage.embedding.blocks[0].name for stage in stages[1:]],
+        "explanation": kernels.explanation,
+    }
     return Plan(
-        schema=schema, method="dp-hp", budget=budget, neighbours=neighbours,
-        stages=(Stage("embedding", embedding),), num_rows=num_rows, settings=tuple(settings.items()),
+        schema=schema, method="dp-hp", budget=budget, neighbours=neighbours, stages=stages,
+        num_rows=num_rows, settings=tuple(settings.items()),
     )  # fmt: skip
+
+
+def _one_stage(
+    kernels: Kernels, columns: LabelledColumns
+) -> tuple[tuple[Stage, ...], dict[str, float]]:
+    """Everything in one vector: one pass, one noise, every subset at every step of training."""
+    share = kernels.product_share
+    squares = {name: (1 - share) * part for name, part in kernels.sum_parts.items()}
+    maps: dict[str, FeatureMap] = dict(kernels.sum_maps)
+    if kernels.products is not None:
+        squares["products"], maps["products"] = share, kernels.products
+    blocks = _blocks(maps, squares, columns)
+    return (Stage("embedding", Embedding(blocks, columns.classes)),), kernels.losses(squares)
+
+
+def _fresh_stages(
+    kernels: Kernels, columns: LabelledColumns
+) -> tuple[tuple[Stage, ...], dict[str, float]]:
+    """The sum kernel first, then a release of its own for every subset, as in the paper."""
+    share, squares = kernels.product_share, dict(kernels.sum_parts)
+    sums = Embedding(_blocks(kernels.sum_maps, squares, columns), columns.classes)
+    stages = [Stage("sum", sums, 1 - share)]
+    singles = kernels.products.apart() if kernels.products is not None else []
+    for i, map_ in enumerate(singles):
+        name = f"product {i + 1}"
+        own = Embedding((Block(name, map_, 1.0, bool(columns.classes)),), columns.classes)
+        stages.append(Stage(name, own, share / len(singles)))
+        squares[name] = share / (1 - share)
+    return tuple(stages), kernels.losses(squares)
+
+
+def _blocks(
+    maps: Mapping[str, FeatureMap], squares: Mapping[str, float], columns: LabelledColumns
+) -> tuple[Block, ...]:
+    """Blocks with these shares of the squared norm, after a small one for the row count."""
+    return (
+        columns.count_block(math.sqrt(COUNT_SHARE)),
+        *(
+            Block(name, map_, math.sqrt((1 - COUNT_SHARE) * squares[name]), bool(columns.classes))
+            for name, map_ in maps.items()
+        ),
+    )

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Literal
 
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from understudy.accounting import Budget, Neighbours, mu_squared_of_budget, neighbours_by_name
+from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import UsageError
 from understudy.features import (
     Block,
-    Constant,
     Embedding,
     FeatureMap,
     Fourier,
@@ -25,22 +24,23 @@ from understudy.features import (
 )
 from understudy.features.adapt import HISTOGRAMS
 from understudy.generators.training import Training
+from understudy.methods.common import (
+    COUNT_SHARE,
+    Labels,
+    checked_scale,
+    labelled_columns,
+    noise_of_mean,
+)
 from understudy.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 
-Labels = Literal["auto", "none", "balanced", "imbalanced"]
-LABELS: tuple[Labels, ...] = ("auto", "none", "balanced", "imbalanced")
 LengthScale = float | Mapping[str, float] | Literal["private"] | None
-
-ROWS_IF_UNSAID = 10_000
-"""The row count that sizes are planned for when nobody has stated one."""
 
 SHORTEST_ALONE, SHORTEST, LONGEST = 0.004, 0.015, 0.5
 """Public default: a mixture of Gaussian kernels on single columns, pairs of columns and all
 columns, with length scales from the finest detail to half a column's range (times the root of
 the number of columns, as distances grow with it)."""
 
-COUNT_SHARE = 0.01
 HISTOGRAM_BINS, HISTOGRAM_SHARE = 64, 0.1
 LABEL_FEATURES = 20
 FEWEST_FEATURES, MOST_FEATURES = 200, 20_000
@@ -58,6 +58,7 @@ def dp_merf(
     separate_releases: bool = False,
     seed: int = 0,
     training: Training | None = None,
+    steps: int | None = None,
 ) -> Plan:
     """Plan a DP-MERF release: Fourier features of numbers, one-hot features of choices.
 
@@ -84,33 +85,28 @@ def dp_merf(
             the first version of the paper did. Looser; for comparison.
         seed: public seed of frequencies and training.
         training: settings of the network.
+        steps: training steps, if only their number should differ.
     """
     num_rows = num_rows if num_rows is not None else schema.rows
     neighbours = neighbours_by_name(neighbours)
-    if labels not in LABELS:
-        raise UsageError("labels", "must be one of " + ", ".join(LABELS))
     if num_features is not None and num_features < 2:
         raise UsageError("features", "must be at least 2", "Leave it out for the default")
     layout = Layout(schema)
-    label = schema.label if labels != "none" else None
-    runs = {choice.column: (choice.start, choice.stop) for choice in layout.choices}
-    classes = runs.pop(label.name) if label is not None and label.is_choice else None
-    target = label.name if label is not None and classes is None else None
-    weights = _block_weights(num_numbers=len(layout.numbers), num_choices=len(runs))
+    columns = labelled_columns(schema, labels)
+    weights = _block_weights(num_numbers=len(layout.numbers), num_choices=len(columns.spans))
     share = 1.0 - HISTOGRAM_SHARE if length_scale == "private" else 1.0
     if num_features is None:
-        noise = _noise_of_mean(budget, neighbours, weights["numbers"], share, num_rows)
+        own_share = share * weights["numbers"] ** 2
+        noise = noise_of_mean(budget, neighbours, share=own_share, num_rows=num_rows)
         num_features = best_num_features(noise)
-    maps = _maps(layout, tuple(runs.values()), target, length_scale, num_features, seed)
+    maps = _maps(layout, columns.spans, columns.target, length_scale, num_features, seed)
     if separate_releases:
         weights["count"] = 1.0
-    count = Block(
-        "count", Constant(), weights["count"], per_label=bool(classes) and labels != "balanced"
-    )
     blocks = [
-        Block(name, map_, weights[name], per_label=bool(classes)) for name, map_ in maps.items()
+        columns.count_block(weights["count"]),
+        *(Block(name, m, weights[name], bool(columns.classes)) for name, m in maps.items()),
     ]
-    embedding = Embedding((count, *blocks), label=classes, separate=separate_releases)
+    embedding = Embedding(tuple(blocks), label=columns.classes, separate=separate_releases)
     stages = [Stage("embedding", embedding)]
     if length_scale == "private" and layout.numbers:
         grid = Grid(tuple(range(len(layout.numbers))), HISTOGRAM_BINS)
@@ -118,7 +114,9 @@ def dp_merf(
             Stage(HISTOGRAMS, Embedding((Block(HISTOGRAMS, grid, 1.0),)), HISTOGRAM_SHARE),
             Stage("embedding", embedding, share, rule="scale-by-histograms"),
         ]
-    settings = {"labels": labels, "training": asdict(training or Training(seed=seed))}
+    training = training or Training(seed=seed)
+    training = training if steps is None else replace(training, steps=steps)
+    settings = {"labels": labels, "generator": "network", "training": asdict(training)}
     return Plan(
         schema=schema, method="dp-merf", budget=budget, neighbours=neighbours,
         stages=tuple(stages), num_rows=num_rows, settings=tuple(settings.items()),
@@ -173,9 +171,9 @@ def _kernel(
             raise UsageError(
                 "length scale", f"must name every numeric column and no other; see '{stray[0]}'"
             )
-        return _checked(tuple(float(length_scale[name]) for name in names)), plain
+        return tuple(checked_scale(float(length_scale[name])) for name in names), plain
     if isinstance(length_scale, int | float):
-        return _checked((float(length_scale),) * len(names)), plain
+        return (checked_scale(float(length_scale)),) * len(names), plain
     sizes = sorted({1, min(2, len(names)), len(names)})
     ranges = [(SHORTEST_ALONE if size == 1 else SHORTEST, math.sqrt(size)) for size in sizes]
     parts = (
@@ -183,23 +181,6 @@ def _kernel(
         for size, (low, root) in zip(sizes, ranges, strict=True)
     )
     return (1.0,) * len(names), tuple(parts)
-
-
-def _checked(scales: tuple[float, ...]) -> tuple[float, ...]:
-    if all(1e-4 <= scale <= 1e4 for scale in scales):
-        return scales
-    raise UsageError(
-        "length scale", "must lie between 0.0001 and 10000", "Common choices: 0.05 to 1"
-    )
-
-
-def _noise_of_mean(
-    budget: Budget, neighbours: Neighbours, weight: float, share: float, num_rows: int | None
-) -> float:
-    """Deviation of the noise on a mean feature of the numbers, for the planned row count."""
-    sigma = 1 / math.sqrt(share * mu_squared_of_budget(budget))
-    reach = 1.0 if neighbours is Neighbours.ADD_REMOVE else 2.0
-    return reach * sigma / max(weight, 1e-9) / (num_rows or ROWS_IF_UNSAID)
 
 
 def error_bound(num_features: float, noise_std: float) -> float:

@@ -68,8 +68,10 @@ class Release:
         return rows / embedding.block(name).scales(self.plan.lattice)
 
     def noise_std(self, name: str) -> float:
-        """Standard deviation of the noise in the entries of ``sums(name)``; of the noisiest, if
-        they differ in the last digits."""
+        """Standard deviation of the noise in the entries of ``sums(name)``.
+
+        Entries of products differ in the last digits; it is that of the noisiest.
+        """
         stage = self._stage_of(name)
         scales = self.embeddings[stage].block(name).scales(self.plan.lattice)
         return float(self.plan.noise_stds[stage] / scales.min())

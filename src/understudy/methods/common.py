@@ -1,16 +1,24 @@
-"""How the methods treat a label: which column it is, and how its values are counted."""
+"""What the methods share: how they treat a label, and the noise that they plan for."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
+from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
 from understudy.errors import UsageError
 from understudy.features import Block, Constant
 from understudy.schema import Layout, Schema
 
 Labels = Literal["auto", "none", "balanced", "imbalanced"]
 LABELS: tuple[Labels, ...] = ("auto", "none", "balanced", "imbalanced")
+
+ROWS_IF_UNSAID = 10_000
+"""The row count that sizes are planned for when nobody has stated one."""
+
+COUNT_SHARE = 0.01
+"""The row count's share of the squared norm."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,11 @@ class LabelledColumns:
     target: str | None
     spans: tuple[tuple[int, int], ...]
     is_counted: bool
+
+    @property
+    def num_labels(self) -> int:
+        """Number of label values, or 1 without a label."""
+        return self.classes[1] - self.classes[0] if self.classes else 1
 
     def count_block(self, weight: float) -> Block:
         """The number of rows, or of rows per class."""
@@ -41,3 +54,24 @@ def labelled_columns(schema: Schema, labels: Labels) -> LabelledColumns:
     classes = spans.pop(label.name) if label is not None and label.is_choice else None
     target = label.name if label is not None and classes is None else None
     return LabelledColumns(classes, target, tuple(spans.values()), labels != "balanced")
+
+
+def noise_of_mean(
+    budget: Budget, neighbours: Neighbours, *, share: float, num_rows: int | None
+) -> float:
+    """Deviation of the noise on a mean feature that has this share of the squared norm.
+
+    For signed features, and for the planned row count.
+    """
+    sigma = 1 / math.sqrt(mu_squared_of_budget(budget))
+    reach = 1.0 if neighbours is Neighbours.ADD_REMOVE else 2.0
+    return reach * sigma / math.sqrt(max(share, 1e-18)) / (num_rows or ROWS_IF_UNSAID)
+
+
+def checked_scale(scale: float) -> float:
+    """A length scale in units of a column's range, or a refusal."""
+    if 1e-4 <= scale <= 1e4:
+        return scale
+    raise UsageError(
+        "length scale", "must lie between 0.0001 and 10000", "Common choices: 0.05 to 1"
+    )

@@ -1,0 +1,280 @@
+"""The sum and product kernels of DP-HP: what was asked for, and what the plan makes of it.
+
+Sizes follow from the schema, the budget and the planned row count alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from understudy.accounting import Budget
+from understudy.errors import UsageError
+from understudy.features import FeatureMap, Hermite, OneHot, Tensors
+from understudy.features.hermite import HIGHEST_ORDER, best_half_range
+from understudy.methods.common import LabelledColumns, checked_scale
+from understudy.methods.hp_presets import preset_by_name
+from understudy.methods.subsets import draw_subsets, num_subsets
+from understudy.schema import Layout
+
+ORDER_TIMES_SCALE = 1.5
+"""Orders up to 1.5 / s carry a Gaussian kernel of length scale s (``best_half_range``)."""
+
+COARSEST_ORDER, FINEST_ORDER = 10, 150
+COARSEST_PRODUCT_ORDER, FINEST_PRODUCT_ORDER = 4, 30
+
+TOLERATED_ENERGY = 0.01
+"""Noise energy that the features of one column or pair may hold, of an energy of at most 1."""
+
+TOLERATED_NOISE = 0.02
+"""Deviation of the noise on a mean product; more subsets than it allows only dilute each other."""
+
+PLANNED_SHARE = 0.8
+MOST_SUBSETS, MOST_NUMBERS = 1500, 300_000
+LARGEST_SUBSET, LARGEST_RELEASE = 2**20, 2**23
+FRESH_RELEASES = 8
+
+Noise = Callable[[float], float]
+"""Deviation of the noise on a mean feature, for a share of the squared norm."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What the caller has asked for; None where the plan is to decide."""
+
+    order: int | None = None
+    product_order: int | None = None
+    product_dim: int | None = None
+    num_products: int | None = None
+    gamma: float | None = None
+    product_share: float | None = None
+    length_scale: float | Mapping[str, float] | None = None
+    product_length_scale: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("order", "product_order"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= HIGHEST_ORDER:
+                raise UsageError(name.replace("_", " "), f"must lie between 0 and {HIGHEST_ORDER}")
+        if self.product_dim is not None and not 2 <= self.product_dim <= 8:
+            raise UsageError("product dimension", "must lie between 2 and 8")
+        if self.num_products is not None and self.num_products < 0:
+            raise UsageError("products", "must be 0 or more")
+        if self.gamma is not None and not (0 < self.gamma < math.inf):
+            raise UsageError("gamma", "must be a number above 0")
+        if self.product_share is not None and not 0 < self.product_share < 1:
+            raise UsageError("product share", "must lie between 0 and 1")
+
+    def filled(self, preset: str | None, budget: Budget) -> Wish:
+        """The same with a preset's settings where nothing was asked for."""
+        if preset is None:
+            return self
+        known = preset_by_name(preset)
+        values: dict[str, Any] = {
+            "order": known.order, "product_order": known.product_order,
+            "product_dim": known.product_dim, "num_products": FRESH_RELEASES,
+            "gamma": known.gamma, "product_share": known.product_share(budget),
+        }  # fmt: skip
+        own = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{k: v for k, v in values.items() if own[k] is None})
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The maps of both kernels; ``sum_parts`` are the shares of numbers and choices in the sum."""
+
+    sum_maps: Mapping[str, FeatureMap]
+    sum_parts: Mapping[str, float]
+    products: Tensors | None
+    product_share: float
+    gamma: float | None
+    explanation: list[str]
+
+    def losses(self, squares: Mapping[str, float]) -> dict[str, float]:
+        """Weight of each block in the loss.
+
+        By default its share of the squared norm, which goes as one over the variance of its
+        noise; with ``gamma``, gamma for products and 1 for the sum.
+        """
+        if self.gamma is None:
+            return dict(squares)
+        return {name: self.sum_parts.get(name, self.gamma) for name in squares}
+
+
+def plan_kernels(
+    layout: Layout,
+    columns: LabelledColumns,
+    wish: Wish,
+    *,
+    noise: Noise,
+    is_fresh: bool,
+    seed: int,
+) -> Kernels:
+    """Settle both kernels."""
+    num_columns = len(layout.numbers) + len(columns.spans)
+    products = _products(layout, columns, wish, noise, is_fresh=is_fresh, seed=seed)
+    planned = (wish.product_share or PLANNED_SHARE) if products is not None else 0.0
+    sum_maps = _sum_maps(layout, columns, wish, noise((1 - planned) / max(1, num_columns)))
+    share = planned
+    if products is not None and wish.product_share is None:
+        # Least noise of k_sum + gamma k_product: shares go as the roots of size times weight.
+        roots = [
+            math.sqrt(sum(map_.dim for map_ in sum_maps.values())),
+            math.sqrt((wish.gamma or 1.0) * products.dim),
+        ]
+        share = roots[1] / sum(roots)
+    counts = {"numbers": len(layout.numbers), "choices": len(columns.spans)}
+    return Kernels(
+        sum_maps=sum_maps,
+        sum_parts={name: counts[name] / num_columns for name in sum_maps},
+        products=products,
+        product_share=share,
+        gamma=wish.gamma,
+        explanation=_explanation(sum_maps, products, share, num_columns),
+    )
+
+
+def _sum_maps(
+    layout: Layout, columns: LabelledColumns, wish: Wish, noise: float
+) -> dict[str, FeatureMap]:
+    """Numbers and choices, each column by itself."""
+    maps: dict[str, FeatureMap] = {}
+    if layout.numbers:
+        limit = MOST_NUMBERS // (columns.num_labels * len(layout.numbers))
+        allowed = min(TOLERATED_ENERGY / noise**2, limit)
+        scales = _scales(layout.numbers, wish.length_scale)
+        order = _order(wish.order, scales, allowed, (COARSEST_ORDER, FINEST_ORDER))
+        scales = scales or (_scale(order),) * len(layout.numbers)
+        half_range = best_half_range(min(scales))
+        maps["numbers"] = Hermite(tuple(range(len(scales))), scales, order, half_range)
+    if columns.spans:
+        maps["choices"] = OneHot(columns.spans)
+    return maps
+
+
+def _products(
+    layout: Layout,
+    columns: LabelledColumns,
+    wish: Wish,
+    noise: Noise,
+    *,
+    is_fresh: bool,
+    seed: int,
+) -> Tensors | None:
+    """Products over all subsets, or over as many drawn ones as the noise leaves room for."""
+    dim = wish.product_dim or 2
+    num_columns = len(layout.numbers) + len(columns.spans)
+    share = wish.product_share or PLANNED_SHARE
+    allowed = max(1, math.floor((TOLERATED_NOISE / noise(share)) ** 2))
+    planned = FRESH_RELEASES if is_fresh else min(allowed, MOST_SUBSETS)
+    wanted = planned if wish.num_products is None else wish.num_products
+    count = min(wanted, num_subsets(num_columns, dim))
+    if count == 0:
+        return None
+    widths = [stop - start for start, stop in columns.spans]
+    scales = None if wish.product_length_scale is None else (wish.product_length_scale,)
+    fit = _largest_order(
+        len(layout.numbers), widths, dim, MOST_NUMBERS / (columns.num_labels * count)
+    )
+    quiet = math.sqrt(TOLERATED_ENERGY) / noise(share / count)
+    bounds = (COARSEST_PRODUCT_ORDER, FINEST_PRODUCT_ORDER)
+    order = _order(wish.product_order, scales, min(quiet, fit), bounds)
+    scale = _scale(order) if scales is None else checked_scale(scales[0])
+    half_range = best_half_range(scale)
+    numbers = [Hermite((j,), (scale,), order, half_range) for j in range(len(layout.numbers))]
+    choices = [OneHot((span,)) for span in columns.spans]
+    factors: tuple[FeatureMap, ...] = (*numbers, *choices)
+    subsets = draw_subsets(
+        [factor.dim for factor in factors], dim, count,
+        apart=_numbers_and_flags(layout, columns), largest=LARGEST_SUBSET, seed=seed,
+    )  # fmt: skip
+    products = Tensors(factors, subsets) if subsets else None
+    if products is not None and products.dim * columns.num_labels > LARGEST_RELEASE:
+        raise UsageError(
+            "products", f"would release {products.dim * columns.num_labels} numbers",
+            "Lower the product order, the product dimension or the number of products",
+        )  # fmt: skip
+    return products
+
+
+def _order(
+    wished: int | None,
+    scales: tuple[float, ...] | None,
+    allowed: float,
+    bounds: tuple[int, int],
+) -> int:
+    """The order that was asked for, or that the length scale needs, or that noise allows."""
+    if wished is not None:
+        return wished
+    if scales is not None:
+        return min(HIGHEST_ORDER, max(1, math.ceil(ORDER_TIMES_SCALE / min(scales))))
+    return round(min(max(allowed, bounds[0]), bounds[1]))
+
+
+def _scale(order: int) -> float:
+    """The length scale that an order carries."""
+    return ORDER_TIMES_SCALE / max(1, order)
+
+
+def _scales(
+    names: tuple[str, ...], length_scale: float | Mapping[str, float] | None
+) -> tuple[float, ...] | None:
+    if length_scale is None:
+        return None
+    if not isinstance(length_scale, Mapping):
+        return (checked_scale(float(length_scale)),) * len(names)
+    stray = sorted(set(length_scale) ^ set(names))
+    if stray:
+        raise UsageError(
+            "length scale", f"must name every numeric column and no other; see '{stray[0]}'"
+        )
+    return tuple(checked_scale(float(length_scale[name])) for name in names)
+
+
+def _largest_order(num_numbers: int, widths: list[int], dim: int, room: float) -> int:
+    """The highest order at which a typical product of ``dim`` columns has ``room`` features."""
+    num_columns = num_numbers + len(widths)
+    for order in range(FINEST_PRODUCT_ORDER, 0, -1):
+        mean = (num_numbers * (order + 1) + sum(widths)) / num_columns
+        if mean**dim <= room:
+            return order
+    return 1
+
+
+def _numbers_and_flags(layout: Layout, columns: LabelledColumns) -> set[frozenset[int]]:
+    """Pairs of a number and its own null flag: one tells of the other already."""
+    first = len(layout.numbers)
+    place = {span: first + i for i, span in enumerate(columns.spans)}
+    return {
+        frozenset((layout.numbers.index(choice.column), place[choice.start, choice.stop]))
+        for choice in layout.choices
+        if choice.flags_null
+    }
+
+
+def _explanation(
+    sum_maps: Mapping[str, FeatureMap], products: Tensors | None, share: float, num_columns: int
+) -> list[str]:
+    """What the plan has chosen, for people."""
+    found = []
+    numbers = sum_maps.get("numbers")
+    if isinstance(numbers, Hermite):
+        scales = sorted(set(numbers.length_scales))
+        text = f"{scales[0]:.3g}" + (f" to {scales[-1]:.3g}" if len(scales) > 1 else "")
+        found.append(
+            f"sum kernel: {len(numbers.numbers)} numbers to order {numbers.order} "
+            f"(length scale {text} of a column's range)"
+        )
+    if products is None:
+        return [*found, "product kernel: none"]
+    size = len(products.subsets[0])
+    possible = num_subsets(num_columns, size)
+    orders = [factor.order for factor in products.factors if isinstance(factor, Hermite)]
+    order = f", numbers to order {orders[0]}" if orders else ""
+    found.append(
+        f"product kernel: {len(products.subsets)} of {possible} sets of {size} columns{order}; "
+        f"{100 * share:.0f} % of the budget"
+    )
+    return found

@@ -1,0 +1,63 @@
+"""Subsets of columns, all of them or drawn at public random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import combinations, islice
+
+from understudy.errors import UsageError
+from understudy.features.draws import uniform_stream
+
+TRIES_PER_SUBSET = 200
+
+Subset = tuple[int, ...]
+
+
+def num_subsets(num_columns: int, size: int) -> int:
+    """How many subsets of a size there are."""
+    return math.comb(num_columns, size)
+
+
+def draw_subsets(
+    widths: Sequence[int],
+    size: int,
+    count: int,
+    *,
+    apart: set[frozenset[int]],
+    largest: int,
+    seed: int,
+) -> tuple[Subset, ...]:
+    """Different subsets of ``size`` columns, in increasing order of their columns.
+
+    Args:
+        widths: number of features of each column.
+        size: columns in a subset.
+        count: how many subsets; if that is all of them, none is drawn.
+        apart: pairs of columns that may not be in one subset.
+        largest: products of features that a subset may have.
+        seed: public seed.
+    """
+
+    def is_fit(subset: Subset) -> bool:
+        pairs = {frozenset(pair) for pair in combinations(subset, 2)}
+        return math.prod(widths[j] for j in subset) <= largest and not pairs & apart
+
+    if count >= num_subsets(len(widths), size):
+        found = tuple(filter(is_fit, combinations(range(len(widths)), size)))
+    else:
+        draws = islice(uniform_stream(seed, len(widths)), TRIES_PER_SUBSET * count)
+        tries = (tuple(sorted(draw.argsort()[:size].tolist())) for draw in draws)
+        kept: dict[Subset, None] = {}
+        for subset in tries:
+            if len(kept) == count:
+                break
+            if is_fit(subset):
+                kept[subset] = None
+        found = tuple(sorted(kept))
+    if not found and count:
+        raise UsageError(
+            "products", f"every set of {size} columns has more than {largest} features",
+            "Lower the product dimension or the product order",
+        )  # fmt: skip
+    return found
