@@ -24,7 +24,13 @@ DOCUMENT: dict[str, Any] = {
     ],
 }
 SCHEMA = load_schema(DOCUMENT)
-COUNT = Embedding((Block("count", Constant(), 1.0),))
+
+
+def count_of(name: str) -> Embedding:
+    return Embedding((Block(name, Constant(), 1.0),))
+
+
+COUNT = count_of("count")
 
 
 def plan_of(*stages: Stage, schema: Schema = SCHEMA, **options: Any) -> Plan:
@@ -67,14 +73,20 @@ def test_a_plan_comes_back_from_its_canonical_form() -> None:
 
 @pytest.mark.parametrize("shares", [(0.6, 0.6), (1.5,), (0.0, 1.0), (-0.5, 1.0), (float("nan"),)])
 def test_shares_that_add_up_to_more_than_the_budget_are_refused(shares: tuple[float, ...]) -> None:
-    stages = [Stage(f"stage {i}", COUNT, share) for i, share in enumerate(shares)]
+    stages = [Stage(f"stage {i}", count_of(f"count {i}"), share) for i, share in enumerate(shares)]
     with pytest.raises(ValueError, match="shares"):
         plan_of(*stages)
 
 
 def test_stages_of_the_same_name_are_refused_since_one_file_would_hide_the_other() -> None:
     with pytest.raises(ValueError, match="names"):
-        plan_of(Stage("twice", COUNT, 0.5), Stage("twice", COUNT, 0.5))
+        plan_of(Stage("twice", COUNT, 0.5), Stage("twice", count_of("another"), 0.5))
+
+
+def test_blocks_of_two_stages_with_one_name_are_refused_since_one_would_hide_the_other() -> None:
+    with pytest.raises(ValueError, match="names"):
+        plan_of(Stage("one", COUNT, 0.5), Stage("two", COUNT, 0.5))
+    assert plan_of(Stage("one", COUNT, 0.5), Stage("two", count_of("another"), 0.5)).stages
 
 
 @pytest.mark.parametrize("label", [(0, 2), (1, 6), (4, 5), (0, 1)])
@@ -88,7 +100,7 @@ def test_a_label_that_is_not_one_choice_is_refused_since_a_row_could_count_twice
 
 @pytest.mark.parametrize(("rule", "position"), [("scale-by-histograms", 0), ("no such rule", 1)])
 def test_a_rule_without_an_earlier_stage_or_a_name_is_refused(rule: str, position: int) -> None:
-    stages = [Stage("a", COUNT, 0.5), Stage("b", COUNT, 0.5)]
+    stages = [Stage("a", COUNT, 0.5), Stage("b", count_of("another"), 0.5)]
     stages[position] = dataclasses.replace(stages[position], rule=rule)
     with pytest.raises(ValueError, match="rule"):
         plan_of(*stages)

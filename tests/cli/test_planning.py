@@ -88,3 +88,119 @@ def test_a_schema_without_numbers_has_a_plan_too(run: Any, office: Any) -> None:
     found = run("plan", "-s", office.schema, "-e", 1, "--json").document
     assert found["error_bound_of_squared_mmd"] is None
     assert run("plan", "-s", office.schema, "-e", 1).code == 0
+
+
+HP = ("-e", 1, "--rows", 5000, "-m", "dp-hp")
+
+
+def test_a_plan_of_hermite_features_says_what_it_has_chosen(run: Any, office: Any) -> None:
+    base = ("plan", "-s", office.schema, *HP, "--order", 30, "--product-order", 6)
+    found = run(*base, "--products", 4, "--product-share", 0.25, "--json").document
+    assert found["method"] == "dp-hp"
+    assert found["epsilon"] == pytest.approx(1.0, abs=1e-6)
+    assert found["epsilon"] <= 1.0
+    assert found["error_bound_of_squared_mmd"] is None
+    assert found["explanation"] == [
+        "sum kernel: 3 numbers to order 30 (length scale 0.05 of a column's range)",
+        "product kernel: 4 of 15 sets of 2 columns, numbers to order 6; 25 % of the budget",
+    ]
+    blocks = {block["block"]: block for block in found["blocks"]}
+    assert list(blocks) == ["count", "numbers", "choices", "products"]
+    assert blocks["numbers"]["features"] == 3 * 31
+    assert found["numbers_released"] == sum(b["features"] * b["copies"] for b in found["blocks"])
+    text = " ".join(run(*base, "--products", 4, "--product-share", 0.25).out.split())
+    for sentence in found["explanation"]:
+        assert f"chosen {sentence}" in text
+
+
+def test_a_plan_of_random_features_explains_nothing_of_the_kind(run: Any, office: Any) -> None:
+    found = run("plan", "-s", office.schema, "-e", 1, "--features", 50, "--json").document
+    assert found["explanation"] == []
+
+
+def test_fresh_products_are_stages_of_their_own_at_the_same_cost(run: Any, office: Any) -> None:
+    base = ("plan", "-s", office.schema, *HP, "--products", 3, "--json")
+    one, many = run(*base).document, run(*base, "--fresh-products").document
+    assert len(one["mu_squared"]) == 1
+    assert len(many["mu_squared"]) == 1 + 3
+    assert sum(many["mu_squared"]) == pytest.approx(sum(one["mu_squared"]), rel=1e-5)
+    assert many["epsilon"] <= 1.0
+
+
+def test_every_option_of_dp_hp_makes_another_plan(run: Any, office: Any) -> None:
+    def name(*options: Any) -> str:
+        return str(run("plan", "-s", office.schema, *HP, "--json", *options).document["plan"])
+
+    plans = [
+        name("--products", 3),
+        name("--products", 4),
+        name("--products", 3, "--order", 7),
+        name("--products", 3, "--product-order", 3),
+        name("--products", 3, "--product-dim", 3),
+        name("--products", 3, "--gamma", 0.5),
+        name("--products", 3, "--product-share", 0.5),
+        name("--products", 3, "--fresh-products"),
+        name("--products", 3, "--preset", "covtype"),
+        name("--products", 3, "--generator", "network"),
+        name("--products", 3, "--length-scale", 0.3),
+        name("--products", 3, "--steps", 9),
+        name("--products", 3, "--seed", 1),
+        name("--products", 3, "--labels", "none"),
+    ]
+    assert name("--products", 3) == plans[0]
+    assert len(set(plans)) == len(plans)
+
+
+def test_the_default_generator_can_be_named(run: Any, office: Any) -> None:
+    base = ("plan", "-s", office.schema, *HP, "--json")
+    named = run(*base, "--generator", "mixture").document["plan"]
+    assert named == run(*base).document["plan"]
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "where"),
+    [
+        ("dp-hp", ("--features", 50), "num features"),
+        ("dp-hp", ("--separate-releases",), "separate releases"),
+        ("dp-merf", ("--order", 5), "order"),
+        ("dp-merf", ("--products", 5), "num products"),
+        ("dp-merf", ("--fresh-products",), "fresh products"),
+        ("dp-merf", ("--preset", "adult"), "preset"),
+        ("dp-merf", ("--generator", "mixture"), "generator"),
+        ("auto", ("--gamma", 1), "gamma"),
+    ],
+)
+def test_an_option_of_another_method_is_refused(
+    run: Any, office: Any, method: str, option: tuple[Any, ...], where: str
+) -> None:
+    ended = run("plan", "-s", office.schema, "-e", 1, "-m", method, *option, "--json")
+    assert ended.code == 2
+    named = "dp-merf" if method == "auto" else method
+    assert ended.refusal["where"] == where
+    assert ended.refusal["rule"] == f"is not an option of {named}"
+    assert "labels" in ended.refusal["remedy"]
+    assert where.replace(" ", "_") not in ended.refusal["remedy"]
+
+
+@pytest.mark.parametrize(
+    ("option", "where"),
+    [
+        (("--order", 301), "order"),
+        (("--order", -1), "order"),
+        (("--product-order", 999), "product order"),
+        (("--product-dim", 1), "product dimension"),
+        (("--products", -1), "products"),
+        (("--gamma", 0), "gamma"),
+        (("--gamma", "nan"), "gamma"),
+        (("--product-share", 1), "product share"),
+        (("--preset", "iris"), "preset"),
+        (("--generator", "gan"), "generator"),
+        (("--length-scale", "private"), "length scale"),
+        (("--length-scale", 0), "length scale"),
+    ],
+)
+def test_an_option_of_dp_hp_outside_its_rules_is_refused(
+    run: Any, office: Any, option: tuple[Any, ...], where: str
+) -> None:
+    ended = run("plan", "-s", office.schema, *HP, *option, "--json")
+    assert (ended.code, ended.refusal["where"]) == (2, where)

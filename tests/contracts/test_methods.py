@@ -21,12 +21,19 @@ from understudy import (
     save_generator,
     verify_release,
 )
+from understudy.generators.mixture_training import MixtureTraining
 from understudy.generators.training import Training
 from understudy.methods import METHODS
+from understudy.plan import Plan
 from understudy.schema import Schema
 from understudy.schema.encode import encode_batch
 
-QUICK = Training(steps=8, batch=60, hidden=(16,), num_components=4)
+NETWORK = Training(steps=8, batch=60, hidden=(16,), num_components=4)
+QUICK: dict[str, dict[str, object]] = {
+    "dp-merf": {"num_features": 40, "training": NETWORK},
+    "dp-hp": {"training": MixtureTraining(steps=8, num_components=20)},
+}
+STEPS = 8
 VARIANTS: dict[str, dict[str, dict[str, object]]] = {
     "dp-merf": {
         "imbalanced": {},
@@ -36,7 +43,28 @@ VARIANTS: dict[str, dict[str, dict[str, object]]] = {
         "private-scale": {"length_scale": "private"},
         "one-scale": {"length_scale": 0.3},
         "replace-one": {"neighbours": Neighbours.REPLACE_ONE},
-    }
+    },
+    "dp-hp": {
+        "imbalanced": {},
+        "balanced": {"labels": "balanced", "num_products": 4},
+        "unlabelled": {"labels": "none", "num_products": 4},
+        "all-pairs": {"num_products": 100},
+        "network": {"generator": "network", "training": NETWORK, "num_products": 4},
+        "fresh": {"fresh_products": True, "num_products": 3},
+        "fresh-network": {
+            "fresh_products": True,
+            "num_products": 2,
+            "generator": "network",
+            "training": NETWORK,
+        },
+        "preset-pairs": {"preset": "covtype"},
+        "preset-fives": {"preset": "adult", "product_order": 2, "num_products": 2},
+        "triples": {"product_dim": 3, "product_order": 2, "num_products": 5},
+        "gamma": {"gamma": 0.1, "num_products": 4},
+        "replace-one": {"neighbours": Neighbours.REPLACE_ONE, "num_products": 4},
+        "no-products": {"num_products": 0},
+        "named-scales": {"length_scale": {"age": 0.05, "dose": 0.3, "visit": 0.1, "grade": 0.5}},
+    },
 }
 COLUMNS = [
     {"name": "age", "kind": "integer", "bounds": [0, 100]},
@@ -79,7 +107,7 @@ def table() -> pd.DataFrame:
 
 
 def test_every_method_has_variants_here():
-    assert set(VARIANTS) == set(METHODS)
+    assert set(VARIANTS) == set(METHODS) == set(QUICK)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +117,7 @@ def test_a_method_runs_from_rows_to_valid_rows(
     method: str, variant: str, table: pd.DataFrame, tmp_path: Path
 ):
     schema = the_schema()
-    options = {"num_features": 40, "training": QUICK} | VARIANTS[method][variant]
+    options = QUICK[method] | VARIANTS[method][variant]
     plan = make_plan(schema, Budget(1.0), method=method, options=options)
     release = release_table(table, plan, directory=tmp_path / "release")
     assert verify_release(tmp_path / "release").epsilon <= 1.0
@@ -100,10 +128,14 @@ def test_a_method_runs_from_rows_to_valid_rows(
     assert load_generator(tmp_path / "generator").sample(50, seed=1).schema == rows.schema
 
 
-def test_a_numeric_label_runs_from_rows_to_valid_rows(table: pd.DataFrame):
+def quick_plan(method: str) -> Plan:
+    return make_plan(the_schema(), Budget(1.0), method=method, options=QUICK[method])
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_numeric_label_runs_from_rows_to_valid_rows(method: str, table: pd.DataFrame):
     schema = the_schema("number")
-    options = {"num_features": 40, "training": QUICK}
-    plan = make_plan(schema, Budget(1.0), options=options)
+    plan = make_plan(schema, Budget(1.0), method=method, options=QUICK[method])
     assert_valid(schema, fit_release(release_table(table, plan)).sample(200))
 
 
@@ -121,17 +153,17 @@ def assert_valid(schema: Schema, rows: pa.Table) -> None:
     assert set(frame["ward"].dropna()) <= {"north", "south", "west"}
 
 
-def test_the_same_release_and_seed_give_the_same_rows(table: pd.DataFrame, tmp_path: Path):
-    plan = make_plan(the_schema(), Budget(1.0), options={"num_features": 40, "training": QUICK})
-    release = release_table(table, plan)
+@pytest.mark.parametrize("method", METHODS)
+def test_the_same_release_and_seed_give_the_same_rows(method: str, table: pd.DataFrame):
+    release = release_table(table, quick_plan(method))
     first, second = fit_release(release), fit_release(release)
     assert first.sample(100, seed=5).equals(second.sample(100, seed=5))
     assert not first.sample(100, seed=5).equals(first.sample(100, seed=6))
 
 
-def test_a_saved_generator_draws_the_same_rows(table: pd.DataFrame, tmp_path: Path):
-    plan = make_plan(the_schema(), Budget(1.0), options={"num_features": 40, "training": QUICK})
-    generator = fit_release(release_table(table, plan))
+@pytest.mark.parametrize("method", METHODS)
+def test_a_saved_generator_draws_the_same_rows(method: str, table: pd.DataFrame, tmp_path: Path):
+    generator = fit_release(release_table(table, quick_plan(method)))
     save_generator(generator, tmp_path / "generator", release="x")
     assert (
         load_generator(tmp_path / "generator")
@@ -140,18 +172,18 @@ def test_a_saved_generator_draws_the_same_rows(table: pd.DataFrame, tmp_path: Pa
     )
 
 
-def test_training_tells_its_progress_and_ends_at_the_last_step(table: pd.DataFrame):
-    plan = make_plan(the_schema(), Budget(1.0), options={"num_features": 40, "training": QUICK})
+@pytest.mark.parametrize("method", METHODS)
+def test_training_tells_its_progress_and_ends_at_the_last_step(method: str, table: pd.DataFrame):
+    release = release_table(table, quick_plan(method))
     seen: list[tuple[int, int, float]] = []
-    fit_release(release_table(table, plan), progress=lambda *state: seen.append(state))
-    assert seen[-1][:2] == (QUICK.steps, QUICK.steps)
+    fit_release(release, progress=lambda *state: seen.append(state))
+    assert seen[-1][:2] == (STEPS, STEPS)
     assert np.isfinite(seen[-1][2])
 
 
-def test_the_synthesizer_is_the_same_pipeline(table: pd.DataFrame):
-    synthesizer = Synthesizer(
-        the_schema(), epsilon=1.0, options={"num_features": 40, "training": QUICK}
-    )
+@pytest.mark.parametrize("method", METHODS)
+def test_the_synthesizer_is_the_same_pipeline(method: str, table: pd.DataFrame):
+    synthesizer = Synthesizer(the_schema(), epsilon=1.0, method=method, options=QUICK[method])
     rows = synthesizer.fit(table).sample(10, seed=0)
     assert rows.num_rows == 10
     assert synthesizer.release_.plan == synthesizer.plan()

@@ -163,6 +163,19 @@ def test_the_explicit_way_from_parquet_to_csv(folder: Path, release: Path, model
     assert_valid(rows)
 
 
+def test_hermite_features_go_the_explicit_way_in_processes_of_their_own(
+    folder: Path, tmp_path: Path
+) -> None:
+    base = (folder / "hospital.parquet", "-s", folder / "schema.yaml", "-e", 1, "-m", "dp-hp")
+    released = understudy("release", *base, "--steps", 5, "-o", tmp_path / "release", "--json")
+    assert released.document["epsilon"] <= 1
+    fitted = understudy("fit", tmp_path / "release", "-o", tmp_path / "model", "--json")
+    assert fitted.document["generator"] == str(tmp_path / "model")
+    drawn = understudy("sample", tmp_path / "model", "-n", 60, "-o", tmp_path / "rows.parquet")
+    assert (drawn.code, drawn.err) == (0, "")
+    assert_valid(pq.read_table(tmp_path / "rows.parquet"))
+
+
 def test_bad_cells_are_refused_by_column_in_a_process_of_its_own(folder: Path) -> None:
     bad = hospital_table(3).set_column(2, "age", pa.array(["31", SECRET, "33"]))
     pa.csv.write_csv(bad, folder / "bad.csv")

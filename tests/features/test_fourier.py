@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.features import Fourier, Scales
-from understudy.features.fourier import EXACT_BITS
+from understudy.features.exact import EXACT_BITS
 from understudy.schema.layout import POSITION_BITS
 
 Floats = npt.NDArray[np.float64]

@@ -8,7 +8,7 @@ import pytest
 
 from understudy import Budget, Neighbours, dp_merf, load_schema, make_plan
 from understudy.errors import UsageError
-from understudy.features import Fourier, Grid, OneHot, Product
+from understudy.features import Fourier, Grid, OneHot, Tensors
 from understudy.methods.merf import MOST_FEATURES, best_num_features, error_bound
 from understudy.schema import Schema
 
@@ -65,7 +65,10 @@ def test_without_labels_the_label_is_a_column_like_others():
 def test_a_numeric_label_gets_a_gaussian_kernel_times_the_choices():
     plan = dp_merf(labelled("number"), Budget(1.0))
     blocks = blocks_of(plan)
-    assert isinstance(blocks["choices"].map, Product)
+    choices = blocks["choices"].map
+    assert isinstance(choices, Tensors)
+    assert [type(factor) for factor in choices.factors] == [OneHot, Fourier]
+    assert choices.factors[1].numbers == (2,)  # the label, after age and dose
     assert len(blocks["numbers"].map.numbers) == 3
     assert plan.stages[0].embedding.label is None
 

@@ -24,7 +24,7 @@ TESTS = Path(__file__).parents[1]
 RUN = """
 import json, os, sys, traceback
 import dp_accounting, hypothesis, jinja2, mpmath, numpy, opendp.prelude, pyarrow, pytest
-import pyarrow.compute, safetensors.numpy, scipy.stats, yaml
+import pyarrow.compute, safetensors.numpy, scipy.stats, torch, yaml
 
 # A failing example need not be made small: that it fails is all that is asked.
 found = (hypothesis.Phase.explicit, hypothesis.Phase.generate)
@@ -68,6 +68,8 @@ class Mutant:
 
 NOISE = "private/test_noise.py::"
 RELEASE = "private/test_release.py::"
+PRODUCTS = "private/test_product_sums.py::"
+HERMITE = "features/test_hermite.py::"
 MUTANTS = {
     "noise times 0.8": Mutant(
         "private/noise.py",
@@ -124,6 +126,119 @@ MUTANTS = {
         "turns = xp.astype(xp.astype(picked, xp.float32)"
         " @ xp.asarray(self.frequencies, dtype=xp.float32), cells.dtype)",
         "features/test_fourier.py::test_phases_are_the_exact_products_of_positions_and_frequencies",
+    ),
+    "weights of positions not exact": Mutant(
+        "features/exact.py",
+        "EXACT_BITS = 52",
+        "EXACT_BITS = 60",
+        "features/test_exact.py::test_weights_of_any_magnitude_are_exact[1000000000.0]",
+    ),
+    "turned coordinates not exact": Mutant(
+        "features/hermite.py",
+        "return exact_weights(math.sqrt(",
+        "return (math.sqrt(",
+        "features/test_hermite.py"
+        "::test_turned_coordinates_are_exact_products_whatever_the_batch[1.0]",
+    ),
+    "Hermite features that fall too slowly": Mutant(
+        "features/hermite.py",
+        "xp.exp(-(inside**2) * (decay / (1 + decay)))",
+        "xp.exp(-(inside**2) * (decay / 2))",
+        HERMITE + "test_no_point_has_features_of_a_norm_above_one",
+    ),
+    "Hermite features too long from the first": Mutant(
+        "features/hermite.py",
+        "(1 - decay**2) ** 0.25",
+        "(1 - decay**2) ** 0.2",
+        HERMITE + "test_no_point_has_features_of_a_norm_above_one",
+    ),
+    "a Hermite recursion that grows": Mutant(
+        "features/hermite.py",
+        "found.append(slope * found[c] * rise - decay",
+        "found.append(slope * found[c] * rise + decay",
+        HERMITE + "test_no_point_has_features_of_a_norm_above_one",
+    ),
+    "Hermite points not moved in": Mutant(
+        "features/hermite.py",
+        "inside = xp.clip(points, -reach, reach)",
+        "inside = points",
+        HERMITE + "test_points_far_outside_are_finite_and_bounded[inf-0.01]",
+    ),
+    "numbers that do not share one norm": Mutant(
+        "features/hermite.py",
+        "mehler_features(points, self.rho, self.order) / math.sqrt(len(self.numbers))",
+        "mehler_features(points, self.rho, self.order)",
+        "contracts/test_feature_maps.py"
+        "::test_no_row_of_any_codes_has_a_norm_above_one[hermite, several numbers]",
+    ),
+    "subsets that do not share one norm": Mutant(
+        "features/combine.py",
+        "xp.concat(found, axis=1) / math.sqrt(len(self.subsets))",
+        "xp.concat(found, axis=1)",
+        "contracts/test_feature_maps.py"
+        "::test_no_row_of_any_codes_has_a_norm_above_one[tensors, choices]",
+    ),
+    "products of a sign that their factors have not": Mutant(
+        "features/combine.py",
+        "for sign in (Sign.SIGNED, Sign.NONNEGATIVE):",
+        "for sign in (Sign.NONNEGATIVE, Sign.SIGNED):",
+        "features/test_combine.py::test_a_product_promises_no_more_than_its_weaker_side",
+    ),
+    "the number of subsets forgotten in the radius": Mutant(
+        "features/embedding.py",
+        "math.isqrt(math.isqrt(radius**2 // len(self.map.subsets)))",
+        "math.isqrt(radius)",
+        PRODUCTS + "test_the_worst_rows_of_products_reach_what_is_stated_and_no_more[3]",
+    ),
+    "the number of subsets forgotten in the scales": Mutant(
+        "features/embedding.py",
+        "np.repeat(products, map_.sizes) * math.sqrt(len(map_.subsets))",
+        "np.repeat(products, map_.sizes)",
+        PRODUCTS + "test_sums_over_the_scales_are_the_sums_of_the_features",
+    ),
+    "halves with the whole block's radius": Mutant(
+        "private/sums.py",
+        "cast(Tensors, block.map), block.rounding(lattice)",
+        "cast(Tensors, block.map), (min(block.radius(lattice), 2**24), 1)",
+        PRODUCTS + "test_no_row_of_products_leaves_its_integer_ball",
+    ),
+    "halves of products not checked": Mutant(
+        "private/sums.py",
+        "to_lattice(tensor([single[j] for j in half]), radius, sign=map_.sign_of(half))",
+        "np.rint(np.nan_to_num(tensor([single[j] for j in half])) * (radius - 5))",
+        PRODUCTS + "test_a_lying_factor_stays_within_the_radius_and_spoils_no_other_row",
+    ),
+    "signs of halves not checked": Mutant(
+        "private/sums.py",
+        "radius, sign=map_.sign_of(half))",
+        "radius)",
+        PRODUCTS + "test_features_below_zero_where_none_are_promised_count_as_zero",
+    ),
+    "products added to every label": Mutant(
+        "private/sums.py",
+        "features[copy > 0]",
+        "features[copy >= 0]",
+        PRODUCTS + "test_a_row_with_an_unlisted_label_adds_nothing_to_blocks_with_labels",
+    ),
+    "the weight forgotten in the rounding": Mutant(
+        "features/embedding.py",
+        "return radius // unit, unit",
+        "return lattice // unit, unit",
+        "private/test_sums.py"
+        "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
+    ),
+    "sums that overflow below the row cap": Mutant(
+        "plan.py",
+        "ROW_CAP = 2 ** (62 - LATTICE_BITS)",
+        "ROW_CAP = 2**38",
+        "private/test_sums.py::test_the_row_cap_leaves_room_for_every_sum_in_64_bits",
+    ),
+    "two blocks of one name in two stages": Mutant(
+        "plan.py",
+        "for names in ([stage.name for stage in self.stages], blocks):",
+        "for names in ([stage.name for stage in self.stages],):",
+        "test_plan.py"
+        "::test_blocks_of_two_stages_with_one_name_are_refused_since_one_would_hide_the_other",
     ),
     "categories learnt from the batch": Mutant(
         "schema/encode.py",

@@ -159,7 +159,10 @@ def test_a_release_is_the_exact_sum_plus_the_plan_s_noise() -> None:
     plan, table = plan_for(), table_of(300)
     release = release_table(table, plan)
     exact, count = summing.sum_rows(
-        table.to_batches(), layout=plan.layout, embedding=release.embedding, lattice=plan.lattice
+        table.to_batches(),
+        layout=plan.layout,
+        embedding=release.embeddings[0],
+        lattice=plan.lattice,
     )
     scaled = (release.vectors[0] - exact) / plan.noise_stds[0]
     assert count == 300

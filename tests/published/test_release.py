@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from understudy.accounting import Budget
+from understudy.accounting import Budget, Neighbours
 from understudy.errors import InputError
-from understudy.features import Block, Constant, Embedding
+from understudy.features import Block, Constant, Embedding, Grid, OneHot, Tensors
 from understudy.methods import dp_merf
-from understudy.plan import Plan
+from understudy.plan import LATTICE, Plan, Stage
+from understudy.private.sums import partial_sum
 from understudy.published import Release, load_release, save_release
 from understudy.published import release as published
 from understudy.schema import load_schema
@@ -48,7 +49,7 @@ def test_a_release_comes_back_as_it_was(release: Release, tmp_path: Path) -> Non
     assert again.files() == release.files()
     for one, other in zip(again.vectors, release.vectors, strict=True):
         assert np.array_equal(one, other)
-    assert again.embedding == release.embedding
+    assert again.embeddings == release.embeddings
 
 
 def test_a_release_is_five_inert_files(release: Release, tmp_path: Path) -> None:
@@ -76,16 +77,49 @@ def test_the_fingerprint_covers_every_number_and_every_fact(release: Release) ->
 def test_sums_undo_the_lattice_and_the_weight() -> None:
     plan = dp_merf(SCHEMA, Budget(1.0), num_features=4)
     release = release_of(plan)
-    weight = release.embedding.block("count").weight
-    start, stop = release.embedding.spans["count"]
-    expected = release.vectors[0][start:stop] / 2**24 / weight
-    assert np.allclose(release.sums("count")[:, 0], expected)
-    assert release.noise_std("count") == plan.noise_stds[0] / 2**24 / weight
+    embedding = plan.stages[0].embedding
+    for block in embedding.blocks:
+        start, stop = embedding.spans[block.name]
+        expected = release.vectors[0][start:stop] / LATTICE / block.weight
+        assert np.allclose(release.sums(block.name).ravel(), expected, rtol=1e-5)
+        noise = plan.noise_stds[0] / LATTICE / block.weight
+        assert release.noise_std(block.name) == pytest.approx(noise, rel=1e-5)
+
+
+def test_sums_undo_the_rounding_of_products_and_the_number_of_their_subsets() -> None:
+    choice = OneHot(((1, 3),))
+    map_ = Tensors((Grid((0,), 3), choice, Constant()), ((0, 1), (0, 2), (0, 1, 2)))
+    pairs = Block("pairs", map_, 0.6, per_label=True)
+    embedding = Embedding((Block("count", Constant(), 0.8, per_label=True), pairs), label=(1, 3))
+    plan = Plan(
+        schema=SCHEMA, method="products", budget=Budget(1.0), neighbours=Neighbours.ADD_REMOVE,
+        stages=(Stage("embedding", embedding),),
+    )  # fmt: skip
+    cells = np.array([[0.1, 1, 0], [0.5, 0, 1], [0.9, 0, 1], [1.0, 0, 1]])
+    exact = partial_sum(cells, embedding=embedding, lattice=plan.lattice)
+    release = Release(plan, (exact,), FACTS)
+    expected = np.stack([map_(cells[:1])[0], map_(cells[1:]).sum(axis=0)])
+    assert np.abs(release.sums("pairs") - expected).max() < 1e-3
+    assert np.allclose(release.label_counts, [1, 3])
+    noise = plan.noise_stds[0] / LATTICE / 0.6
+    assert noise < release.noise_std("pairs") < 1.001 * noise
+
+
+def test_blocks_and_sums_are_found_in_whichever_stage_they_are(release: Release) -> None:
+    assert [block.name for block in release.blocks] == ["histograms", "count", "numbers"]
+    assert release.label == release.plan.stages[1].embedding.label is not None
+    for stage, vector in zip(release.plan.stages, release.vectors, strict=True):
+        for block in stage.embedding.blocks:
+            rows = stage.embedding.rows_of(block.name, vector)
+            ratios = rows / release.sums(block.name)
+            assert np.allclose(ratios, block.weight * LATTICE, rtol=1e-5)
+            ratio = release.plan.noise_stds[release.plan.stages.index(stage)]
+            assert release.noise_std(block.name) == pytest.approx(ratio / ratios[0, 0])
 
 
 def test_label_counts_are_at_least_one_whatever_the_noise() -> None:
     plan = dp_merf(SCHEMA, Budget(1.0), num_features=4)
-    low = Release(plan, (np.full(plan.stages[0].embedding.dim, -(2**50)),), FACTS)
+    low = Release(plan, (np.full(plan.stages[0].embedding.dim, -(2**58)),), FACTS)
     assert low.label_counts.tolist() == [1.0, 1.0]
 
 
@@ -93,7 +127,7 @@ def test_a_single_total_is_shared_by_the_labels() -> None:
     plan = dp_merf(SCHEMA, Budget(1.0), num_features=4, labels="balanced")
     vector = np.zeros(plan.stages[0].embedding.dim, dtype=np.int64)
     block = plan.stages[0].embedding.block("count")
-    vector[0] = round(100 * 2**24 * block.weight)
+    vector[0] = round(100 * LATTICE * block.weight)
     assert np.allclose(Release(plan, (vector,), FACTS).label_counts, [50, 50])
 
 

@@ -103,7 +103,7 @@ def test_an_untouched_release_passes_with_its_numbers(folder: Path) -> None:
     assert found.is_private
     assert found.epsilon == PLAN.epsilon() <= 1.0
     assert found.fingerprint == RELEASE.fingerprint
-    assert found.noise_std == tuple(noise / 2**24 for noise in PLAN.noise_stds)
+    assert found.noise_std == tuple(noise / PLAN.lattice for noise in PLAN.noise_stds)
     assert found.sensitivity == pytest.approx((1.0, 1.0), abs=1e-6)
     assert set(found.checks) == set(FILES)
     json.dumps(found.to_dict())

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from understudy.features.base import MAP_KINDS, Array, FeatureMap, Sign, map_from_dict
 
-DENSE = 4
+DENSE = 32
 """A Gram matrix of all columns is worth it while it holds at most so many times what is wanted."""
 
 
@@ -142,7 +142,7 @@ class Tensors:
 
     def part(self, chosen: slice) -> tuple[Tensors, slice, float]:
         """A map with some of the subsets, where its features lie here, and their scale there."""
-        start = sum(self.sizes[: chosen.start])
+        start = sum(self.sizes[: chosen.start or 0])
         stop = start + sum(self.sizes[chosen])
         some = Tensors(self.factors, self.subsets[chosen])
         return some, slice(start, stop), math.sqrt(len(self.subsets) / len(some.subsets))

@@ -85,6 +85,8 @@ class Hermite:
     def __post_init__(self) -> None:
         if not 0 <= self.order <= HIGHEST_ORDER:
             raise ValueError("the order lies between 0 and 300")
+        if len(self.numbers) != len(self.length_scales) or not self.half_range > 0:
+            raise ValueError("every number has a length scale, and the range is not empty")
 
     @property
     def dim(self) -> int:
@@ -150,6 +152,8 @@ class Mahalanobis:
         if not 0 <= self.order <= HIGHEST_ORDER:
             raise ValueError("the order lies between 0 and 300")
         values = np.asarray(self.matrix)
+        if values.shape != (len(self.numbers),) * 2 or not 0 < self.rho < 1:
+            raise ValueError("the matrix fits the numbers, and rho lies between 0 and 1")
         if not np.array_equal(values, values.T) or np.linalg.eigvalsh(values).min() <= 0:
             raise ValueError("the matrix is symmetric and positive definite")
 

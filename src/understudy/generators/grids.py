@@ -13,7 +13,7 @@ from understudy.schema import NULL, Column, Schema
 from understudy.schema.layout import from_position
 
 Integers = npt.NDArray[np.int64]
-MOST_CELLS, FEWEST_CELLS, MOST_WIDTH = 128, 16, 2**14
+MOST_CELLS, FEWEST_CELLS, MOST_WIDTH = 128, 16, 2**13
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,9 @@ product of its components' expected column features: nothing is sampled during t
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,8 @@ from understudy.schema import Column, Layout
 from understudy.schema.layout import to_position
 
 POINTS_PER_CELL = 8
+SETTLED = 0.25
+"""Share of the steps that are always taken, for single columns to settle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def _train(
         optimiser.param_groups[0]["lr"] = training.learning_rate * pace(done)
         filled = cells(scores)
         loss = sum(term.loss(filled) for term in terms if term.has_turn(done))
-        if float(loss.detach()) <= noise_floor:
+        if done >= SETTLED and float(loss.detach()) <= noise_floor:
             break  # as close as the private rows themselves are: nearer would be fitting noise
         optimiser.zero_grad()
         loss.backward()
@@ -119,12 +123,16 @@ class _ComponentCells:
 
     def probabilities(self, scores: Any) -> Any:
         """Probabilities of every column's cells.  # (components, runs.width)"""
-        softmax = self._torch.softmax
-        runs = [
-            self._one_hot if span == self._label else softmax(scores[:, span[0] : span[1]], dim=1)
-            for span in self.runs.spans
-        ]
-        return self._torch.cat(runs, dim=1)
+        runs = []
+        for width, count, start in _alike([stop - start for start, stop in self.runs.spans]):
+            stop = start + width * count
+            shaped = scores[:, start:stop].reshape(len(scores), count, width)
+            runs.append(self._torch.softmax(shaped, dim=2).reshape(len(scores), stop - start))
+        filled = self._torch.cat(runs, dim=1)
+        if self._label is None:
+            return filled
+        start, stop = self._label
+        return self._torch.cat([filled[:, :start], self._one_hot, filled[:, stop:]], dim=1)
 
     def __call__(self, scores: Any) -> Any:
         """Probabilities, then (present, null) of every nullable number."""
@@ -168,8 +176,20 @@ def cell_means(map_: FeatureMap, column: Column, grid: ColumnGrid) -> npt.NDArra
     return np.asarray(means)
 
 
+def _alike(widths: list[int]) -> Iterator[tuple[int, int, int]]:
+    """Neighbours of equal width, to be treated as one: width, how many, where they start."""
+    start = 0
+    for width, group in groupby(widths):
+        count = len(list(group))
+        yield width, count, start
+        start += width * count
+
+
 class _Expected:
-    """Expected features of numbers: probabilities times the mean features of their cells."""
+    """Expected features of numbers: probabilities times the mean features of their cells.
+
+    Neighbouring numbers with the same table share one matrix product.
+    """
 
     sign = Sign.SIGNED
 
@@ -177,12 +197,24 @@ class _Expected:
         self, torch: Any, tables: list[tuple[tuple[int, int], npt.NDArray[np.float64]]]
     ) -> None:
         self._cat = torch.cat
-        self._tables = [(span, torch.from_numpy(t.astype(np.float32))) for span, t in tables]
-        self.dim = sum(table.shape[1] for _, table in self._tables)
+        self.dim = sum(table.shape[1] for _, table in tables)
+        self._groups: list[tuple[int, int, Any]] = []
+        previous: npt.NDArray[np.float64] | None = None
+        for (start, stop), table in tables:
+            same = previous is not None and np.array_equal(previous, table)
+            if same and self._groups[-1][1] == start:
+                self._groups[-1] = (self._groups[-1][0], stop, self._groups[-1][2])
+            else:
+                self._groups.append((start, stop, torch.from_numpy(table.astype(np.float32))))
+            previous = table
 
     def __call__(self, cells: Any) -> Any:
         """Expected features of each component.  # (components, dim)"""
-        return self._cat([cells[:, a:b] @ table for (a, b), table in self._tables], dim=1)
+        found = []
+        for start, stop, table in self._groups:
+            shaped = cells[:, start:stop].reshape(-1, len(table))
+            found.append((shaped @ table).reshape(len(cells), -1))
+        return self._cat(found, dim=1)
 
     def to_dict(self) -> dict[str, Any]:
         """It is never written to a file."""

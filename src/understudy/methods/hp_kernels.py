@@ -29,7 +29,8 @@ TOLERATED_ENERGY = 0.01
 """Noise energy that the features of one column or pair may hold, of an energy of at most 1."""
 
 TOLERATED_NOISE = 0.02
-"""Deviation of the noise on a mean product; more subsets than it allows only dilute each other."""
+"""Deviation of the noise on a mean feature. More products than it allows only dilute each other,
+and unless half the budget measures every single column as well, there are none at all."""
 
 PLANNED_SHARE = 0.8
 MOST_SUBSETS, MOST_NUMBERS = 1500, 300_000
@@ -168,7 +169,8 @@ def _products(
     num_columns = len(layout.numbers) + len(columns.spans)
     share = wish.product_share or PLANNED_SHARE
     allowed = max(1, math.floor((TOLERATED_NOISE / noise(share)) ** 2))
-    planned = FRESH_RELEASES if is_fresh else min(allowed, MOST_SUBSETS)
+    clear = num_columns * (noise(0.5) / TOLERATED_NOISE) ** 2 <= 1
+    planned = FRESH_RELEASES if is_fresh else min(allowed, MOST_SUBSETS) if clear else 0
     wanted = planned if wish.num_products is None else wish.num_products
     count = min(wanted, num_subsets(num_columns, dim))
     if count == 0:
@@ -268,7 +270,7 @@ def _explanation(
             f"(length scale {text} of a column's range)"
         )
     if products is None:
-        return [*found, "product kernel: none"]
+        return [*found, "product kernel: none; the budget goes to single columns"]
     size = len(products.subsets[0])
     possible = num_subsets(num_columns, size)
     orders = [factor.order for factor in products.factors if isinstance(factor, Hermite)]

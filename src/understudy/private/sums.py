@@ -63,7 +63,8 @@ def _plain_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> F
 def _product_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
     """The same for products: the halves of each are rounded, and their products summed."""
     map_, (radius, _) = cast(Tensors, block.map), block.rounding(lattice)
-    single = map_.single(cells)
+    # In single precision neither the norm check nor the sums would be exact.
+    single = {j: np.asarray(f, dtype=np.float64) for j, f in map_.single(cells).items()}
     whole = {
         half: to_lattice(tensor([single[j] for j in half]), radius, sign=map_.sign_of(half))
         for half in sorted({half for halves in map_.halves for half in halves})

@@ -1,0 +1,215 @@
+"""Column grids: cells hold every code once, and rows are drawn from them as they should be."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.stats import chisquare
+
+from understudy import load_schema
+from understudy.generators.grids import (
+    FEWEST_CELLS,
+    MOST_CELLS,
+    MOST_WIDTH,
+    ColumnGrid,
+    Runs,
+    column_grid,
+)
+from understudy.schema import NULL, Column
+from understudy.schema.layout import to_position
+
+NUMBERS: dict[str, dict[str, object]] = {
+    "few integers": {"kind": "integer", "bounds": [-3, 9]},
+    "two integers": {"kind": "integer", "bounds": [0, 1]},
+    "one cell too many": {"kind": "integer", "bounds": [0, 128]},
+    "many integers": {"kind": "integer", "bounds": [0, 5000]},
+    "skewed integers": {"kind": "integer", "bounds": [0, 100_000], "scale_hint": "log1p"},
+    "few skewed integers": {"kind": "integer", "bounds": [0, 140], "scale_hint": "log1p"},
+    "ordinal": {"kind": "ordinal", "bounds": [1, 5]},
+    "continuous": {"kind": "continuous", "bounds": [-2.5, 7.5]},
+    "skewed continuous": {"kind": "continuous", "bounds": [0, 1e6], "scale_hint": "log1p"},
+    "constant": {"kind": "continuous", "bounds": [3, 3]},
+    "constant integer": {"kind": "integer", "bounds": [3, 3]},
+    "days": {"kind": "datetime", "bounds": ["2000-01-01", "2030-12-31"]},
+    "seconds": {
+        "kind": "datetime",
+        "bounds": ["2000-01-01", "2030-12-31"],
+        "resolution": "second",
+    },
+}
+
+
+def column_of(name: str, *, nullable: bool = False) -> Column:
+    entry = {"name": "x", "nullable": nullable, **NUMBERS[name]}
+    return load_schema({"columns": [entry]}).used[0]
+
+
+@pytest.mark.parametrize("most_cells", [FEWEST_CELLS, 100, MOST_CELLS])
+@pytest.mark.parametrize("name", NUMBERS)
+def test_cells_hold_every_code_of_a_number_exactly_once(name: str, most_cells: int):
+    column = column_of(name)
+    grid = column_grid(column, most_cells)
+    assert grid.lows[0] == 0
+    assert grid.highs[-1] == column.num_steps
+    assert (grid.lows <= grid.highs).all()
+    np.testing.assert_array_equal(grid.lows[1:], grid.highs[:-1] + 1)
+    assert 1 <= grid.width <= most_cells + 2  # one more for each bound
+
+
+@pytest.mark.parametrize("name", ["few integers", "two integers", "ordinal", "constant"])
+def test_a_number_with_few_values_has_a_cell_for_each(name: str):
+    column = column_of(name)
+    grid = column_grid(column, MOST_CELLS)
+    np.testing.assert_array_equal(grid.lows, np.arange(column.num_steps + 1))
+    np.testing.assert_array_equal(grid.highs, grid.lows)
+
+
+@pytest.mark.parametrize(("num_values", "cells"), [(16, 16), (17, 17), (18, 17)])
+def test_cells_hold_several_values_only_where_values_are_more_than_cells(
+    num_values: int, cells: int
+):
+    entry = {"name": "x", "kind": "integer", "bounds": [1, num_values]}
+    grid = column_grid(load_schema({"columns": [entry]}).used[0], 16)
+    assert grid.width == cells
+    assert (grid.width == num_values) == (grid.highs == grid.lows).all()
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_both_bounds_have_cells_of_their_own(name: str):
+    column = column_of(name)
+    grid = column_grid(column, 64)
+    assert (grid.lows[0], grid.highs[0]) == (0, 0)
+    assert (grid.lows[-1], grid.highs[-1]) == (column.num_steps, column.num_steps)
+
+
+@pytest.mark.parametrize(
+    "name", ["many integers", "continuous", "skewed continuous", "days", "seconds"]
+)
+def test_cells_are_about_equally_wide_on_the_columns_scale(name: str):
+    column = column_of(name)
+    grid = column_grid(column, MOST_CELLS)
+    widths = np.diff(to_position(column, grid.lows))
+    assert widths.max() < 1.1 / MOST_CELLS
+    assert np.median(widths) == pytest.approx(1 / MOST_CELLS, rel=0.02)
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_nulls_have_one_more_cell_which_is_the_last(name: str):
+    plain = column_grid(column_of(name), 50)
+    grid = column_grid(column_of(name, nullable=True), 50)
+    np.testing.assert_array_equal(grid.lows, plain.lows)
+    assert grid.width == plain.width + 1
+    last = np.zeros((20, grid.width))
+    last[:, -1] = 1
+    assert (grid.draw(last, np.random.default_rng(0)) == NULL).all()
+
+
+@pytest.mark.parametrize("nullable", [False, True])
+def test_a_choice_has_a_cell_for_each_category_however_many(nullable: bool):
+    names = [f"c{i}" for i in range(300)]
+    entry = {"name": "x", "kind": "categorical", "categories": names, "nullable": nullable}
+    grid = column_grid(load_schema({"columns": [entry]}).used[0], FEWEST_CELLS)
+    np.testing.assert_array_equal(grid.lows, np.arange(300))
+    np.testing.assert_array_equal(grid.highs, np.arange(300))
+    assert grid.width == 300 + nullable
+
+
+@pytest.mark.parametrize("name", ["few integers", "many integers", "skewed continuous", "seconds"])
+def test_codes_are_drawn_inside_cells_with_the_cells_probabilities(name: str):
+    grid = column_grid(column_of(name, nullable=True), 16)
+    rng = np.random.default_rng(0)
+    shares = rng.dirichlet(np.ones(grid.width))
+    count = 200_000
+    codes = grid.draw(np.tile(shares, (count, 1)), np.random.default_rng(1))
+    assert ((codes == NULL) | ((codes >= 0) & (codes <= grid.highs[-1]))).all()
+    cells = np.where(
+        codes == NULL, grid.width - 1, np.searchsorted(grid.lows, codes, side="right") - 1
+    )
+    seen = np.bincount(cells, minlength=grid.width)
+    assert chisquare(seen, shares * count).pvalue > 1e-3
+    assert (codes == NULL).mean() == pytest.approx(shares[-1], abs=0.005)
+
+
+def test_every_code_of_a_cell_is_as_likely_as_the_others():
+    grid = ColumnGrid(np.array([0, 1, 8]), np.array([0, 7, 8]), has_null=False)
+    count = 70_000
+    codes = grid.draw(np.tile([0.0, 1.0, 0.0], (count, 1)), np.random.default_rng(2))
+    seen = np.bincount(codes, minlength=9)
+    assert seen[0] == seen[8] == 0
+    assert chisquare(seen[1:8]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("nullable", [False, True])
+def test_a_cell_without_probability_is_never_drawn(nullable: bool):
+    grid = column_grid(column_of("ordinal", nullable=nullable), 16)
+    rng = np.random.default_rng(3)
+    possible = rng.random((100_000, grid.width)) < 0.5
+    possible[~possible.any(axis=1), 2] = True
+    chances = np.where(possible, rng.random(possible.shape) + 1e-9, 0.0)
+    codes = grid.draw(chances, rng)
+    cells = np.where(codes == NULL, grid.width - 1, codes)
+    assert possible[np.arange(len(cells)), cells].all()
+    assert set(codes.tolist()) == set(range(5)) | ({NULL} if nullable else set())
+
+
+def test_every_row_is_drawn_with_its_own_probabilities():
+    grid = column_grid(column_of("few integers", nullable=True), 32)
+    wanted = np.random.default_rng(4).integers(grid.width, size=500)
+    codes = grid.draw(np.eye(grid.width)[wanted], np.random.default_rng(5))
+    np.testing.assert_array_equal(codes, np.where(wanted == grid.width - 1, NULL, wanted))
+
+
+def test_probabilities_need_not_add_up_to_one():
+    grid = column_grid(column_of("two integers"), 16)
+    codes = grid.draw(np.tile([0.3, 0.1], (40_000, 1)), np.random.default_rng(6))
+    assert codes.mean() == pytest.approx(0.25, abs=0.015)
+
+
+def test_the_grids_of_a_table_lie_side_by_side():
+    names = ("few integers", "continuous", "constant")
+    columns: list[dict[str, object]] = [
+        {"name": f"n{i}", "nullable": bool(i), **NUMBERS[name]} for i, name in enumerate(names)
+    ]
+    columns.insert(1, {"name": "c", "kind": "categorical", "categories": ["a", "b", "c"]})
+    columns.append({"name": "i", "kind": "id"})
+    runs = Runs(load_schema({"columns": columns}))
+    widths = [13, 3, MOST_CELLS + 2 + 1, 1 + 1]
+    assert [grid.width for grid in runs.grids] == widths
+    edges = np.cumsum([0, *widths]).tolist()
+    assert runs.spans == tuple(pairwise(edges))
+    assert runs.width == sum(widths)
+
+
+def test_wide_tables_get_fewer_cells_per_number_but_never_too_few():
+    def cells(count: int) -> int:
+        columns = [{"name": f"x{i}", "kind": "continuous", "bounds": [0, 1]} for i in range(count)]
+        return Runs(load_schema({"columns": columns})).grids[0].width
+
+    assert cells(1) == cells(10) == MOST_CELLS + 2
+    assert cells(400) == MOST_WIDTH // 400 + 2
+    assert cells(3000) == FEWEST_CELLS + 2
+
+
+class Lowest:
+    """The smallest number that a generator of uniform numbers can give."""
+
+    def random(self, size: int | tuple[int, ...]) -> npt.NDArray[np.float64]:
+        return np.zeros(size)
+
+
+class Highest:
+    """The largest one, just below 1."""
+
+    def random(self, size: int | tuple[int, ...]) -> npt.NDArray[np.float64]:
+        return np.full(size, np.nextafter(1.0, 0.0))
+
+
+@pytest.mark.parametrize(("source", "code"), [(Lowest(), 1), (Highest(), 3)])
+def test_the_ends_of_the_unit_interval_fall_into_possible_cells_too(source: Any, code: int):
+    grid = column_grid(column_of("ordinal"), 16)
+    shares = np.array([[0.0, 0.3, 0.0, 0.6, 0.0], [0.0, 1.0, 0.0, 2.0, 0.0]])
+    np.testing.assert_array_equal(grid.draw(shares, source), [code, code])
