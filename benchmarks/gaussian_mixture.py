@@ -1,6 +1,7 @@
-"""The 5 x 5 Gaussian mixture of the DP-MERF paper (Fig. 1) through the real command line.
+"""The 5 x 5 Gaussian mixture of the papers (DP-MERF, Fig. 1; DP-HP, Fig. 2), by the command line.
 
-    python benchmarks/gaussian_mixture.py [--epsilon 1] [--seeds 0 1 2] [--picture FILE.png]
+    python benchmarks/gaussian_mixture.py [--methods dp-merf dp-hp] [--epsilon 1] [--seeds 0 1 2]
+                                          [--picture FILE.png]
 
 25 Gaussians of deviation 0.2 on a grid of spacing 1, five classes of five, 90,000 rows. Prints CSV:
 the mean of -log p(x, y) under the true distribution (real rows: 2.83 nats), the number of modes
@@ -63,13 +64,15 @@ def draw_picture(tables: dict[str, pd.DataFrame], path: Path) -> None:
     for axis, (title, rows) in zip(figure.subplots(1, len(tables)), tables.items(), strict=True):
         some = rows.sample(6_000, random_state=0)
         axis.scatter(some["x"], some["y"], c=some["class"], s=2, cmap="tab10", vmax=9)
-        axis.set(title=title, xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
+        nats = negative_log_likelihood(rows).mean()
+        axis.set(title=f"{title}: {nats:.2f} nats", xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
     figure.savefig(path, dpi=110)
 
 
 def main() -> None:
     """Run every seed and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--methods", nargs="+", default=["dp-merf", "dp-hp"])
     parser.add_argument("--epsilon", default="1")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--picture", type=Path)
@@ -79,48 +82,39 @@ def main() -> None:
     arguments = parser.parse_args()
     writer = csv.writer(sys.stdout)
     writer.writerow(["rows", "epsilon", "seed", "nll", "modes", "seconds"])
+    pictures = {}
     for seed in arguments.seeds:
         real = draw_mixture(seed)
-        with tempfile.TemporaryDirectory() as name:
-            folder = Path(name)
-            real.to_parquet(folder / "real.parquet")
-            (folder / "schema.yaml").write_text(SCHEMA)
-            started = time.perf_counter()
-            subprocess.run(
-                [COMMAND, "synth", folder / "real.parquet", "--schema", folder / "schema.yaml",
-                 "--epsilon", arguments.epsilon, "--method", "dp-merf", "--seed", str(seed),
-                 "-o", folder / "rows.parquet", "--json", *arguments.options],
-                check=True, stdout=subprocess.DEVNULL,
-            )  # fmt: skip
-            seconds = time.perf_counter() - started
-            synthetic = pd.read_parquet(folder / "rows.parquet")
-        if seed == arguments.seeds[0]:
-            writer.writerow(
-                [
-                    "real",
-                    "",
-                    seed,
-                    f"{negative_log_likelihood(real).mean():.3f}",
-                    modes_found(real),
-                    "",
-                ]
-            )
-        score = negative_log_likelihood(synthetic).mean()
-        writer.writerow(
-            [
-                "dp-merf",
-                arguments.epsilon,
-                seed,
-                f"{score:.3f}",
-                modes_found(synthetic),
-                f"{seconds:.1f}",
-            ]
-        )
-        sys.stdout.flush()
+        pictures["real"] = real
+        writer.writerow(["real", "", seed, *scores(real), ""])
+        for method in arguments.methods:
+            rows, seconds = synthesise(real, method, arguments.epsilon, seed, arguments.options)
+            writer.writerow([method, arguments.epsilon, seed, *scores(rows), f"{seconds:.1f}"])
+            sys.stdout.flush()
+            pictures[f"{method.upper()}, epsilon {arguments.epsilon}"] = rows
     if arguments.picture:
-        draw_picture(
-            {"real": real, f"DP-MERF, epsilon {arguments.epsilon}": synthetic}, arguments.picture
-        )
+        draw_picture(pictures, arguments.picture)
+
+
+def scores(rows: pd.DataFrame) -> tuple[str, int]:
+    return f"{negative_log_likelihood(rows).mean():.3f}", modes_found(rows)
+
+
+def synthesise(
+    real: pd.DataFrame, method: str, epsilon: str, seed: int, options: list[str]
+) -> tuple[pd.DataFrame, float]:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        real.to_parquet(folder / "real.parquet")
+        (folder / "schema.yaml").write_text(SCHEMA)
+        started = time.perf_counter()
+        subprocess.run(
+            [COMMAND, "synth", folder / "real.parquet", "--schema", folder / "schema.yaml",
+             "--epsilon", epsilon, "--method", method, "--seed", str(seed),
+             "-o", folder / "rows.parquet", "--json", *options],
+            check=True, stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        return pd.read_parquet(folder / "rows.parquet"), time.perf_counter() - started
 
 
 if __name__ == "__main__":

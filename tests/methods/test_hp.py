@@ -416,8 +416,8 @@ def test_without_products_fresh_ones_are_one_stage_with_all_of_the_budget():
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ({"order": -1}, "order: must lie between 0 and 300"),
-        ({"order": 301}, "order: must lie between 0 and 300"),
+        ({"order": -1}, "order: must be a whole number between 0 and 300"),
+        ({"order": 301}, "order: must be a whole number between 0 and 300"),
         ({"product_order": -1}, "product order"),
         ({"product_order": 301}, "product order"),
         ({"product_dim": 1}, "product dimension"),

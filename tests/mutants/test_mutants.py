@@ -71,6 +71,12 @@ RELEASE = "private/test_release.py::"
 PRODUCTS = "private/test_product_sums.py::"
 HERMITE = "features/test_hermite.py::"
 MUTANTS = {
+    "products in single precision": Mutant(
+        "private/sums.py",
+        "{j: np.asarray(f, dtype=np.float64) for j, f in map_.single(cells).items()}",
+        "map_.single(cells)",
+        "private/test_product_sums.py::test_a_norm_that_is_too_long_by_the_last_digit_is_caught[float32]",
+    ),
     "noise times 0.8": Mutant(
         "private/noise.py",
         "scale=float(noise_std)",

@@ -43,7 +43,7 @@ FACTORS: tuple[FeatureMap, ...] = (
     Grid((2,), 4),
 )
 DENSE = Tensors(FACTORS, tuple(itertools.combinations(range(5), 2)))
-SPARSE = Tensors(FACTORS, ((0, 4), (1, 3)))
+SPARSE = Tensors(FACTORS * 5, tuple((j, j + 1) for j in range(0, 24, 2)))
 TRIPLES = Tensors(FACTORS, ((0, 1, 3), (1, 2, 4), (0, 1, 2, 3, 4)))
 COUNTS = Tensors(FACTORS, ((3, 4),))
 CONSTANTS = product(Constant(), Constant(), Constant())

@@ -87,7 +87,7 @@ class Fourier:
         # a public rounding that quarters the cost of cos and sin.
         angles = xp.astype((turns - xp.round(turns)) * (2 * math.pi), xp.float32)
         features = xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
-        return xp.astype(features, cells.dtype) * math.sqrt(2 / self.num_features)
+        return xp.astype(features * math.sqrt(2 / self.num_features), cells.dtype)
 
     def slice(self, start: int, stop: int) -> tuple[Fourier, npt.NDArray[np.int64]]:
         """A map with some of the frequencies, of norm one, and where its features lie here."""

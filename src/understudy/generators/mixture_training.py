@@ -66,20 +66,23 @@ def _train(
     terms = loss_terms(
         torch, release, sizes, convert=cells.expected, features_per_step=0, rng=rng, is_exact=True
     )
-    noise_floor = sum(term.noise_floor for term in terms)
     for step in range(training.steps if terms else 0):
         done = step / training.steps
         optimiser.param_groups[0]["lr"] = training.learning_rate * pace(done)
+        active = [term for term in terms if term.has_turn(done)]
         filled = cells(scores)
-        loss = sum(term.loss(filled) for term in terms if term.has_turn(done))
-        if done >= SETTLED and float(loss.detach()) <= noise_floor:
-            break  # as close as the private rows themselves are: nearer would be fitting noise
+        loss = sum(term.loss(filled) for term in active)
+        # As close as the private rows themselves are on average: nearer would be fitting noise.
+        if done >= SETTLED and float(loss.detach()) <= sum(term.noise_floor for term in active):
+            if active == terms:
+                break
+            continue  # other blocks are still to have their turn
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
         if progress is not None and step % 20 == 19:
             progress(step + 1, training.steps, float(loss.detach()))
-    if progress is not None and terms:
+    if progress is not None and terms and training.steps:
         progress(training.steps, training.steps, float(loss.detach()))
     return Mixture(
         schema=release.plan.schema,
@@ -166,11 +169,13 @@ class _ComponentCells:
 
 def cell_means(map_: FeatureMap, column: Column, grid: ColumnGrid) -> npt.NDArray[np.float64]:
     """Mean features of a number over each of its cells.  # (grid.width, map_.dim)"""
-    shares = (np.arange(POINTS_PER_CELL) + 0.5) / POINTS_PER_CELL
-    spans = grid.highs - grid.lows + 1
-    codes = grid.lows[:, None] + np.floor(shares * spans[:, None]).astype(np.int64)
-    features = map_(to_position(column, codes.ravel())[:, None])
-    means = features.reshape(len(grid.lows), POINTS_PER_CELL, -1).mean(axis=1)
+    spans = (grid.highs - grid.lows + 1)[:, None]
+    counts = np.minimum(spans, POINTS_PER_CELL)  # all codes of a small cell, some of a large one
+    points = np.arange(POINTS_PER_CELL)
+    steps = np.floor((np.minimum(points, counts - 1) + 0.5) * spans / counts).astype(np.int64)
+    features = map_(to_position(column, (grid.lows[:, None] + steps).ravel())[:, None])
+    shaped = features.reshape(len(grid.lows), POINTS_PER_CELL, -1)
+    means = np.einsum("cp,cpf->cf", (points < counts) / counts, shaped)
     if grid.has_null:
         means = np.concatenate([means, map_(np.full((1, 1), 0.5))])
     return np.asarray(means)

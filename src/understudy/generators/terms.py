@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ class Term:
     """One block of the loss: its targets, and the pieces of its map that steps take in turn.
 
     ``noise_floor`` is the loss that the private rows themselves would have, on average: whoever
-    comes closer fits noise.
+    comes closer fits noise. (Zero if steps see pieces, whose losses differ.)
     """
 
     def __init__(
@@ -46,7 +47,8 @@ class Term:
         weight = losses.get(block.name, block.weight**2)
         averaging = np.repeat(np.eye(len(groups)), groups, axis=1) / groups[:, None]
         variances = (release.noise_std(block.name) / np.ravel(totals)) ** 2
-        self.noise_floor = float((weight * shares * variances).sum() * block.map.dim)
+        floor = float((weight * shares * variances).sum() * block.map.dim)
+        self.noise_floor = floor if len(pieces) == 1 else 0.0
         self.sizes = groups.tolist()
         self.averaging = torch.from_numpy(averaging.astype(np.float32))  # (copies, num_rows)
         self.spare = torch.from_numpy((groups - 1).astype(np.float32))
@@ -130,6 +132,7 @@ def _pieces(map_: FeatureMap, size: int) -> list[Piece]:
         cut = [map_.slice(start, start + step) for start in starts]
         return [(piece, columns, math.sqrt(map_.dim / piece.dim)) for piece, columns in cut]
     if isinstance(map_, Tensors) and not map_.is_dense:
-        starts = range(0, len(map_.subsets), SUBSETS_PER_STEP)
-        return [map_.part(slice(start, start + SUBSETS_PER_STEP)) for start in starts]
+        count = math.ceil(len(map_.subsets) / SUBSETS_PER_STEP)
+        edges = [len(map_.subsets) * i // count for i in range(count + 1)]
+        return [map_.part(slice(start, stop)) for start, stop in pairwise(edges)]
     return [(map_, slice(None), 1.0)]

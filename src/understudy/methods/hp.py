@@ -109,6 +109,8 @@ def dp_hp(
     make_stages = _fresh_stages if fresh_products else _one_stage
     stages, loss_weights = make_stages(kernels, columns)
     training = training or TRAININGS[generator](seed=seed)
+    if not isinstance(training, TRAININGS[generator]):
+        raise UsageError("training", f"is not that of the {generator} generator")
     settings: dict[str, Any] = {
         "labels": labels,
         "generator": generator,

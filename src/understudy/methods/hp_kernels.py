@@ -57,10 +57,14 @@ class Wish:
     def __post_init__(self) -> None:
         for name in ("order", "product_order"):
             value = getattr(self, name)
-            if value is not None and not 0 <= value <= HIGHEST_ORDER:
-                raise UsageError(name.replace("_", " "), f"must lie between 0 and {HIGHEST_ORDER}")
+            if value is not None and not (isinstance(value, int) and 0 <= value <= HIGHEST_ORDER):
+                raise UsageError(
+                    name.replace("_", " "), f"must be a whole number between 0 and {HIGHEST_ORDER}"
+                )
         if self.product_dim is not None and not 2 <= self.product_dim <= 8:
             raise UsageError("product dimension", "must lie between 2 and 8")
+        if self.product_length_scale is not None:
+            checked_scale(self.product_length_scale)
         if self.num_products is not None and self.num_products < 0:
             raise UsageError("products", "must be 0 or more")
         if self.gamma is not None and not (0 < self.gamma < math.inf):
@@ -183,7 +187,7 @@ def _products(
     quiet = math.sqrt(TOLERATED_ENERGY) / noise(share / count)
     bounds = (COARSEST_PRODUCT_ORDER, FINEST_PRODUCT_ORDER)
     order = _order(wish.product_order, scales, min(quiet, fit), bounds)
-    scale = _scale(order) if scales is None else checked_scale(scales[0])
+    scale = _scale(order) if scales is None else scales[0]
     half_range = best_half_range(scale)
     numbers = [Hermite((j,), (scale,), order, half_range) for j in range(len(layout.numbers))]
     choices = [OneHot((span,)) for span in columns.spans]
@@ -225,8 +229,10 @@ def _scales(
 ) -> tuple[float, ...] | None:
     if length_scale is None:
         return None
-    if not isinstance(length_scale, Mapping):
+    if isinstance(length_scale, int | float):
         return (checked_scale(float(length_scale)),) * len(names)
+    if not isinstance(length_scale, Mapping):
+        raise UsageError("length scale", "must be a number, or a number per column, for dp-hp")
     stray = sorted(set(length_scale) ^ set(names))
     if stray:
         raise UsageError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations, islice
 
 from understudy.errors import UsageError
@@ -38,26 +38,24 @@ def draw_subsets(
         largest: products of features that a subset may have.
         seed: public seed.
     """
-
-    def is_fit(subset: Subset) -> bool:
-        pairs = {frozenset(pair) for pair in combinations(subset, 2)}
-        return math.prod(widths[j] for j in subset) <= largest and not pairs & apart
-
-    if count >= num_subsets(len(widths), size):
-        found = tuple(filter(is_fit, combinations(range(len(widths)), size)))
-    else:
+    tries: Iterable[Subset] = combinations(range(len(widths)), size)
+    if count < num_subsets(len(widths), size):
         draws = islice(uniform_stream(seed, len(widths)), TRIES_PER_SUBSET * count)
         tries = (tuple(sorted(draw.argsort()[:size].tolist())) for draw in draws)
-        kept: dict[Subset, None] = {}
-        for subset in tries:
-            if len(kept) == count:
-                break
-            if is_fit(subset):
-                kept[subset] = None
-        found = tuple(sorted(kept))
-    if not found and count:
+    found: set[Subset] = set()
+    too_large = False
+    for subset in tries:
+        if len(found) == count:
+            break
+        if any(frozenset(pair) in apart for pair in combinations(subset, 2)):
+            continue
+        if math.prod(widths[j] for j in subset) <= largest:
+            found.add(subset)
+        else:
+            too_large = True
+    if too_large and not found:
         raise UsageError(
             "products", f"every set of {size} columns has more than {largest} features",
             "Lower the product dimension or the product order",
         )  # fmt: skip
-    return found
+    return tuple(sorted(found))
