@@ -11,7 +11,7 @@ import pyarrow as pa
 from understudy.accounting import Budget
 from understudy.errors import UsageError
 from understudy.generators.base import Generator
-from understudy.generators.training import Progress, load_torch
+from understudy.generators.descent import Progress, load_torch
 from understudy.methods import fit_release, make_plan
 from understudy.plan import Plan
 from understudy.private.release import release_table

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from understudy.errors import UnderstudyError
-    from understudy.generators.training import Progress
+    from understudy.generators.descent import Progress
 
 
 def emit(document: dict[str, Any], lines: list[str], *, as_json: bool) -> None:

@@ -62,7 +62,7 @@ def synth(
     as_json: opt.AsJson = False,
 ) -> None:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
-    from understudy.generators.training import load_torch
+    from understudy.generators.descent import load_torch
     from understudy.methods import fit_release
 
     check_output(output)

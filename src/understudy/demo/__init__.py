@@ -9,7 +9,8 @@ from typing import Any
 from understudy.accounting import Budget
 from understudy.errors import InputError, MissingExtraError
 from understudy.generators.base import save_generator
-from understudy.generators.training import Progress, Training
+from understudy.generators.descent import Progress
+from understudy.generators.training import Training
 from understudy.methods import fit_release, make_plan
 from understudy.private.release import release_table
 from understudy.schema import Schema, load_schema

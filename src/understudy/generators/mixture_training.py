@@ -16,17 +16,15 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features import FeatureMap, Hermite, OneHot, Sign, Tensors
+from understudy.generators.descent import Progress, descend, one_thread, rows_per_label
 from understudy.generators.grids import ColumnGrid, Runs
 from understudy.generators.mixture import Mixture
 from understudy.generators.terms import loss_terms
-from understudy.generators.training import Progress, load_torch, pace, rows_per_label
 from understudy.published import Release
 from understudy.schema import Column, Layout
 from understudy.schema.layout import to_position
 
 POINTS_PER_CELL = 8
-SETTLED = 0.25
-"""Share of the steps that are always taken, for single columns to settle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +42,8 @@ def train_mixture(
     release: Release, training: MixtureTraining, *, progress: Progress | None = None
 ) -> Mixture:
     """Fit a mixture to a release; the same release and settings give the same mixture."""
-    torch = load_torch()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # sums in another order would give another mixture
-    try:
+    with one_thread() as torch:
         return _train(torch, release, training, progress)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _train(
@@ -62,28 +55,13 @@ def _train(
     cells = _ComponentCells(torch, release.plan.layout, release.label, sizes)
     start = training.start_spread * rng.standard_normal((sizes.sum(), cells.runs.width))
     scores = torch.from_numpy(start.astype(np.float32)).requires_grad_()
-    optimiser = torch.optim.Adam([scores], lr=training.learning_rate, betas=(0.9, 0.99))
     terms = loss_terms(
         torch, release, sizes, convert=cells.expected, features_per_step=0, rng=rng, is_exact=True
     )
-    for step in range(training.steps if terms else 0):
-        done = step / training.steps
-        optimiser.param_groups[0]["lr"] = training.learning_rate * pace(done)
-        active = [term for term in terms if term.has_turn(done)]
-        filled = cells(scores)
-        loss = sum(term.loss(filled) for term in active)
-        # As close as the private rows themselves are on average: nearer would be fitting noise.
-        if done >= SETTLED and float(loss.detach()) <= sum(term.noise_floor for term in active):
-            if active == terms:
-                break
-            continue  # other blocks are still to have their turn
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        if progress is not None and step % 20 == 19:
-            progress(step + 1, training.steps, float(loss.detach()))
-    if progress is not None and terms and training.steps:
-        progress(training.steps, training.steps, float(loss.detach()))
+    descend(
+        torch, [scores], terms, lambda: cells(scores),
+        steps=training.steps, learning_rate=training.learning_rate, progress=progress,
+    )  # fmt: skip
     return Mixture(
         schema=release.plan.schema,
         probabilities=cells.probabilities(scores).detach().double().numpy(),

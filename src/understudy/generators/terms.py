@@ -24,7 +24,7 @@ class Term:
     """One block of the loss: its targets, and the pieces of its map that steps take in turn.
 
     ``noise_floor`` is the loss that the private rows themselves would have, on average: whoever
-    comes closer fits noise. (Zero if steps see pieces, whose losses differ.)
+    comes closer fits noise. (There is none if a step sees a sample or a piece, whose loss differs.)
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class Term:
         averaging = np.repeat(np.eye(len(groups)), groups, axis=1) / groups[:, None]
         variances = (release.noise_std(block.name) / np.ravel(totals)) ** 2
         floor = float((weight * shares * variances).sum() * block.map.dim)
-        self.noise_floor = floor if len(pieces) == 1 else 0.0
+        self.noise_floor = floor if is_exact and len(pieces) == 1 else -math.inf
         self.sizes = groups.tolist()
         self.averaging = torch.from_numpy(averaging.astype(np.float32))  # (copies, num_rows)
         self.spare = torch.from_numpy((groups - 1).astype(np.float32))

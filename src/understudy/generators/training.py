@@ -8,26 +8,20 @@ probabilities, so their features are expected ones and nothing is rounded on the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.errors import MissingExtraError
+from understudy.generators.descent import Progress, descend, one_thread, rows_per_label
 from understudy.generators.interpolation import trainable
 from understudy.generators.network import STRETCH, Network, draw_inputs
 from understudy.generators.terms import loss_terms
 from understudy.published import Release
 from understudy.schema import Layout
 
-Progress = Callable[[int, int, float], None]
-"""Called with the steps done, the steps in all, and the loss."""
-
-WARM_UP = 0.05
-ROWS_PER_LABEL, FEWEST_PER_LABEL = 50, 8
+ROWS_PER_LABEL = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +42,8 @@ def train_network(
     release: Release, training: Training, *, progress: Progress | None = None
 ) -> Network:
     """Fit a network to a release; the same release and settings give the same network."""
-    torch = load_torch()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # sums in another order would give another network
-    try:
+    with one_thread() as torch:
         return _train(torch, release, training, progress)
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _train(torch: Any, release: Release, training: Training, progress: Progress | None) -> Network:
@@ -65,23 +54,20 @@ def _train(torch: Any, release: Release, training: Training, progress: Progress 
     one_hot = np.repeat(np.eye(len(shares)), sizes, axis=0)
     labels = torch.from_numpy(one_hot.astype(np.float32))
     modules = _Modules(torch, training, len(shares), layout.width, rng)
-    optimiser = torch.optim.Adam(modules.parameters, lr=training.learning_rate, betas=(0.9, 0.99))
     terms = loss_terms(
         torch, release, sizes, convert=lambda map_: trainable(torch, map_),
         features_per_step=training.features_per_step, rng=rng,
     )  # fmt: skip
-    for step in range(training.steps if terms else 0):
-        for group in optimiser.param_groups:
-            group["lr"] = training.learning_rate * pace(step / training.steps)
+
+    def new_cells() -> Any:
         inputs = draw_inputs(one_hot, training.noise_dim, training.num_components, rng)
         scores = modules.scores(torch.from_numpy(inputs.astype(np.float32)), labels)
-        cells = _cells(torch, scores, layout, label, labels, rng)
-        loss = sum(term.loss(cells) for term in terms if term.has_turn(step / training.steps))
-        optimiser.zero_grad()
-        loss.backward()
-        optimiser.step()
-        if progress is not None and (step % 20 == 19 or step + 1 == training.steps):
-            progress(step + 1, training.steps, float(loss.detach()))
+        return _cells(torch, scores, layout, label, labels, rng)
+
+    descend(
+        torch, modules.parameters, terms, new_cells,
+        steps=training.steps, learning_rate=training.learning_rate, progress=progress,
+    )  # fmt: skip
     return Network(
         schema=release.plan.schema,
         weights=tuple(weight.detach().double().numpy() for weight in modules.weights),
@@ -156,24 +142,3 @@ def _with_nulls(torch: Any, numbers: Any, column: int, share: Any, rng: np.rando
     drawn = torch.from_numpy(rng.random(len(share), dtype=np.float32)) < share.detach()
     mixed = torch.where(drawn, 0.5, numbers[:, column])
     return torch.cat([numbers[:, :column], mixed[:, None], numbers[:, column + 1 :]], dim=1)
-
-
-def rows_per_label(shares: npt.NDArray[np.float64], batch: int) -> npt.NDArray[np.int64]:
-    """Rows of each label value in a batch, by the root of its share so that rare ones are seen."""
-    roots = np.sqrt(shares)
-    sizes = np.maximum(np.rint(batch * roots / roots.sum()), FEWEST_PER_LABEL)
-    return np.asarray(sizes, dtype=np.int64)
-
-
-def pace(done: float) -> float:
-    """Learning rate over the course of training: a short warm-up, then a cosine to zero."""
-    return min(1.0, (done + 1e-3) / WARM_UP) * 0.5 * (1 + math.cos(math.pi * done))
-
-
-def load_torch() -> Any:
-    """Import torch, or say how to get it; call it before a budget is spent on what needs it."""
-    try:
-        import torch
-    except ModuleNotFoundError:
-        raise MissingExtraError("torch", "network") from None
-    return torch

@@ -9,8 +9,9 @@ from typing import Any
 from understudy.accounting import Budget
 from understudy.errors import UsageError
 from understudy.generators.base import Generator
+from understudy.generators.descent import Progress
 from understudy.generators.mixture_training import MixtureTraining, train_mixture
-from understudy.generators.training import Progress, Training, train_network
+from understudy.generators.training import Training, train_network
 from understudy.methods.hp import dp_hp
 from understudy.methods.merf import dp_merf
 from understudy.plan import Plan
