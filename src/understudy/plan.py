@@ -28,14 +28,17 @@ from understudy.accounting import (
 )
 from understudy.errors import InputError, UsageError
 from understudy.features.adapt import RULES
-from understudy.features.embedding import Embedding, embedding_from_dict
+from understudy.features.embedding import Block, Embedding, embedding_from_dict
 from understudy.schema import Layout, Schema
 from understudy.schema.table import parse_schema
 
 LATTICE_BITS = 32
 LATTICE: int = 2**LATTICE_BITS
 ROW_CAP = 2 ** (62 - LATTICE_BITS)
-"""Rows that an int64 sum of lattice vectors holds without wrapping around."""
+"""Rows that an int64 sum of lattice vectors holds without wrapping around; more are refused."""
+
+LARGEST_NOISE = 2**56
+"""Noise of a larger deviation might not fit an int64 sum either."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,8 @@ class Plan:
                 "replace-one needs the public row count",
                 "Give --rows N or rows: in the schema",
             )
+        if self.num_rows is not None and self.num_rows > ROW_CAP:
+            raise UsageError("rows", f"must be at most {ROW_CAP}", "Release parts of the table")
         self._check_stages()
 
     def _check_stages(self) -> None:
@@ -109,6 +114,12 @@ class Plan:
                 raise ValueError("a label is one choice of the layout")
             if stage.rule is not None and (index == 0 or stage.rule not in RULES):
                 raise ValueError("a rule has a name and an earlier stage to look at")
+        scales = [b.scales(LATTICE).min() for s in self.stages for b in s.embedding.blocks]
+        if min(scales) < 1 or max(self.noise_stds) > LARGEST_NOISE:
+            raise UsageError(
+                "plan", "a part of it has so small a share that only noise would come out",
+                "Give it more of the budget, or leave it out",
+            )  # fmt: skip
 
     @property
     def lattice(self) -> int:
@@ -140,6 +151,12 @@ class Plan:
             lattice_noise_std(sum(squares), total * Fraction(stage.share))
             for stage, squares in zip(self.stages, self.mechanism_sensitivities, strict=True)
         )
+
+    def noise_std_of_sum(self, stage: int, block: Block) -> float:
+        """Noise on the sum of a feature of a block, in units of the feature; the largest, if
+        features differ in the last digits.
+        """
+        return float(self.noise_stds[stage] / block.scales(self.lattice).min())
 
     def cost(self, neighbours: Neighbours | None = None) -> tuple[Fraction, ...]:
         """Cost (mu squared) of every mechanism, in order; their sum is what the ledger charges."""
@@ -217,5 +234,7 @@ def plan_from_dict(document: dict[str, Any]) -> Plan:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, UsageError):
         pass
     raise InputError(
-        "plan", "its description is damaged or from another version", "Fetch the release again"
+        "plan",
+        "its description is damaged or from another version of Understudy",
+        "Use the version that made it, or fetch it again",
     )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from understudy import (
@@ -22,9 +24,9 @@ from understudy import (
     read_ledger,
     release_table,
 )
-from understudy.accounting import mu_squared_of_budget
+from understudy.accounting import UNITS_PER_MU_SQUARED, mu_squared_of_budget
 from understudy.errors import BudgetError, UsageError
-from understudy.features import Block, Hermite, OneHot, Tensors
+from understudy.features import Block, Embedding, Hermite, OneHot, Tensors
 from understudy.features.hermite import best_half_range
 from understudy.generators.mixture_training import MixtureTraining
 from understudy.generators.training import Training
@@ -38,8 +40,7 @@ from understudy.methods.hp_kernels import (
     ORDER_TIMES_SCALE,
 )
 from understudy.methods.hp_presets import PRESETS, Preset
-from understudy.plan import Plan, plan_from_dict
-from understudy.private.ledger import UNITS_PER_MU_SQUARED
+from understudy.plan import Plan, Stage, plan_from_dict
 from understudy.private.noise import SeededNoise
 from understudy.schema import Schema
 
@@ -396,7 +397,7 @@ def test_fresh_products_are_charged_once_with_their_sum(tmp_path: Path):
     assert len(plan.cost()) == 3
     release = release_table(table, plan, ledger=ledger, noise=SeededNoise(0))
     (row,) = read_ledger(ledger).rows
-    assert row.units == sum(math.ceil(cost * UNITS_PER_MU_SQUARED) for cost in plan.cost())
+    assert row.units == math.ceil(sum(plan.cost()) * UNITS_PER_MU_SQUARED)
     spent = Fraction(row.units, UNITS_PER_MU_SQUARED)
     assert float(spent) == pytest.approx(float(mu_squared_of_budget(Budget(1.0))), rel=1e-6)
     assert row.fingerprint == release.fingerprint
@@ -516,3 +517,28 @@ def test_the_explanation_says_what_was_chosen():
         "sum kernel: 2 numbers to order 30 (length scale 0.05 of a column's range)",
         "product kernel: 5 of 6 sets of 2 columns, numbers to order 6; 40 % of the budget",
     ]
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.5, 1.0, 2.0])
+@pytest.mark.parametrize("is_fresh", [False, True])
+def test_a_ledger_of_some_epsilon_pays_for_a_plan_of_that_epsilon(
+    epsilon: float, is_fresh: bool, tmp_path: Path
+) -> None:
+    ledger = tmp_path / "table.ledger"
+    create_ledger(ledger, Budget(epsilon))
+    columns = [AGE, {"name": "ward", "kind": "categorical", "categories": ["a", "b"]}]
+    schema = load_schema({"columns": [*columns, {**AGE, "name": "height"}], "rows": 20})
+    plan = dp_hp(schema, Budget(epsilon), num_products=3, order=5, fresh_products=is_fresh)
+    table = pa.table({"age": [40] * 20, "ward": ["a"] * 20, "height": [70] * 20})
+    release_table(table, plan, ledger=ledger)
+    assert read_ledger(ledger).remaining_units >= 0
+
+
+def test_a_plan_whose_part_would_be_noise_alone_is_refused() -> None:
+    schema = load_schema({"columns": [AGE, {**AGE, "name": "height"}], "rows": 20})
+    plan = dp_hp(schema, Budget(1.0), num_products=1)
+    faint = replace(plan.stages[0].embedding.blocks[0], weight=1e-30)
+    with pytest.raises(UsageError, match="only noise"):
+        replace(plan, stages=(Stage("faint", Embedding((faint,))),))
+    with pytest.raises(UsageError, match="at most 1073741824"):
+        replace(plan, num_rows=2**31)

@@ -16,11 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import Budget
+from understudy.accounting import UNITS_PER_MU_SQUARED, Budget
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.private import ledger
 from understudy.private.ledger import (
-    UNITS_PER_MU_SQUARED,
     LedgerRow,
     create_capped_ledger,
     find_published,
@@ -77,15 +76,17 @@ def test_a_cap_is_rounded_down_by_less_than_a_unit(folder: Path, cap: Fraction |
 
 @settings(max_examples=40, deadline=None)
 @given(costs=st.lists(costs_mu_squared, min_size=1, max_size=4))
-def test_every_mechanism_is_rounded_up_by_less_than_a_unit(
+def test_the_mechanisms_of_a_release_are_rounded_up_together_by_less_than_a_unit(
     folder: Path, costs: list[Fraction | float]
 ) -> None:
     path = new_ledger(folder, 100)
     pay(path, *costs)
     with closing(sqlite3.connect(path)) as connection:
         found = connection.execute("SELECT units FROM mechanisms ORDER BY position").fetchall()
-    for (units,), cost in zip(found, costs, strict=True):
-        assert (units - 1) * UNIT < Fraction(cost) <= units * UNIT
+    for count in range(1, len(costs) + 1):
+        units, cost = sum(units for (units,) in found[:count]), sum(map(Fraction, costs[:count]))
+        assert (units - 1) * UNIT < cost <= units * UNIT
+    assert all(units >= 0 for (units,) in found)
     assert read_ledger(path).spent_units == sum(units for (units,) in found)
 
 
@@ -579,3 +580,9 @@ def test_a_creation_that_is_killed_leaves_a_whole_ledger_or_none(tmp_path: Path)
         except InputError:
             refused += 1
     assert refused <= 30
+
+
+def test_many_small_mechanisms_are_rounded_up_once(tmp_path: Path) -> None:
+    path = new_ledger(tmp_path, 1)
+    pay(path, *[UNIT / 3] * 10)
+    assert read_ledger(path).spent_units == 4  # ten thirds

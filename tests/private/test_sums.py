@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from understudy.errors import InputError
 from understudy.features import Block, Constant, Embedding, Fourier, Grid, OneHot, Scales, Sign
 from understudy.plan import LATTICE, ROW_CAP
+from understudy.private import sums
 from understudy.private.sums import check_purity, partial_sum, sum_rows
 from understudy.schema import Layout, load_schema
 
@@ -194,3 +195,11 @@ def test_an_empty_block_of_rows_sums_to_zero() -> None:
     empty = np.empty((0, LAYOUT.width))
     assert not partial_sum(empty, embedding=EMBEDDING, lattice=LATTICE).any()
     assert not total_of().any()
+
+
+def test_more_rows_than_a_sum_can_hold_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sums, "LARGEST_SUM", 3 * LATTICE)
+    row = (40, 1.0, 20.0, "Bonn", "yes")
+    total_of([row] * 3)
+    with pytest.raises(InputError, match="more rows than one release can hold"):
+        total_of([row] * 3, [row])

@@ -2,6 +2,7 @@
 
 from understudy.accounting.budget import Budget, Neighbours, neighbours_by_name
 from understudy.accounting.gaussian import (
+    UNITS_PER_MU_SQUARED,
     best_guess_probability,
     epsilon_of,
     exceedance_probability,
@@ -11,6 +12,6 @@ from understudy.accounting.gaussian import (
 )
 
 __all__ = [
-    "Budget", "Neighbours", "best_guess_probability", "epsilon_of", "exceedance_probability",
+    "UNITS_PER_MU_SQUARED", "Budget", "Neighbours", "best_guess_probability", "epsilon_of", "exceedance_probability",
     "lattice_noise_std", "mu_squared_of_budget", "neighbours_by_name", "spent_mu_squared",
 ]  # fmt: skip

@@ -17,13 +17,16 @@ DISCRETISATION = 4
 """N_Z(0, s^2) is post-processing of a continuous Gaussian of variance s^2 - 4 (proofs/noise.md)."""
 
 
+UNITS_PER_MU_SQUARED = 2**40
+"""Ledgers count in these units, and so do budgets: a plan then never outgrows its own budget."""
+
 SMALLEST_NOISE = 3
 MARGIN = 1e-8
 """Relative excess of every epsilon, above the rounding of the library that computes it."""
 
 
 def mu_squared_of_budget(budget: Budget) -> Fraction:
-    """The largest mu^2 that meets a budget, as an exact fraction, rounded down."""
+    """The largest mu^2 that meets a budget, rounded down to the whole units of a ledger."""
     import dp_accounting
     import numpy as np
 
@@ -32,7 +35,8 @@ def mu_squared_of_budget(budget: Budget) -> Fraction:
     # The root finder may stop a hair on the wrong side: step towards more noise.
     while _epsilon(sigma, budget.delta) > budget.epsilon:
         sigma *= 1 + 1e-7
-    return 1 / Fraction(sigma) ** 2
+    units = math.floor(UNITS_PER_MU_SQUARED / Fraction(sigma) ** 2)
+    return Fraction(units, UNITS_PER_MU_SQUARED)
 
 
 def lattice_noise_std(squared_sensitivity: int, mu_squared: Fraction) -> int:

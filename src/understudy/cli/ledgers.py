@@ -40,8 +40,8 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
     """Show what was spent and what is left."""
     from fractions import Fraction
 
-    from understudy.accounting import epsilon_of
-    from understudy.private.ledger import UNITS_PER_MU_SQUARED, read_ledger
+    from understudy.accounting import UNITS_PER_MU_SQUARED, epsilon_of
+    from understudy.private.ledger import read_ledger
 
     state = read_ledger(file)
 

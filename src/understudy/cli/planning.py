@@ -25,12 +25,12 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         {
             "stage": stage.name, "block": block.name, "features": block.map.dim,
             "copies": stage.embedding.copies(block), "weight": block.weight,
-            "noise_std_of_a_sum": noise / plan.lattice / block.weight,
-            "noise_std_of_a_mean": noise / plan.lattice / block.weight / rows,
-            "expected_error_of_embedding": noise / plan.lattice / block.weight / rows
+            "noise_std_of_a_sum": (noise := plan.noise_std_of_sum(index, block)),
+            "noise_std_of_a_mean": noise / rows,
+            "expected_error_of_embedding": noise / rows
             * math.sqrt(block.map.dim * stage.embedding.copies(block)),
         }
-        for stage, noise in zip(plan.stages, plan.noise_stds, strict=True)
+        for index, stage in enumerate(plan.stages)
         for block in stage.embedding.blocks
     ]  # fmt: skip
     numbers = next((b for b in blocks if b["block"] == "numbers"), None)
@@ -58,8 +58,17 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "explanation": list(plan.setting("explanation", ())),
         "numbers_released": dim,
         "release_bytes": 8 * dim,
-        "memory_bytes": 2**28 + 8 * (4 * CELL_ROWS * plan.layout.width + 4 * dim),
+        "memory_bytes": 2**28 + 8 * (4 * CELL_ROWS * plan.layout.width + 4 * dim + _gram(plan)),
     }
+
+
+def _gram(plan: Plan) -> int:
+    """Values in the largest Gram matrix that sums of products go through."""
+    from understudy.features import Tensors
+
+    maps = [block.map for stage in plan.stages for block in stage.embedding.blocks]
+    dense = [map_ for map_ in maps if isinstance(map_, Tensors) and map_.is_dense]
+    return max((map_.size_of_stack**2 for map_ in dense), default=0)
 
 
 def plan_lines(plan: Plan) -> list[str]:

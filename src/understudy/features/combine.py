@@ -37,6 +37,8 @@ class Tensors:
     def __post_init__(self) -> None:
         if not self.subsets or any(len(subset) < 2 for subset in self.subsets):
             raise ValueError("a product has two factors or more")
+        if not all(0 <= j < len(self.factors) for subset in self.subsets for j in subset):
+            raise ValueError("a subset takes factors that there are")
 
     @cached_property
     def halves(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:

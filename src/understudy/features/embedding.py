@@ -54,20 +54,23 @@ class Block:
         """What each feature is multiplied by on its way to the lattice.  # (dim,)"""
         radius, unit = self.rounding(lattice)
         if not isinstance(self.map, Tensors):
-            return np.full(self.map.dim, kept_radius(radius, self.map.dim) * unit)
+            return np.full(self.map.dim, float(kept_radius(radius, self.map.dim) * unit))
         map_ = self.map
         of_half = {
             half: kept_radius(radius, map_.size_of(half))
             for halves in map_.halves
             for half in halves
         }
-        products = [of_half[left] * of_half[right] for left, right in map_.halves]
+        products = [float(of_half[left] * of_half[right]) for left, right in map_.halves]
         return np.repeat(products, map_.sizes) * math.sqrt(len(map_.subsets))
 
 
-def kept_radius(radius: int, dim: int) -> float:
-    """What a feature vector of norm one is scaled to, so that it stays inside when rounded."""
-    return max(0.0, radius - (math.sqrt(dim) / 2 + 1))
+def kept_radius(radius: int, dim: int) -> int:
+    """What a feature vector of norm one is scaled to, so that it stays inside when rounded.
+
+    A whole number, so that a feature of size one is not rounded at all.
+    """
+    return max(0, math.floor(radius - (math.sqrt(dim) / 2 + 1)))
 
 
 @dataclass(frozen=True)

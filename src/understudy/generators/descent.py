@@ -56,8 +56,8 @@ def descend(
 ) -> None:
     """Move the parameters until their cells' mean features are the released ones.
 
-    Terms with a noise floor are left alone once they are as close as the private rows themselves
-    are on average: nearer would be fitting noise.
+    It stops once the loss is what the known noise alone would leave a perfect fit, on average:
+    nearer would be fitting noise.
     """
     optimiser = torch.optim.Adam(parameters, lr=learning_rate, betas=(0.9, 0.99))
     loss = 0.0

@@ -23,7 +23,7 @@ SUBSETS_PER_STEP = 16
 class Term:
     """One block of the loss: its targets, and the pieces of its map that steps take in turn.
 
-    ``noise_floor`` is the loss that the private rows themselves would have, on average: whoever
+    ``noise_floor`` is the loss that the known noise alone leaves a perfect fit, on average: whoever
     comes closer fits noise. (There is none if a step sees a sample or a piece, whose loss differs.)
     """
 

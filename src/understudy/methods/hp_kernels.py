@@ -34,7 +34,7 @@ and unless half the budget measures every single column as well, there are none 
 
 PLANNED_SHARE = 0.8
 MOST_SUBSETS, MOST_NUMBERS = 1500, 300_000
-LARGEST_SUBSET, LARGEST_RELEASE = 2**20, 2**23
+LARGEST_SUBSET, LARGEST_RELEASE = 2**20, 10_000_000
 FRESH_RELEASES = 8
 
 Noise = Callable[[float], float]
@@ -69,8 +69,8 @@ class Wish:
             raise UsageError("products", "must be 0 or more")
         if self.gamma is not None and not (0 < self.gamma < math.inf):
             raise UsageError("gamma", "must be a number above 0")
-        if self.product_share is not None and not 0 < self.product_share < 1:
-            raise UsageError("product share", "must lie between 0 and 1")
+        if self.product_share is not None and not 1e-4 <= self.product_share <= 1 - 1e-4:
+            raise UsageError("product share", "must lie between 0.0001 and 0.9999")
 
     def filled(self, preset: str | None, budget: Budget) -> Wish:
         """The same with a preset's settings where nothing was asked for."""

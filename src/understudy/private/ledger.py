@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cache
+from itertools import accumulate, pairwise
 from numbers import Rational
 from pathlib import Path
 from typing import Any, Literal
 
 from understudy.accounting import (
+    UNITS_PER_MU_SQUARED,
     Budget,
     Neighbours,
     epsilon_of,
@@ -32,7 +34,6 @@ from understudy.accounting import (
 from understudy.errors import BudgetError, InputError, UsageError
 
 Cost = Fraction | float
-UNITS_PER_MU_SQUARED = 2**40
 _MOST_UNITS = 2**63 - 1  # SQLite integers are signed and 64 bits wide
 _BUSY_SECONDS = 30.0
 _MARKS = {"application_id": 0x554E4453, "user_version": 1}  # "UNDS", first schema
@@ -243,7 +244,12 @@ def _units(name: str, value: Cost, *, rounded: Callable[[Fraction], int]) -> int
 def _costs(mu_squared: Sequence[Cost]) -> list[int]:
     if not mu_squared:
         raise UsageError("mu_squared", "must list at least one mechanism", "Pass a cost for each")
-    return [_units("mu_squared", value, rounded=math.ceil) for value in mu_squared]
+    for value in mu_squared:
+        _units("mu_squared", value, rounded=math.ceil)
+    # The running total is rounded up, so that many small mechanisms are not many times rounded.
+    totals = accumulate((Fraction(value) for value in mu_squared), initial=Fraction(0))
+    units = [math.ceil(total * UNITS_PER_MU_SQUARED) for total in totals]
+    return [after - before for before, after in pairwise(units)]
 
 
 def _check_cap(state: LedgerState, costs: list[int], path: Path | str) -> None:

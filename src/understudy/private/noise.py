@@ -32,7 +32,7 @@ class OpenDPNoise:
     is_private = True
 
     def add_noise(self, sums: Integers, noise_std: int) -> Integers:
-        """Sums plus noise; addition saturates at the ends of int64, which no plan can reach."""
+        """Sums plus noise; addition saturates at the ends of int64, which no plan comes near."""
         import opendp.prelude as dp
 
         dp.enable_features("contrib")

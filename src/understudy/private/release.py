@@ -64,6 +64,8 @@ def release_table(
         if stored is not None:
             return stored
         ledgers.check_affordable(ledger, _cost_in(ledger, plan))
+    for stage in plan.stages:
+        check_purity(plan.layout, stage.embedding, plan.lattice)
     source = noise or OpenDPNoise()
     facts = _facts(source, query)
     row: int | None = None
@@ -93,7 +95,6 @@ def _private_sum(
 ) -> Integers:
     """The exact sum of the next stage. PRIVATE: it must meet noise before it goes anywhere."""
     embedding = plan.embeddings(vectors)[len(vectors)]
-    check_purity(plan.layout, embedding, plan.lattice)
     columns = [column.name for column in plan.schema.used]
     with open_source(data, columns=columns, query=query) as batches:
         sums, num_rows = sum_rows(

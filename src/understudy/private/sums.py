@@ -18,6 +18,7 @@ from understudy.schema import NULL, Layout
 from understudy.schema.encode import encode_batch
 
 Integers = npt.NDArray[np.int64]
+LARGEST_SUM = 2**62
 CELL_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**13, 512, 32, 2**11
 PROBE_ROWS = 24
 
@@ -36,8 +37,12 @@ def sum_rows(
     # The products are small: a second BLAS thread costs several times what it saves.
     with threadpool_limits(limits=1, user_api="blas"):
         for cells in _cell_blocks(batches, layout, embedding):
-            total += partial_sum(cells, embedding=embedding, lattice=lattice)
             num_rows += len(cells)
+            if num_rows * lattice > LARGEST_SUM:  # sums might wrap around
+                raise InputError(
+                    "data", "has more rows than one release can hold", "Release parts of it"
+                )
+            total += partial_sum(cells, embedding=embedding, lattice=lattice)
     return total, num_rows
 
 
@@ -98,7 +103,7 @@ def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
     if not np.array_equal(whole, single):
         raise InputError(
             "this machine", "computes a row's features differently in different batches",
-            "Use another build of NumPy; nothing was read or spent",
+            "Use another build of NumPy",
         )  # fmt: skip
 
 

@@ -123,13 +123,13 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
                         "name": block.name, "features": block.map.dim, "weight": block.weight,
                         "copies": stage.embedding.copies(block),
                         "kind": block.map.to_dict()["kind"],
-                        "noise_std_of_a_sum": noise / plan.lattice / block.weight,
+                        "noise_std_of_a_sum": plan.noise_std_of_sum(index, block),
                     }
                     for block in stage.embedding.blocks
                 ],
             }
-            for stage, noise, squares in zip(
-                plan.stages, plan.noise_stds, plan.mechanism_sensitivities, strict=True
+            for index, (stage, noise, squares) in enumerate(
+                zip(plan.stages, plan.noise_stds, plan.mechanism_sensitivities, strict=True)
             )
         ],
     }  # fmt: skip
@@ -196,7 +196,7 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
         ),
         (
             "row independence of features",
-            "cos, sin and the exact integer products of this machine give a row the same features wherever it "
+            "cos, sin, exp, log1p and exact integer products on this machine give a row the same features wherever it "
             "stands; checked on made-up rows before the data was opened.",
         ),
         ("randomness", "The operating system's random numbers are unpredictable to an attacker."),

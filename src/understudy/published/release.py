@@ -73,8 +73,7 @@ class Release:
         Entries of products differ in the last digits; it is that of the noisiest.
         """
         stage = self._stage_of(name)
-        scales = self.embeddings[stage].block(name).scales(self.plan.lattice)
-        return float(self.plan.noise_stds[stage] / scales.min())
+        return self.plan.noise_std_of_sum(stage, self.embeddings[stage].block(name))
 
     @cached_property
     def label_counts(self) -> Floats:
@@ -206,7 +205,7 @@ def load_release(directory: str | Path) -> Release:
             for v, n in zip(release.vectors, sizes, strict=True)
         )
     except (
-        OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SafetensorError,
+        OSError, ValueError, KeyError, IndexError, TypeError, AttributeError, RecursionError, SafetensorError,
     ):  # fmt: skip
         whole = False
     if not whole:
