@@ -202,7 +202,7 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
         ("randomness", "The operating system's random numbers are unpredictable to an attacker."),
         (
             "size",
-            f"The table has fewer than {ROW_CAP:,} rows, so that integer sums cannot overflow.",
+            f"The table has at most {ROW_CAP:,} rows, which integer sums hold; a larger one is refused.",
         ),
         (
             "trusted curator",
