@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from understudy.features import Sign
+from understudy.features.embedding import kept_radius
 from understudy.private.lattice import to_lattice
 
 Floats = npt.NDArray[np.float64]
@@ -69,7 +70,7 @@ def test_an_honest_row_is_only_rounded(direction: Floats, radius: int) -> None:
     if not norm > 1e-3:
         return
     honest = direction / norm * (1 - 1e-12)
-    target = radius - (math.sqrt(len(honest)) / 2 + 1)
+    target = math.floor(radius - (math.sqrt(len(honest)) / 2 + 1))
     found = to_lattice(honest[None, :], radius)[0]
     assert np.abs(found - target * honest).max() <= 0.5 + 1e-6
 
@@ -96,3 +97,9 @@ def test_the_caller_s_features_are_left_as_they_were() -> None:
     features = np.array([[3.0, math.nan]])
     to_lattice(features, 100)
     assert features[0, 0] == 3.0
+
+
+@pytest.mark.parametrize("radius", [17, 1000, 20_002, 2**24])
+def test_a_feature_of_size_one_is_not_rounded_at_all(radius: int) -> None:
+    found = to_lattice(np.eye(3), radius)
+    assert (found == np.eye(3) * kept_radius(radius, 3)).all()
