@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features import Block, FeatureMap, Fourier, Grid, Sign, Tensors
+from understudy.features import Block, FeatureMap, Fourier, Grid, OneHot, Sign, Tensors
 from understudy.published import Release
 
 Integers = npt.NDArray[np.int64]
@@ -58,7 +58,8 @@ class Term:
             for piece, columns, scale in pieces
         ]
         self.turn = _turn(block.name, release.plan.setting("turns", ()))
-        self._is_exact = is_exact
+        # Choices are expected features already; a little pull towards even ones does them good.
+        self._has_spread = not is_exact and not isinstance(block.map, OneHot)
         self._rng = rng
 
     def has_turn(self, done: float) -> bool:
@@ -75,7 +76,7 @@ class Term:
         map_, targets = self.pieces[self._rng.integers(len(self.pieces))]
         means, norms = self._means(map_, cells)  # (copies, features), (copies,)
         distances = ((means - targets) ** 2).sum(1)
-        if not self._is_exact:
+        if self._has_spread:
             distances = distances - (norms - (means**2).sum(1)) / self.spare
         return (self.weights * distances).sum()
 
