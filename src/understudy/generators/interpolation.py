@@ -22,7 +22,7 @@ class Interpolated:
     sign = Sign.SIGNED
 
     def __init__(self, torch: Any, map_: Hermite) -> None:
-        self.dim = map_.dim
+        self._map, self.dim = map_, map_.dim
         self.numbers = list(map_.numbers)
         scales, which = np.unique(map_.length_scales, return_inverse=True)
         self._table = torch.from_numpy(_table(map_, tuple(scales.tolist())))
@@ -38,8 +38,8 @@ class Interpolated:
         return (low + rest * (high - low)).reshape(len(cells), self.dim)
 
     def to_dict(self) -> dict[str, Any]:
-        """It is never written to a file."""
-        raise NotImplementedError
+        """The description of the exact map."""
+        return self._map.to_dict()
 
 
 def trainable(torch: Any, map_: FeatureMap) -> FeatureMap:

@@ -131,7 +131,7 @@ class _ComponentCells:
         if isinstance(map_, Tensors):
             return replace(map_, factors=tuple(self.expected(factor) for factor in map_.factors))
         if isinstance(map_, Hermite):
-            return _Expected(self._torch, self._tables(map_))
+            return _Expected(self._torch, map_, self._tables(map_))
         raise TypeError("a mixture has expected features of single columns only")
 
     def _tables(self, map_: Hermite) -> list[tuple[tuple[int, int], npt.NDArray[np.float64]]]:
@@ -177,10 +177,12 @@ class _Expected:
     sign = Sign.SIGNED
 
     def __init__(
-        self, torch: Any, tables: list[tuple[tuple[int, int], npt.NDArray[np.float64]]]
+        self,
+        torch: Any,
+        map_: Hermite,
+        tables: list[tuple[tuple[int, int], npt.NDArray[np.float64]]],
     ) -> None:
-        self._cat = torch.cat
-        self.dim = sum(table.shape[1] for _, table in tables)
+        self._cat, self._map, self.dim = torch.cat, map_, map_.dim
         self._groups: list[tuple[int, int, Any]] = []
         previous: npt.NDArray[np.float64] | None = None
         for (start, stop), table in tables:
@@ -200,5 +202,5 @@ class _Expected:
         return self._cat(found, dim=1)
 
     def to_dict(self) -> dict[str, Any]:
-        """It is never written to a file."""
-        raise NotImplementedError
+        """The description of the map whose expectations these are."""
+        return self._map.to_dict()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -66,6 +67,16 @@ def noise_of_mean(
     sigma = 1 / math.sqrt(mu_squared_of_budget(budget))
     reach = 1.0 if neighbours is Neighbours.ADD_REMOVE else 2.0
     return reach * sigma / math.sqrt(max(share, 1e-18)) / (num_rows or ROWS_IF_UNSAID)
+
+
+def scales_by_name(names: tuple[str, ...], scales: Mapping[str, float]) -> tuple[float, ...]:
+    """A length scale for every numeric column, or a refusal."""
+    stray = sorted(set(scales) ^ set(names))
+    if stray:
+        raise UsageError(
+            "length scale", f"must name every numeric column and no other; see '{stray[0]}'"
+        )
+    return tuple(checked_scale(float(scales[name])) for name in names)
 
 
 def checked_scale(scale: float) -> float:

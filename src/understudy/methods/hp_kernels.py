@@ -14,7 +14,7 @@ from understudy.accounting import Budget
 from understudy.errors import UsageError
 from understudy.features import FeatureMap, Hermite, OneHot, Tensors
 from understudy.features.hermite import HIGHEST_ORDER, best_half_range
-from understudy.methods.common import LabelledColumns, checked_scale
+from understudy.methods.common import LabelledColumns, checked_scale, scales_by_name
 from understudy.methods.hp_presets import preset_by_name
 from understudy.methods.subsets import draw_subsets, num_subsets
 from understudy.schema import Layout
@@ -233,12 +233,7 @@ def _scales(
         return (checked_scale(float(length_scale)),) * len(names)
     if not isinstance(length_scale, Mapping):
         raise UsageError("length scale", "must be a number, or a number per column, for dp-hp")
-    stray = sorted(set(length_scale) ^ set(names))
-    if stray:
-        raise UsageError(
-            "length scale", f"must name every numeric column and no other; see '{stray[0]}'"
-        )
-    return tuple(checked_scale(float(length_scale[name])) for name in names)
+    return scales_by_name(names, length_scale)
 
 
 def _largest_order(num_numbers: int, widths: list[int], dim: int, room: float) -> int:

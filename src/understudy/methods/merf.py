@@ -30,6 +30,7 @@ from understudy.methods.common import (
     checked_scale,
     labelled_columns,
     noise_of_mean,
+    scales_by_name,
 )
 from understudy.plan import Plan, Stage
 from understudy.schema import Layout, Schema
@@ -166,12 +167,7 @@ def _kernel(
     """Length scale of each number, and the parts of the kernel that they stretch."""
     plain = (Scales(len(names), 1.0, 1.0),)
     if isinstance(length_scale, Mapping):
-        stray = sorted(set(length_scale) ^ set(names))
-        if stray:
-            raise UsageError(
-                "length scale", f"must name every numeric column and no other; see '{stray[0]}'"
-            )
-        return tuple(checked_scale(float(length_scale[name])) for name in names), plain
+        return scales_by_name(names, length_scale), plain
     if isinstance(length_scale, int | float):
         return (checked_scale(float(length_scale)),) * len(names), plain
     sizes = sorted({1, min(2, len(names)), len(names)})

@@ -32,44 +32,11 @@ from understudy.accounting import (
     neighbours_by_name,
 )
 from understudy.errors import BudgetError, InputError, UsageError
+from understudy.private.ledger_tables import MARKS, SCHEMA
 
 Cost = Fraction | float
 _MOST_UNITS = 2**63 - 1  # SQLite integers are signed and 64 bits wide
 _BUSY_SECONDS = 30.0
-_MARKS = {"application_id": 0x554E4453, "user_version": 1}  # "UNDS", first schema
-
-# The insert triggers also stop INSERT OR REPLACE, which deletes past the delete triggers.
-_SCHEMA = """
-CREATE TABLE budget (
-  only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-  epsilon REAL NOT NULL CHECK (epsilon > 0), delta REAL NOT NULL CHECK (delta > 0 AND delta < 1),
-  cap_units INTEGER NOT NULL CHECK (typeof(cap_units) = 'integer' AND cap_units >= 0),
-  neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'replace-one')),
-  note TEXT NOT NULL);
-CREATE TABLE releases (
-  number INTEGER PRIMARY KEY,
-  key TEXT NOT NULL, plan_id TEXT NOT NULL, description TEXT NOT NULL,
-  units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units >= 0),
-  state TEXT NOT NULL CHECK (state IN ('spent', 'published')),
-  fingerprint TEXT CHECK ((fingerprint IS NULL) = (state = 'spent')),
-  directory TEXT CHECK (directory IS NULL OR state = 'published'),
-  spent_at TEXT NOT NULL);
-CREATE TABLE mechanisms (
-  release INTEGER NOT NULL, position INTEGER NOT NULL,
-  units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units >= 0),
-  PRIMARY KEY (release, position));
-CREATE TRIGGER budget_is_set_once BEFORE INSERT ON budget WHEN EXISTS (SELECT 1 FROM budget)
-  BEGIN SELECT RAISE(ABORT, 'final'); END;
-CREATE TRIGGER budget_is_kept BEFORE UPDATE ON budget BEGIN SELECT RAISE(ABORT, 'final'); END;
-CREATE TRIGGER budget_stays BEFORE DELETE ON budget BEGIN SELECT RAISE(ABORT, 'final'); END;
-CREATE TRIGGER releases_stay BEFORE DELETE ON releases BEGIN SELECT RAISE(ABORT, 'final'); END;
-CREATE TRIGGER releases_are_appended BEFORE INSERT ON releases
-  WHEN NEW.state <> 'spent' OR NEW.number <> (SELECT count(*) + 1 FROM releases)
-  OR NEW.units > (SELECT cap_units FROM budget) - (SELECT coalesce(sum(units), 0) FROM releases)
-  BEGIN SELECT RAISE(ABORT, 'a release is appended as spent, within the cap'); END;
-CREATE TRIGGER releases_are_kept BEFORE UPDATE OF number, key, plan_id, description, units, spent_at
-  ON releases BEGIN SELECT RAISE(ABORT, 'final'); END;
-"""
 
 _SHUT = (
     "it does not exist or cannot be written",
@@ -164,8 +131,8 @@ def create_capped_ledger(
         raise InputError(f"ledger '{path}'", *_SHUT) from None
     with _connection(path) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        marks = "".join(f"PRAGMA {name} = {value};" for name, value in _MARKS.items())
-        connection.executescript("BEGIN IMMEDIATE;" + _SCHEMA + marks)
+        marks = "".join(f"PRAGMA {name} = {value};" for name, value in MARKS.items())
+        connection.executescript("BEGIN IMMEDIATE;" + SCHEMA + marks)
         row = (budget.epsilon, budget.delta, cap_units, neighbours.value, note)
         connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?, ?)", row)
         connection.execute("COMMIT")
@@ -301,8 +268,8 @@ def _transaction(path: Path | str, *, begin: str) -> Iterator[sqlite3.Connection
     """Commit if the body ends well; an exception rolls back."""
     with _connection(path) as connection:
         # Before any write: a file of another program must stay as it is.
-        marks = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in _MARKS}
-        if marks != _MARKS or _objects(connection) != _expected_objects():
+        marks = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in MARKS}
+        if marks != MARKS or _objects(connection) != _expected_objects():
             raise InputError(f"ledger '{path}'", *_DAMAGED)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(begin)
@@ -336,5 +303,5 @@ def _objects(connection: sqlite3.Connection) -> list[Any]:
 @cache
 def _expected_objects() -> list[Any]:
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(_SCHEMA)
+        connection.executescript(SCHEMA)
         return _objects(connection)
