@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from understudy.schema.columns import NULL, Column, Kind, Resolution
+from understudy.schema.columns import NULL, Column, Resolution
 from understudy.schema.table import Schema
+from understudy.schema.values import number_values
 
 
 def decode_table(schema: Schema, codes: npt.NDArray[np.int64]) -> pa.Table:
@@ -24,15 +25,11 @@ def decode_column(column: Column, codes: npt.NDArray[np.int64]) -> Any:
     known = np.where(missing, 0, codes)
     if column.is_choice:
         return _categories(column).take(pa.array(known, mask=missing))
-    low, high = column.low_high
-    if column.kind is Kind.CONTINUOUS:
-        share = known / (column.num_steps or 1)
-        return pa.array(low * (1.0 - share) + high * share, type=pa.float64(), mask=missing)
-    if column.resolution is not None:
-        micros = int(low) + known * column.resolution.microseconds
-        moments = pa.array(micros, type=pa.int64(), mask=missing).cast(pa.timestamp("us"))
-        return moments.cast(pa.date32()) if column.resolution is Resolution.DAY else moments
-    return pa.array(known + int(low), type=pa.int64(), mask=missing)
+    values = pa.array(number_values(column, known), mask=missing)
+    if column.resolution is None:
+        return values
+    moments = values.cast(pa.timestamp("us"))
+    return moments.cast(pa.date32()) if column.resolution is Resolution.DAY else moments
 
 
 def _categories(column: Column) -> Any:

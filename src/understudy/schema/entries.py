@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 from dataclasses import replace
 from enum import StrEnum
@@ -11,16 +10,15 @@ from typing import Any, TypeVar
 from understudy.errors import InputError
 from understudy.schema.columns import (
     BLANKS,
-    EPOCH,
     Category,
     Column,
     Kind,
     Resolution,
     Role,
 )
+from understudy.schema.values import LARGEST_EXACT, moment_of
 
 UNDECIDED = "???"
-LARGEST_EXACT = 2**53
 _Choice = TypeVar("_Choice", bound=StrEnum)
 COLUMN_KEYS = (
     "name", "kind", "role", "bounds", "categories", "nullable", "bounds_from",
@@ -175,17 +173,12 @@ def _resolution(column: Column, entry: dict[str, Any], bounds: Any) -> Resolutio
 
 def _bound_in(column: Column, bound: Any) -> float:
     if column.kind is Kind.DATETIME:
-        try:
-            moment = dt.datetime.fromisoformat(str(bound))
-            if moment.tzinfo is not None:
-                moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
-        except (ValueError, OverflowError):
-            moment = None
+        moment = moment_of(bound)
         if moment is None:
             raise _refuse(
                 column.name, "bounds of a datetime column must be ISO dates", "Write 2000-01-31"
             )
-        return float((moment - EPOCH) // dt.timedelta(microseconds=1))
+        return float(moment)
     if isinstance(bound, bool) or not isinstance(bound, int | float):
         raise _refuse(column.name, "bounds must be numbers", "Set bounds: [low, high]")
     if abs(bound) > 1e300:

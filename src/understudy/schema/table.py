@@ -15,11 +15,13 @@ import yaml
 from understudy.errors import InputError
 from understudy.schema.columns import Column, Role
 from understudy.schema.entries import UNDECIDED, parse_column, undecided_keys
+from understudy.schema.rule_entries import parse_rules
+from understudy.schema.rules import Rule
 
 UNDECIDED_SHOWN = 12
 KNOWN_KEYS = (
     "name", "file", "rows", "label", "positive", "task", "split_column", "onehot_groups",
-    "label_names", "notes", "privacy", "columns",
+    "label_names", "notes", "privacy", "columns", "rules",
 )  # fmt: skip
 
 
@@ -40,6 +42,7 @@ class Schema:
     rows: int | None = None
     privacy: PrivacyUnit = PrivacyUnit()
     notes: str = ""
+    rules: tuple[Rule, ...] = ()
     unread: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
@@ -61,14 +64,17 @@ class Schema:
             document["notes"] = self.notes
         document["privacy"] = {"unit": self.privacy.unit, "max_rows": self.privacy.max_rows}
         document["columns"] = [column.to_dict() for column in self.columns]
+        if self.rules:
+            document["rules"] = [rule.to_dict() for rule in self.rules]
         return document
 
     def to_yaml(self) -> str:
         """The schema as a YAML document that ``load_schema`` reads back."""
         document = self.to_dict()
-        columns = document.pop("columns")
-        lines = [_dump(document), "columns:"]
-        lines += ["- " + _dump(entry, flow=True) for entry in columns]
+        lists = {key: document.pop(key) for key in ("columns", "rules") if key in document}
+        lines = [_dump(document)]
+        for key, entries in lists.items():
+            lines += [f"{key}:", *("- " + _dump(entry, flow=True) for entry in entries)]
         return "\n".join(lines) + "\n"
 
     @cached_property
@@ -122,12 +128,13 @@ for _tag, _pattern in _NUMBERS.items():
 
 
 def _dump(value: Any, *, flow: bool = False) -> str:
-    return str(
+    text = str(
         yaml.dump(
             value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9,
             default_flow_style=flow,
         )
     ).strip()  # fmt: skip
+    return text.removesuffix("\n...")  # which ends a document that is one word
 
 
 def load_schema(source: str | Path | dict[str, Any] | Schema) -> Schema:
@@ -201,6 +208,7 @@ def parse_schema(document: Any, *, name: str) -> Schema:
         columns=columns, name=str(document.get("name", name)), rows=rows,
         privacy=_privacy(document.get("privacy", {}), where=where),
         notes=str(document.get("notes", "")),
+        rules=parse_rules(document.get("rules", []), columns),
         unread=tuple(str(key) for key in document if key not in KNOWN_KEYS),
     )  # fmt: skip
     if not schema.used:

@@ -1,0 +1,188 @@
+"""Values as people write them (18, 2020-01-31, 'north', null, a range) and the codes they stand for."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.errors import InputError
+from understudy.schema.codesets import Codes, CodeSet, code_set
+from understudy.schema.columns import BLANKS, EPOCH, Category, Column, Kind
+
+Scalar = Category | None
+"""A number, an ISO date, a category, or None for null."""
+
+LARGEST_EXACT = 2**53
+MICROSECOND = dt.timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """All numbers or dates from one to another, both included; None leaves an end open."""
+
+    low: Scalar
+    high: Scalar
+
+
+Value = Scalar | Range
+
+
+def number_values(column: Column, codes: Codes) -> npt.NDArray[Any]:
+    """What the codes of a number stand for: float64, or int64 if whole; moments in microseconds.
+
+    The decoder writes these very values, so what holds of them holds of the rows.
+    """
+    low, high = column.low_high
+    if column.kind is Kind.CONTINUOUS:
+        share = codes / (column.num_steps or 1)
+        return low * (1.0 - share) + high * share
+    if column.resolution is not None:
+        return int(low) + codes * column.resolution.microseconds
+    return codes + int(low)
+
+
+def first_code(column: Column, values: npt.NDArray[Any], *, above: bool) -> Codes:
+    """The lowest code whose value is at least (or above) each of ``values``; past the top if none."""
+    low = np.zeros(values.shape, dtype=np.int64)
+    high = np.full(values.shape, column.num_steps + 1)
+    while (low < high).any():
+        middle = (low + high) // 2
+        reached = number_values(column, middle)
+        enough = (reached > values) if above else (reached >= values)
+        high = np.where(enough, middle, high)
+        low = np.where(enough | (low >= high), low, middle + 1)
+    return low
+
+
+def moment_of(value: Any) -> int | None:
+    """Microseconds since 1970 of an ISO date or time, in UTC; None if it is none."""
+    try:
+        moment = dt.datetime.fromisoformat(str(value))
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(dt.UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
+        return None
+    return (moment - EPOCH) // MICROSECOND
+
+
+def spelt(column: Column, value: Any) -> Scalar:
+    """A value in the form that stands for it, or null.
+
+    Raises:
+        InputError: it is no value of such a column.
+    """
+    if value is not None:
+        return spelt_known(column, value)
+    if not column.nullable:
+        raise _refuse(column, "is never null", "Set nullable: true, or leave null out")
+    return None
+
+
+def spelt_known(column: Column, value: Any) -> Category:
+    """A value in the form that stands for it: the category as listed, a number, an ISO date."""
+    if column.is_choice:
+        return _category(column, value)
+    if column.kind is not Kind.DATETIME:
+        return spelt_number(column, value)
+    moment = moment_of(value)
+    if moment is None:
+        raise _refuse(column, f"holds dates, and '{value}' is none", "Write 2000-01-31")
+    return _iso(moment)
+
+
+def spelt_number(column: Column, value: Any) -> int | float:
+    """A number, also from text; whole ones without a point."""
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (ValueError, OverflowError, TypeError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise _refuse(column, f"holds numbers, and '{value}' is none", "Write a number")
+    is_whole = number.is_integer() and abs(number) < LARGEST_EXACT
+    return int(number) if is_whole else number
+
+
+def spelt_range(column: Column, low: Any, high: Any) -> Range:
+    """A range with both ends spelt.
+
+    Raises:
+        InputError: the column has no ranges, or the ends are no values of it, or out of order.
+    """
+    if column.is_choice:
+        raise _refuse(column, "has categories, which have no ranges", "List the categories")
+    ends = [None if end is None else spelt(column, end) for end in (low, high)]
+    known = [measure(column, end) for end in ends if end is not None]
+    if known != sorted(known):
+        raise _refuse(column, "has a range here that runs backwards", "Swap its ends")
+    return Range(*ends)
+
+
+def measure(column: Column, value: Scalar) -> int | float:
+    """A spelt number, or a spelt date in microseconds, as ``number_values`` has them."""
+    found = moment_of(value) if column.kind is Kind.DATETIME else value
+    if isinstance(found, str) or found is None:
+        raise TypeError("only numbers and dates have a measure")
+    return found
+
+
+def codes_of(column: Column, value: Value) -> CodeSet:
+    """The codes that a spelt value stands for; on a fine grid, the nearest one."""
+    if value is None:
+        return CodeSet((), has_null=True)
+    if isinstance(value, Range):
+        low = -math.inf if value.low is None else measure(column, value.low)
+        high = math.inf if value.high is None else measure(column, value.high)
+        return _between(column, low, high)
+    if column.is_choice:
+        code = column.categories.index(value)
+        return CodeSet(((code, code),))
+    number = measure(column, value)
+    low, high = column.low_high
+    if column.kind is Kind.CONTINUOUS and low <= number <= high:
+        code = round((number - low) / ((high - low) or 1.0) * column.num_steps)
+        return CodeSet(((code, code),))
+    return _between(column, number, number)
+
+
+def _between(column: Column, low: float, high: float) -> CodeSet:
+    first = first_code(column, np.asarray([low]), above=False)[0]
+    last = first_code(column, np.asarray([high]), above=True)[0] - 1
+    return code_set([(first, last)])
+
+
+def _category(column: Column, value: Any) -> Category:
+    """The listed category that a value names; text may name a number or a truth value."""
+    same_type = [c for c in column.categories if isinstance(c, bool) == isinstance(value, bool)]
+    for category in same_type:
+        if category == value:
+            return category
+    words = _words(value)
+    for category in column.categories:
+        if _words(category) == words:
+            return category
+    listed = ", ".join(str(category) for category in column.categories)
+    raise _refuse(column, f"has no category '{value}'", f"It has {listed}")
+
+
+def _words(category: Any) -> str:
+    if isinstance(category, Real) and not isinstance(category, bool):
+        number = float(category)
+        return str(int(number)) if number.is_integer() else repr(number)
+    text = str(category).strip(BLANKS)
+    return text.lower() if text.lower() in ("true", "false") else text
+
+
+def _iso(moment: int) -> str:
+    when = EPOCH + moment * MICROSECOND
+    is_midnight = when.time() == dt.time(0)
+    return when.date().isoformat() if is_midnight else when.isoformat()
+
+
+def _refuse(column: Column, rule: str, remedy: str) -> InputError:
+    return InputError(f"column '{column.name}'", rule, remedy)
