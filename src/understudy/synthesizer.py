@@ -12,6 +12,7 @@ from understudy.accounting import Budget
 from understudy.errors import UsageError
 from understudy.generators.base import Generator
 from understudy.generators.descent import Progress, load_torch
+from understudy.generators.wishes import Balance, Given
 from understudy.methods import fit_release, make_plan
 from understudy.plan import Plan
 from understudy.private.release import release_table
@@ -104,12 +105,25 @@ class Synthesizer:
         self.generator_ = fit_release(self.release_, progress=progress)
         return self
 
-    def sample(self, n: int | None = None, *, seed: int = 0) -> pa.Table:
-        """Draw n rows as an Arrow table (``.to_pandas()`` for a data frame)."""
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int = 0,
+        given: Given | None = None,
+        balance: Balance | None = None,
+    ) -> pa.Table:
+        """Draw n rows as an Arrow table (``.to_pandas()`` for a data frame).
+
+        Args:
+            n: how many; by default as many as the private table has, by its noisy count.
+            seed: the same seed gives the same rows.
+            given: what rows must have, such as ``{"sex": "f", "age": (30, 40)}``.
+            balance: shares of the label's classes: ``kept``, ``equal``, or a share for each.
+        """
         if not hasattr(self, "generator_"):
             raise UsageError("sample", "nothing has been fitted yet", "Call fit(data) first")
         if n is not None and n < 1:
             raise UsageError("sample", "the number of rows must be at least 1")
-        return self.generator_.sample(
-            self.generator_.default_num_rows if n is None else n, seed=seed
-        )
+        count = self.generator_.default_num_rows if n is None else n
+        return self.generator_.sample(count, seed=seed, given=given, balance=balance)

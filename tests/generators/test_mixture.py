@@ -15,7 +15,8 @@ import pytest
 from understudy import load_generator, load_schema, save_generator
 from understudy.errors import InputError
 from understudy.generators.grids import Runs
-from understudy.generators.mixture import CHUNK, Mixture
+from understudy.generators.mixture import Mixture
+from understudy.generators.obey import CHUNK
 from understudy.schema import NULL, Schema
 from understudy.schema.encode import encode_batch
 

@@ -11,6 +11,7 @@ from understudy.cli import options as opt
 from understudy.cli.files import check_output, write_rows
 from understudy.cli.output import emit, training_bar, verbatim, waiting
 from understudy.cli.planning import plan_document, plan_lines
+from understudy.cli.wishes import read_balance, read_given
 
 if TYPE_CHECKING:
     from understudy.plan import Plan
@@ -53,6 +54,19 @@ def sample(
     num_rows: Annotated[
         int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw.")
     ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--given",
+            help="Only such rows: COLUMN=VALUE, COLUMN=LOW..HIGH, values parted by |. Repeatable.",
+        ),
+    ] = None,
+    balance: Annotated[
+        str | None,
+        typer.Option(
+            "--balance", help="Shares of the label's classes: kept, equal or 'yes=1|no=3'."
+        ),
+    ] = None,
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -62,8 +76,10 @@ def sample(
     check_output(output)
     loaded = load_generator(generator)
     count = num_rows or loaded.default_num_rows
+    wishes = read_given(loaded.schema, given or [])
+    shares = read_balance(loaded.schema, balance)
     with waiting("drawing rows", as_json=as_json):
-        write_rows(loaded.sample(count, seed=seed), output)
+        write_rows(loaded.sample(count, seed=seed, given=wishes, balance=shares), output)
     lines = [f"[bold green]Drew[/bold green] {count} synthetic rows into {verbatim(output)}"]
     emit({"output": str(output), "num_rows": count}, lines, as_json=as_json)
 

@@ -109,6 +109,8 @@ def check(
         ),
         "[bold green]The schema is complete.[/bold green]",
     ]
+    if loaded.rules:
+        lines.append(f"Rules that every synthetic row obeys: {len(loaded.rules)}")
     if loaded.unread:
         lines.append(
             f"[yellow]Keys that nothing reads: {verbatim(', '.join(loaded.unread))}[/yellow]"

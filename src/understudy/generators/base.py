@@ -14,6 +14,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from understudy.errors import InputError
+from understudy.generators.wishes import Balance, Given
 from understudy.published.release import to_json, write_directory
 from understudy.schema import Schema
 from understudy.schema.table import parse_schema
@@ -37,8 +38,23 @@ class Generator(Protocol):
     def default_num_rows(self) -> int:
         """The (noisy or public) number of rows of the private table."""
 
-    def sample(self, num_rows: int, *, seed: int = 0) -> pa.Table:
-        """Draw rows; the same seed gives the same rows."""
+    def sample(
+        self,
+        num_rows: int,
+        *,
+        seed: int = 0,
+        given: Given | None = None,
+        balance: Balance | None = None,
+    ) -> pa.Table:
+        """Draw rows that obey the schema's rules; the same seed gives the same rows.
+
+        Args:
+            num_rows: how many rows.
+            seed: the public seed.
+            given: what rows must have: column names with a value, a list of values, or for numbers
+                and dates a range ``(low, high)``.
+            balance: shares of the label's classes: ``kept``, ``equal``, or a share for each.
+        """
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the weights."""

@@ -10,12 +10,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Tensors
+from understudy.generators.condition import Components, Condition, restrict
 from understudy.generators.grids import Runs
+from understudy.generators.obey import Draw
+from understudy.generators.sampling import sample_table
+from understudy.generators.wishes import Balance, Given
 from understudy.schema import Schema
-from understudy.schema.decode import decode_table
-
-CHUNK = 16_384
+from understudy.schema.rules import allowed_codes
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,39 @@ class Mixture:
         """Where each column's cells lie."""
         return Runs(self.schema)
 
-    def sample(self, num_rows: int, *, seed: int = 0) -> pa.Table:
+    @cached_property
+    def components(self) -> Components:
+        """The components with their weights: a label's share, split equally."""
+        weights = np.repeat(np.divide(self.label_shares, self.sizes), self.sizes)
+        return Components(weights / weights.sum(), self.probabilities, self.runs.grids)
+
+    def sample(
+        self,
+        num_rows: int,
+        *,
+        seed: int = 0,
+        given: Given | None = None,
+        balance: Balance | None = None,
+    ) -> pa.Table:
         """Draw rows; the same seed gives the same rows."""
-        rng = np.random.default_rng(seed)
-        tables = [
-            decode_table(self.schema, self.codes(min(CHUNK, num_rows - start), rng))
-            for start in range(0, max(num_rows, 1), CHUNK)
-        ]
-        return pa.concat_tables(tables).combine_chunks()
+        return sample_table(
+            self.schema, self.drawing, num_rows, seed=seed, given=given, balance=balance
+        )
+
+    def drawing(self, condition: Condition) -> Draw:
+        """What draws rows that meet a condition, exactly by the model's conditional law.
+
+        Rules about single columns are made part of the condition, so that no row is drawn in
+        vain for them, unless the model gives them no probability at all.
+        """
+        ruled = condition.and_also(allowed_codes(self.schema.used, self.schema.rules))
+        for wish in (ruled, condition):
+            if not wish.allowed:
+                return self.codes
+            restricted = restrict(self.components, wish)
+            if restricted is not None:
+                return restricted.codes
+        raise UsageError("given", "no row that this generator draws is such", "Widen the condition")
 
     def codes(self, num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Codes of new rows.  # (num_rows, num_used)"""
@@ -53,11 +81,7 @@ class Mixture:
         sizes = np.asarray(self.sizes)
         starts = np.cumsum(sizes) - sizes
         chosen = starts[labels] + np.floor(rng.random(num_rows) * sizes[labels]).astype(np.int64)
-        drawn = [
-            grid.draw(self.probabilities[chosen, start:stop], rng)
-            for grid, (start, stop) in zip(self.runs.grids, self.runs.spans, strict=True)
-        ]
-        return np.stack(drawn, axis=1)
+        return self.components.rows(chosen, rng)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the probabilities."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -11,12 +11,17 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import expit
 
+from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Tensors
-from understudy.schema import Layout, Schema
-from understudy.schema.decode import decode_table
+from understudy.generators.condition import Condition
+from understudy.generators.obey import Draw, draw_until
+from understudy.generators.sampling import sample_table
+from understudy.generators.wishes import Balance, Given
+from understudy.schema import NULL, Layout, Schema
 
 Floats = npt.NDArray[np.float64]
-CHUNK = 16_384
+TRIES_PER_ROW, FEWEST_TRIES = 1_000, 2**20
+"""Effort before a condition is refused: minutes at most, for one row in a thousand."""
 COMPONENT_SCALE, LABEL_SCALE = 4.0, 3.0
 STRETCH = 0.05
 """Positions reach 5 % past both ends and are clipped, so that values at a bound are learnable."""
@@ -47,14 +52,54 @@ class Network:
         """Where the columns lie among the cells."""
         return Layout(self.schema)
 
-    def sample(self, num_rows: int, *, seed: int = 0) -> pa.Table:
+    def sample(
+        self,
+        num_rows: int,
+        *,
+        seed: int = 0,
+        given: Given | None = None,
+        balance: Balance | None = None,
+    ) -> pa.Table:
         """Draw rows; the same seed gives the same rows."""
-        rng = np.random.default_rng(seed)
-        tables = []
-        for start in range(0, max(num_rows, 1), CHUNK):
-            cells = self.cells(min(CHUNK, num_rows - start), rng)
-            tables.append(decode_table(self.schema, self.layout.collapse(cells, rng)))
-        return pa.concat_tables(tables).combine_chunks()
+        return sample_table(
+            self.schema, self.drawing, num_rows, seed=seed, given=given, balance=balance
+        )
+
+    def drawing(self, condition: Condition) -> Draw:
+        """What draws rows that meet a condition: labels are chosen, other columns tried.
+
+        Raises:
+            UsageError: such rows never come, or too seldom to wait for.
+        """
+        network, others = self._with_labels(condition)
+        if not others.allowed:
+            return network.codes
+
+        def draw(num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+            most = TRIES_PER_ROW * num_rows + FEWEST_TRIES
+            kept, _ = draw_until(network.codes, others.holds, num_rows, rng, most_draws=most)
+            if len(kept) < num_rows:
+                raise _too_seldom(f"only {len(kept)} such rows came in {most} tries")
+            return kept
+
+        return draw
+
+    def _with_labels(self, condition: Condition) -> tuple[Network, Condition]:
+        """The network with the shares of labels that a condition leaves, and the rest of it."""
+        label = self.schema.label
+        place = self.schema.used.index(label) if self.label and label else None
+        if label is None or place is None or place not in condition.allowed:
+            return self, condition
+        codes = np.append(np.arange(len(label.categories)), NULL)[: len(self.label_shares)]
+        left = np.asarray(self.label_shares) * condition.allowed[place].contains(codes)
+        if not left.any():
+            raise _too_seldom("no row has such a label")
+        rest = {i: kept for i, kept in condition.allowed.items() if i != place}
+        return replace(self, label_shares=tuple((left / left.sum()).tolist())), Condition(rest)
+
+    def codes(self, num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Codes of new rows.  # (num_rows, num_used)"""
+        return self.layout.collapse(self.cells(num_rows, rng), rng)
 
     def cells(self, num_rows: int, rng: np.random.Generator) -> Floats:
         """Positions and probabilities.  # (num_rows, width)"""
@@ -99,6 +144,10 @@ class Network:
         return {
             name: np.ascontiguousarray(value, dtype=np.float32) for name, value in named.items()
         }
+
+
+def _too_seldom(what: str) -> UsageError:
+    return UsageError("given", what, "Widen the condition")
 
 
 def draw_inputs(

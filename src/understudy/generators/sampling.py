@@ -1,0 +1,77 @@
+"""From a generator's draws to a table: rows that obey the rules and are what was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from understudy.generators.condition import Condition
+from understudy.generators.obey import CHUNK, Draw, draw_obeying
+from understudy.generators.wishes import (
+    Balance,
+    Given,
+    class_shares,
+    condition_of,
+    rows_per_class,
+)
+from understudy.schema import NULL, Schema
+from understudy.schema.codesets import CodeSet
+from understudy.schema.decode import decode_table
+
+
+def sample_table(
+    schema: Schema,
+    drawing: Callable[[Condition], Draw],
+    num_rows: int,
+    *,
+    seed: int,
+    given: Given | None,
+    balance: Balance | None,
+) -> pa.Table:
+    """Draw a table, chunk by chunk; the same seed gives the same rows.
+
+    Args:
+        schema: its rules are obeyed.
+        drawing: what draws rows that meet a condition.
+        num_rows: rows of the table.
+        seed: the public seed.
+        given: values that columns must have.
+        balance: shares of the label's classes among the rows.
+    """
+    rng = np.random.default_rng(seed)
+    strata, members = _strata(schema, num_rows, rng, given=given, balance=balance)
+    draws = [drawing(condition) for condition in strata]
+    tables = []
+    for start in range(0, max(num_rows, 1), CHUNK):
+        part = members[start : start + CHUNK]
+        codes = np.empty((len(part), len(schema.used)), dtype=np.int64)
+        for i, (draw, condition) in enumerate(zip(draws, strata, strict=True)):
+            mine = part == i
+            codes[mine] = draw_obeying(draw, schema, condition, int(mine.sum()), rng)
+        tables.append(decode_table(schema, codes))
+    return pa.concat_tables(tables).combine_chunks()
+
+
+def _strata(
+    schema: Schema,
+    num_rows: int,
+    rng: np.random.Generator,
+    *,
+    given: Given | None,
+    balance: Balance | None,
+) -> tuple[list[Condition], npt.NDArray[np.int64]]:
+    """Conditions that rows are drawn under, and which of them each row is drawn under."""
+    condition = condition_of(schema, given)
+    shares = class_shares(schema, condition, balance)
+    if shares is None or schema.label is None:
+        return [condition], np.zeros(num_rows, dtype=np.int64)
+    place = schema.used.index(schema.label)
+    strata = [
+        condition.and_also({place: CodeSet(() if code == NULL else ((code, code),), code == NULL)})
+        for code in shares
+    ]
+    members = np.repeat(np.arange(len(strata)), rows_per_class(shares, num_rows))
+    return strata, rng.permutation(members)

@@ -1,0 +1,132 @@
+"""What a person asks of a sample: values that columns must have, and shares of the classes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.errors import InputError, UsageError
+from understudy.generators.condition import Condition
+from understudy.schema import Column, Schema
+from understudy.schema.codesets import CodeSet, code_set, every_code
+from understudy.schema.rules import allowed_codes
+from understudy.schema.values import Value, codes_of, spelt, spelt_range
+
+Given = Mapping[str, Any]
+"""Columns with the value they must have, a tuple (low, high) of numbers or dates, both included, or
+a list of these; None is null, or an open end of a range."""
+
+Balance = str | Mapping[Any, float]
+"""``kept``, ``equal``, or shares of the label's classes, which need not add up to 1."""
+
+
+def condition_of(schema: Schema, given: Given | None) -> Condition:
+    """The condition that ``given`` describes.
+
+    Raises:
+        UsageError: it names a column or value that is unknown, or that the rules do not allow.
+    """
+    condition = Condition()
+    for name, value in (given or {}).items():
+        places = [i for i, column in enumerate(schema.used) if column.name == name]
+        if not places:
+            known = ", ".join(column.name for column in schema.used)
+            raise UsageError(f"given '{name}'", "is not a column", f"Columns are {known}")
+        kept = _asked(schema.used[places[0]], value)
+        if kept.is_empty:
+            raise UsageError(f"given '{name}'", "the column has no such value", "Widen it")
+        condition = condition.and_also({places[0]: kept})
+    emptied = condition.and_also(allowed_codes(schema.used, schema.rules)).emptied
+    if emptied is not None:
+        raise UsageError(
+            f"given '{schema.used[emptied].name}'", "the schema's rules allow no such value",
+            "Ask for another, or change the rules",
+        )  # fmt: skip
+    return condition
+
+
+def _asked(column: Column, value: Any) -> CodeSet:
+    is_list = isinstance(value, list | set | frozenset)
+    if column.is_choice and isinstance(value, tuple):
+        is_list = True
+    try:
+        parts = [
+            codes_of(column, _spelt_wish(column, each)) for each in (value if is_list else [value])
+        ]
+    except InputError as error:
+        raise UsageError(f"given '{column.name}'", error.rule, error.remedy) from None
+    ranges = [each for part in parts for each in part.ranges]
+    return code_set(ranges, has_null=any(part.has_null for part in parts))
+
+
+def _spelt_wish(column: Column, value: Any) -> Value:
+    if not isinstance(value, tuple):
+        return spelt(column, value)
+    if len(value) != 2:
+        raise InputError(f"column '{column.name}'", "needs (low, high) as a range", "Or a list")
+    return spelt_range(column, *value)
+
+
+def class_shares(
+    schema: Schema, condition: Condition, balance: Balance | None
+) -> dict[int, float] | None:
+    """Shares of the label's codes, of sum 1; None leaves them as the generator has them.
+
+    A class that the condition or the rules exclude is left out, and the others fill its place.
+
+    Raises:
+        UsageError: there is no class to balance, or a share that is none.
+    """
+    if balance is None or balance == "kept":
+        return None
+    label = schema.label
+    if label is None or not label.is_choice:
+        raise UsageError("balance", "the table has no label with classes", "Leave balance out")
+    if balance == "equal":
+        shares = dict.fromkeys(range(len(label.categories)), 1.0)
+    elif isinstance(balance, Mapping):
+        shares = _read_shares(label, balance)
+    else:
+        raise UsageError("balance", "must be kept, equal, or a share for each class")
+    place = schema.used.index(label)
+    kept = condition.and_also(allowed_codes(schema.used, schema.rules)).allowed
+    left = kept.get(place, every_code(label))
+    shares = {
+        code: share
+        for code, share in shares.items()
+        if share > 0 and left.contains(np.asarray([code]))[0]
+    }
+    total = sum(shares.values())
+    if not shares:
+        raise UsageError("balance", "no class with a share is left by the condition and the rules")
+    return {code: share / total for code, share in shares.items()}
+
+
+def _read_shares(label: Column, balance: Mapping[Any, float]) -> dict[int, float]:
+    shares: dict[int, float] = {}
+    for value, share in balance.items():
+        try:
+            kept = codes_of(label, spelt(label, value))
+        except InputError as error:
+            raise UsageError("balance", f"{error.where} {error.rule}", error.remedy) from None
+        if isinstance(share, bool) or not isinstance(share, int | float) or not _is_share(share):
+            raise UsageError("balance", "shares must be numbers of at least 0", "Such as 0.5")
+        shares[-1 if kept.has_null else kept.ranges[0][0]] = float(share)
+    return shares
+
+
+def _is_share(share: float) -> bool:
+    return math.isfinite(share) and share >= 0
+
+
+def rows_per_class(shares: dict[int, float], num_rows: int) -> npt.NDArray[np.int64]:
+    """Whole numbers of rows as near to the shares as can be, of the right sum."""
+    exact = np.asarray(list(shares.values())) * num_rows
+    counts: npt.NDArray[np.int64] = np.floor(exact).astype(np.int64)
+    largest_rests = np.argsort(counts - exact, kind="stable")
+    counts[largest_rests[: num_rows - counts.sum()]] += 1
+    return counts
