@@ -129,6 +129,45 @@ def test_without_a_number_the_noisy_count_is_drawn(run: Any, office: Any, model:
     assert found["num_rows"] >= 1
 
 
+def test_only_rows_that_were_asked_for_are_drawn(run: Any, office: Any, model: Path) -> None:
+    wishes = ("--given", "age=0..119", "--given", "sex=f|m", "--given", "seen=2001-01-01..|null")
+    out = office.path("drawn.parquet")
+    assert run("sample", model, "-o", out, "-n", 40, *wishes, "--balance", "equal").code == 0
+    rows = pq.read_table(out).to_pandas()
+    assert rows["age"].max() <= 119
+    assert rows["ill"].value_counts().to_dict() == {"yes": 20, "no": 20}
+    assert (rows["seen"].dropna().astype(str) >= "2001-01-01").all()
+
+
+def test_classes_come_in_the_shares_that_were_asked_for(run: Any, office: Any, model: Path) -> None:
+    out = office.path("drawn.parquet")
+    assert run("sample", model, "-o", out, "-n", 40, "--balance", "yes=1|no=3").code == 0
+    assert pq.read_table(out)["ill"].to_pylist().count("yes") == 10
+
+
+@pytest.mark.parametrize(
+    ("wish", "words"),
+    [
+        (("--given", "age"), "needs an equals sign"),
+        (("--given", "years=3"), "is not a column"),
+        (("--given", "age=old"), "holds numbers, and 'old' is none"),
+        (("--given", "age=1", "--given", "age=2"), "was given twice"),
+        (("--given", "sex=x"), "has no category 'x'"),
+        (("--given", "age=500..600"), "the column has no such value"),
+        (("--balance", "even"), "must be kept, equal, or a share for each class"),
+        (("--balance", "yes=much"), "'much' is no share"),
+        (("--balance", "maybe=1"), "has no category 'maybe'"),
+    ],
+)
+def test_wishes_that_cannot_be_met_are_refused(
+    run: Any, office: Any, model: Path, wish: tuple[str, ...], words: str
+) -> None:
+    found = run("sample", model, "-o", office.path("drawn.csv"), *wish, "--json")
+    assert found.code == 2
+    assert words in found.refusal["rule"]
+    assert not office.path("drawn.csv").exists()
+
+
 def test_outputs_that_exist_are_refused(run: Any, office: Any, release: Path, model: Path) -> None:
     before = office.files()
     assert run("fit", release, "-o", model, "--json").refusal["rule"] == "exists already"

@@ -162,6 +162,20 @@ def test_the_same_release_and_seed_give_the_same_rows(method: str, table: pd.Dat
 
 
 @pytest.mark.parametrize("method", METHODS)
+def test_rows_obey_rules_conditions_and_balance(method: str, table: pd.DataFrame):
+    rules = ["age >= 10", "grade <= age", {"forbid": {"ward": ["north", None], "grade": 1}}]
+    schema = load_schema(the_schema().to_dict() | {"rules": rules})
+    plan = make_plan(schema, Budget(1.0), method=method, options=QUICK[method])
+    generator = fit_release(release_table(table, plan))
+    rows = generator.sample(300, seed=1, given={"age": (5, 95)}, balance="equal")
+    assert_valid(schema, rows)
+    frame = rows.to_pandas()
+    assert frame["age"].between(10, 95).all()
+    assert not ((frame["grade"] == 1) & (frame["ward"].isna() | (frame["ward"] == "north"))).any()
+    assert frame["ill"].value_counts().to_dict() == {0: 150, 1: 150}
+
+
+@pytest.mark.parametrize("method", METHODS)
 def test_a_saved_generator_draws_the_same_rows(method: str, table: pd.DataFrame, tmp_path: Path):
     generator = fit_release(release_table(table, quick_plan(method)))
     save_generator(generator, tmp_path / "generator", release="x")
@@ -187,4 +201,5 @@ def test_the_synthesizer_is_the_same_pipeline(method: str, table: pd.DataFrame):
     rows = synthesizer.fit(table).sample(10, seed=0)
     assert rows.num_rows == 10
     assert synthesizer.release_.plan == synthesizer.plan()
+    assert (synthesizer.sample(9, given={"ill": 1}, balance="kept")["ill"].to_numpy() == 1).all()
     assert synthesizer.sample().num_rows == synthesizer.generator_.default_num_rows

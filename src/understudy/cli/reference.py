@@ -39,7 +39,8 @@ def _pages(command: Any, name: str) -> Iterator[str]:
         yield f"| `{parameter.name.upper()}` | {parameter.help} |\n"
     for parameter in options:
         flags = ", ".join(f"`{flag}`" for flag in parameter.opts)
-        yield f"| {flags} | {parameter.help}{_default(parameter)} |\n"
+        words = parameter.help.replace("|", r"\|")  # which would end a cell
+        yield f"| {flags} | {words}{_default(parameter)} |\n"
 
 
 def _default(parameter: Any) -> str:

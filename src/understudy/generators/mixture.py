@@ -14,7 +14,7 @@ from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Tensors
 from understudy.generators.condition import Components, Condition, restrict
 from understudy.generators.grids import Runs
-from understudy.generators.obey import Draw
+from understudy.generators.obey import Source
 from understudy.generators.sampling import sample_table
 from understudy.generators.wishes import Balance, Given
 from understudy.schema import Schema
@@ -57,11 +57,11 @@ class Mixture:
     ) -> pa.Table:
         """Draw rows; the same seed gives the same rows."""
         return sample_table(
-            self.schema, self.drawing, num_rows, seed=seed, given=given, balance=balance
+            self.schema, self.source, num_rows, seed=seed, given=given, balance=balance
         )
 
-    def drawing(self, condition: Condition) -> Draw:
-        """What draws rows that meet a condition, exactly by the model's conditional law.
+    def source(self, condition: Condition) -> Source:
+        """What draws rows under a condition, exactly by the model's conditional law.
 
         Rules about single columns are made part of the condition, so that no row is drawn in
         vain for them, unless the model gives them no probability at all.
@@ -69,10 +69,10 @@ class Mixture:
         ruled = condition.and_also(allowed_codes(self.schema.used, self.schema.rules))
         for wish in (ruled, condition):
             if not wish.allowed:
-                return self.codes
+                return Source(self.codes)
             restricted = restrict(self.components, wish)
             if restricted is not None:
-                return restricted.codes
+                return Source(restricted.codes)
         raise UsageError("given", "no row that this generator draws is such", "Widen the condition")
 
     def codes(self, num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:

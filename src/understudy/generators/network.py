@@ -14,14 +14,12 @@ from scipy.special import expit
 from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Tensors
 from understudy.generators.condition import Condition
-from understudy.generators.obey import Draw, draw_until
+from understudy.generators.obey import Source
 from understudy.generators.sampling import sample_table
 from understudy.generators.wishes import Balance, Given
 from understudy.schema import NULL, Layout, Schema
 
 Floats = npt.NDArray[np.float64]
-TRIES_PER_ROW, FEWEST_TRIES = 1_000, 2**20
-"""Effort before a condition is refused: minutes at most, for one row in a thousand."""
 COMPONENT_SCALE, LABEL_SCALE = 4.0, 3.0
 STRETCH = 0.05
 """Positions reach 5 % past both ends and are clipped, so that values at a bound are learnable."""
@@ -62,40 +60,22 @@ class Network:
     ) -> pa.Table:
         """Draw rows; the same seed gives the same rows."""
         return sample_table(
-            self.schema, self.drawing, num_rows, seed=seed, given=given, balance=balance
+            self.schema, self.source, num_rows, seed=seed, given=given, balance=balance
         )
 
-    def drawing(self, condition: Condition) -> Draw:
-        """What draws rows that meet a condition: labels are chosen, other columns tried.
-
-        Raises:
-            UsageError: such rows never come, or too seldom to wait for.
-        """
-        network, others = self._with_labels(condition)
-        if not others.allowed:
-            return network.codes
-
-        def draw(num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-            most = TRIES_PER_ROW * num_rows + FEWEST_TRIES
-            kept, _ = draw_until(network.codes, others.holds, num_rows, rng, most_draws=most)
-            if len(kept) < num_rows:
-                raise _too_seldom(f"only {len(kept)} such rows came in {most} tries")
-            return kept
-
-        return draw
-
-    def _with_labels(self, condition: Condition) -> tuple[Network, Condition]:
-        """The network with the shares of labels that a condition leaves, and the rest of it."""
+    def source(self, condition: Condition) -> Source:
+        """What draws rows under a condition: labels are chosen, other columns left to chance."""
         label = self.schema.label
         place = self.schema.used.index(label) if self.label and label else None
         if label is None or place is None or place not in condition.allowed:
-            return self, condition
+            return Source(self.codes, condition)
         codes = np.append(np.arange(len(label.categories)), NULL)[: len(self.label_shares)]
-        left = np.asarray(self.label_shares) * condition.allowed[place].contains(codes)
-        if not left.any():
-            raise _too_seldom("no row has such a label")
-        rest = {i: kept for i, kept in condition.allowed.items() if i != place}
-        return replace(self, label_shares=tuple((left / left.sum()).tolist())), Condition(rest)
+        shares = np.asarray(self.label_shares) * condition.allowed[place].contains(codes)
+        if not shares.any():
+            raise UsageError("given", "no row has such a label", "Widen the condition")
+        chosen = replace(self, label_shares=tuple((shares / shares.sum()).tolist()))
+        left = {other: kept for other, kept in condition.allowed.items() if other != place}
+        return Source(chosen.codes, Condition(left))
 
     def codes(self, num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Codes of new rows.  # (num_rows, num_used)"""
@@ -144,10 +124,6 @@ class Network:
         return {
             name: np.ascontiguousarray(value, dtype=np.float32) for name, value in named.items()
         }
-
-
-def _too_seldom(what: str) -> UsageError:
-    return UsageError("given", what, "Widen the condition")
 
 
 def draw_inputs(

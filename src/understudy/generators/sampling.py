@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from understudy.generators.condition import Condition
-from understudy.generators.obey import CHUNK, Draw, draw_obeying
+from understudy.generators.obey import CHUNK, Source, draw_obeying
 from understudy.generators.wishes import (
     Balance,
     Given,
@@ -24,7 +24,7 @@ from understudy.schema.decode import decode_table
 
 def sample_table(
     schema: Schema,
-    drawing: Callable[[Condition], Draw],
+    source_of: Callable[[Condition], Source],
     num_rows: int,
     *,
     seed: int,
@@ -35,7 +35,7 @@ def sample_table(
 
     Args:
         schema: its rules are obeyed.
-        drawing: what draws rows that meet a condition.
+        source_of: gives what draws rows under a condition.
         num_rows: rows of the table.
         seed: the public seed.
         given: values that columns must have.
@@ -43,14 +43,14 @@ def sample_table(
     """
     rng = np.random.default_rng(seed)
     strata, members = _strata(schema, num_rows, rng, given=given, balance=balance)
-    draws = [drawing(condition) for condition in strata]
+    sources = [source_of(condition) for condition in strata]
     tables = []
     for start in range(0, max(num_rows, 1), CHUNK):
         part = members[start : start + CHUNK]
         codes = np.empty((len(part), len(schema.used)), dtype=np.int64)
-        for i, (draw, condition) in enumerate(zip(draws, strata, strict=True)):
+        for i, (source, condition) in enumerate(zip(sources, strata, strict=True)):
             mine = part == i
-            codes[mine] = draw_obeying(draw, schema, condition, int(mine.sum()), rng)
+            codes[mine] = draw_obeying(source, schema, condition, int(mine.sum()), rng)
         tables.append(decode_table(schema, codes))
     return pa.concat_tables(tables).combine_chunks()
 

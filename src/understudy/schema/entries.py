@@ -16,7 +16,7 @@ from understudy.schema.columns import (
     Resolution,
     Role,
 )
-from understudy.schema.values import LARGEST_EXACT, moment_of
+from understudy.schema.values import LARGEST_EXACT, TRUTHS, moment_of
 
 UNDECIDED = "???"
 _Choice = TypeVar("_Choice", bound=StrEnum)
@@ -83,9 +83,6 @@ def _one_of(choices: type[_Choice], value: Any, *, name: str, key: str) -> _Choi
     except ValueError:
         listed = ", ".join(choice.value for choice in choices)
     raise _refuse(name, f"{key} must be one of {listed}", f"Set {key}: in the schema")
-
-
-TRUTHS = ("true", "false")
 
 
 def category_key(category: Category) -> tuple[str, Category]:

@@ -68,10 +68,7 @@ def _parse_comparison(text: str, columns: Sequence[Column]) -> Rule:
         raise InputError(where, "is no comparison of two things", FORMS)
     left_words, op, right_words = found[1], Operator(found[2]), found[3]
     left = _column(left_words, columns, where=where)
-    names_column = right_words[0] not in "'\"" and _unquoted(right_words) in {
-        column.name for column in columns
-    }
-    if names_column or right_words[0] == "`":
+    if _is_column(right_words, columns):
         right = _column(right_words, columns, where=where)
         if left == right:
             raise InputError(where, "compares a column with itself", FORMS)
@@ -110,7 +107,8 @@ def _parse_forbidden(entry: dict[Any, Any], columns: Sequence[Column]) -> Forbid
                 where, f"names nothing that '{column.name}' can hold", "Mend it, or leave it out"
             )
         cells.append((column.name, values))
-    return Forbidden(tuple(cells))
+    order = [column.name for column in columns]  # files need not keep the order of a mapping
+    return Forbidden(tuple(sorted(cells, key=lambda cell: order.index(cell[0]))))
 
 
 def _parse_value(column: Column, value: Any) -> Value:
@@ -121,6 +119,12 @@ def _parse_value(column: Column, value: Any) -> Value:
     if isinstance(value, list):
         raise InputError("", "holds a list in a list", "Write [one, two]")
     return spelt(column, value)
+
+
+def _is_column(words: str, columns: Sequence[Column]) -> bool:
+    """Whether the right side names a column; what looks like a number or date is one."""
+    is_bare = words[0] not in "'\"+-.0123456789"
+    return words[0] == "`" or (is_bare and words in {column.name for column in columns})
 
 
 def _column(words: str, columns: Sequence[Column], *, where: str) -> Column:

@@ -60,8 +60,7 @@ class Limit:
 
     def to_dict(self) -> str:
         """The rule as the YAML file has it."""
-        words = _quoted(self.constant) if isinstance(self.constant, str) else _word(self.constant)
-        return f"{_name(self.column)} {self.operator} {words}"
+        return f"{_name(self.column)} {self.operator} {_constant(self.constant)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +170,10 @@ def _name(column: str) -> str:
     return column if plain else "`" + column.replace("`", "``") + "`"
 
 
-def _quoted(text: str) -> str:
-    return '"' + text.replace('"', '""') + '"'
-
-
-def _word(constant: Category) -> str:
-    return str(constant).lower() if isinstance(constant, bool) else repr(constant)
+def _constant(value: Category) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return '"' + str(value).replace('"', '""') + '"'
+    return repr(value)
 
 
 def _listed(values: tuple[Value, ...]) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime as dt
 import math
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ Scalar = Category | None
 """A number, an ISO date, a category, or None for null."""
 
 LARGEST_EXACT = 2**53
+TRUTHS = ("true", "false")
 MICROSECOND = dt.timedelta(microseconds=1)
 
 
@@ -158,24 +158,23 @@ def _between(column: Column, low: float, high: float) -> CodeSet:
 
 def _category(column: Column, value: Any) -> Category:
     """The listed category that a value names; text may name a number or a truth value."""
-    same_type = [c for c in column.categories if isinstance(c, bool) == isinstance(value, bool)]
-    for category in same_type:
-        if category == value:
-            return category
-    words = _words(value)
+    wanted = _meaning(column, value)
     for category in column.categories:
-        if _words(category) == words:
+        if _meaning(column, category) == wanted:
             return category
     listed = ", ".join(str(category) for category in column.categories)
     raise _refuse(column, f"has no category '{value}'", f"It has {listed}")
 
 
-def _words(category: Any) -> str:
-    if isinstance(category, Real) and not isinstance(category, bool):
-        number = float(category)
-        return str(int(number)) if number.is_integer() else repr(number)
-    text = str(category).strip(BLANKS)
-    return text.lower() if text.lower() in ("true", "false") else text
+def _meaning(column: Column, value: Any) -> str | float:
+    first = column.categories[0]
+    if isinstance(first, int | float) and not isinstance(first, bool):
+        try:
+            return float(value)
+        except (ValueError, OverflowError, TypeError):
+            return str(value)
+    text = str(value).strip(BLANKS)
+    return text.lower() if text.lower() in TRUTHS else text
 
 
 def _iso(moment: int) -> str:
