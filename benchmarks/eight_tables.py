@@ -14,25 +14,17 @@ from __future__ import annotations
 
 import argparse
 import csv
-import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-import yaml
+from command_line import REAL, load_table, synthesise
 from metrics import invalid_cells, marginal_distance, prediction_scores
 
-from understudy import load_schema
-
-COMMAND = Path(sys.executable).with_name("understudy")
 TABLES = (
     "adult", "census", "cervical", "covtype", "creditcard", "epileptic", "isolet", "kddcup99",
 )  # fmt: skip
 MOST_ROWS, MOST_SETS = 50_000, 300
-REAL = "real"
 HEADER = (
     "table", "method", "epsilon", "seed", "invalid", "tv1", "tv2", "tv3", "score", "second", "seconds",
 )  # fmt: skip
@@ -52,47 +44,28 @@ def main() -> None:
     arguments = parser.parse_args()
     writer = csv.writer(sys.stdout)
     writer.writerow(HEADER)
-    for table in arguments.tables:
-        schema_path = arguments.data / "schemas" / f"{table}.yaml"
-        schema = load_schema(schema_path)
-        positive = yaml.safe_load(schema_path.read_text()).get("positive")
-        frame = pd.read_parquet(arguments.data / f"{table}.parquet")
+    for name in arguments.tables:
+        table = load_table(arguments.data, name)
         for seed in arguments.seeds:
-            is_train = np.random.default_rng(seed).random(len(frame)) < 0.8
-            train, test = frame[is_train], frame[~is_train]
+            train, test = table.split(seed)
             for method in arguments.methods:
-                rows, seconds = train, 0.0
-                if method != REAL:
-                    rows, seconds = synthesise(
-                        train, schema_path, method, arguments.epsilon, seed, arguments.options
-                    )
+                found = synthesise(
+                    train, table.schema_path, method=method, epsilon=arguments.epsilon,
+                    seed=seed, options=arguments.options,
+                )  # fmt: skip
                 distances = [
-                    marginal_distance(schema, train, rows, size, most_sets=MOST_SETS)
+                    marginal_distance(table.schema, train, found.rows, size, most_sets=MOST_SETS)
                     for size in (1, 2, 3)
                 ]
-                scores = prediction_scores(schema, some(rows), some(test), positive)
+                scores = prediction_scores(
+                    table.schema, some(found.rows), some(test), table.positive
+                )
                 writer.writerow([
-                    table, method, arguments.epsilon if method != REAL else "", seed, invalid_cells(schema, rows),
-                    *(f"{value:.4f}" for value in (*distances, *scores)), f"{seconds:.1f}",
+                    name, method, arguments.epsilon if method != REAL else "", seed,
+                    invalid_cells(table.schema, found.rows),
+                    *(f"{value:.4f}" for value in (*distances, *scores)), f"{found.wall_seconds:.1f}",
                 ])  # fmt: skip
                 sys.stdout.flush()
-
-
-def synthesise(
-    train: pd.DataFrame, schema: Path, method: str, epsilon: str, seed: int, options: list[str]
-) -> tuple[pd.DataFrame, float]:
-    """Synthetic rows of the command line, and how long they took."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        train.to_parquet(folder / "train.parquet")
-        started = time.perf_counter()
-        subprocess.run(
-            [COMMAND, "synth", folder / "train.parquet", "--schema", schema, "--epsilon", epsilon,
-             "--method", method, "--seed", str(seed), "--rows", str(len(train)),
-             "-o", folder / "rows.parquet", "--json", *options],
-            check=True, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
-        return pd.read_parquet(folder / "rows.parquet"), time.perf_counter() - started
 
 
 def some(frame: pd.DataFrame) -> pd.DataFrame:

@@ -1,0 +1,89 @@
+"""What the scripts that compare methods share: a table, its splits, and `understudy synth`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import yaml
+
+from understudy import Schema, load_schema
+
+COMMAND = Path(sys.executable).with_name("understudy")
+REAL = "real"  # stands for a method that hands out its training rows
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows, their schema, and the label that counts as positive (None with many classes)."""
+
+    frame: pd.DataFrame
+    schema: Schema
+    schema_path: Path
+    positive: Any
+
+    def split(self, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """80 % of the rows to learn from, the others to test on."""
+        is_train = np.random.default_rng(seed).random(len(self.frame)) < 0.8
+        return self.frame[is_train], self.frame[~is_train]
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """Synthetic rows and the time they took."""
+
+    rows: pd.DataFrame
+    wall_seconds: float = 0.0
+    cpu_seconds: float = 0.0
+
+
+def load_table(data: Path, name: str) -> Table:
+    """``name`` from NAME.parquet and schemas/NAME.yaml."""
+    schema_path = data / "schemas" / f"{name}.yaml"
+    return Table(
+        frame=pd.read_parquet(data / f"{name}.parquet"),
+        schema=load_schema(schema_path),
+        schema_path=schema_path,
+        positive=yaml.safe_load(schema_path.read_text()).get("positive"),
+    )
+
+
+def synthesise(
+    train: pd.DataFrame,
+    schema: Path,
+    *,
+    method: str,
+    epsilon: str,
+    seed: int,
+    options: list[str],
+) -> Synthesis:
+    """As many synthetic rows as ``train`` has, by the command line."""
+    if method == REAL:
+        return Synthesis(train)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        train.to_parquet(folder / "train.parquet")
+        command = [
+            COMMAND, "synth", folder / "train.parquet", "--schema", schema, "--epsilon", epsilon,
+            "--method", method, "--seed", str(seed), "--rows", str(len(train)),
+            "-o", folder / "rows.parquet", "--json", *options,
+        ]  # fmt: skip
+        started = time.perf_counter()
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        # wait4 counts this process and its children only; RUSAGE_CHILDREN would also count a
+        # worker of the classifiers that happens to end meanwhile.
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise subprocess.CalledProcessError(process.returncode, command)
+        rows = pd.read_parquet(folder / "rows.parquet")
+    return Synthesis(rows, seconds, usage.ru_utime + usage.ru_stime)
