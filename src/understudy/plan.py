@@ -29,6 +29,7 @@ from understudy.accounting import (
 from understudy.errors import InputError, UsageError
 from understudy.features.adapt import RULES
 from understudy.features.embedding import Block, Embedding, embedding_from_dict
+from understudy.features.reading import Reading
 from understudy.schema import Layout, Schema
 from understudy.schema.table import parse_schema
 
@@ -45,8 +46,8 @@ LARGEST_NOISE = 2**56
 class Stage:
     """One noisy vector: its embedding and its share of the budget (of mu squared).
 
-    ``rule`` names a public rule that settles length scales from the stage before; the
-    embedding's blocks, sizes and weights, and so its sensitivity, are fixed in advance.
+    ``rule`` names a public rule that settles the maps of the blocks from earlier stages' noisy
+    vectors; blocks and weights, and so the sensitivity, are fixed in advance.
     """
 
     name: str
@@ -174,14 +175,28 @@ class Plan:
 
     def embeddings(self, vectors: Sequence[npt.NDArray[np.int64]]) -> tuple[Embedding, ...]:
         """The embeddings of the first ``len(vectors) + 1`` stages, rules applied."""
-        settled: list[Embedding] = []
+        nothing = np.empty(0, dtype=np.int64)
+        found: list[Reading] = []
         for index, stage in enumerate(self.stages[: len(vectors) + 1]):
-            if stage.rule is None:
-                settled.append(stage.embedding)
-            else:
-                sums = vectors[index - 1] / self.lattice
-                settled.append(RULES[stage.rule](stage.embedding, settled[-1], sums))
-        return tuple(settled)
+            vector = vectors[index] if index < len(vectors) else nothing
+            read = Reading(stage.embedding, vector, self.noise_stds[index], self.lattice)
+            if stage.rule is not None:
+                planned = Reading(stage.embedding, nothing, read.noise_std, self.lattice)
+                settled = RULES[stage.rule](planned, found)
+                read = Reading(settled, vector, read.noise_std, self.lattice)
+                self._check_settled(stage.embedding, read.embedding)
+            found.append(read)
+        return tuple(read.embedding for read in found)
+
+    def _check_settled(self, planned: Embedding, settled: Embedding) -> None:
+        """A rule may choose what is measured, never how far a row can move it."""
+        for replaced in (False, True):
+            before, after = (
+                embedding.mechanism_sensitivities(self.lattice, replace=replaced)
+                for embedding in (planned, settled)
+            )
+            if before != after or planned.label != settled.label:
+                raise ValueError("a rule has changed the sensitivity of its stage")
 
     def setting(self, name: str, default: Any = None) -> Any:
         """A public setting of the method."""

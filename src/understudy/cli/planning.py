@@ -18,7 +18,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     from understudy.accounting import Neighbours, best_guess_probability
     from understudy.methods.common import ROWS_IF_UNSAID
     from understudy.methods.merf import error_bound
-    from understudy.private.sums import CELL_ROWS
+    from understudy.private.sums import TABLE_ROWS
 
     rows = plan.num_rows or ROWS_IF_UNSAID
     blocks: list[dict[str, Any]] = [
@@ -58,7 +58,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "explanation": list(plan.setting("explanation", ())),
         "numbers_released": dim,
         "release_bytes": 8 * dim,
-        "memory_bytes": 2**28 + 8 * (4 * CELL_ROWS * plan.layout.width + 4 * dim + _gram(plan)),
+        "memory_bytes": 2**28 + 8 * (TABLE_ROWS * plan.layout.width + 4 * dim + _gram(plan)),
     }
 
 

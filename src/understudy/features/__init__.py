@@ -6,8 +6,10 @@ from understudy.features.embedding import Block, Embedding
 from understudy.features.fourier import Fourier, Scales
 from understudy.features.grid import Constant, Grid, OneHot
 from understudy.features.hermite import Hermite, Mahalanobis
+from understudy.features.reading import Reading
+from understudy.features.tables import Cells, Tables
 
 __all__ = [
-    "Block", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Mahalanobis", "OneHot",
-    "Scales", "Sign", "Tensors", "map_from_dict", "product",
+    "Block", "Cells", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Mahalanobis",
+    "OneHot", "Reading", "Scales", "Sign", "Tables", "Tensors", "map_from_dict", "product",
 ]  # fmt: skip

@@ -3,34 +3,39 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.features.base import FeatureMap
+from understudy.features.choosing import choose_pairs
 from understudy.features.combine import Tensors
 from understudy.features.embedding import Embedding
 from understudy.features.fourier import Fourier
 from understudy.features.grid import Grid
+from understudy.features.placing import place_cells
+from understudy.features.reading import Reading
 
-Rule = Callable[[Embedding, Embedding, npt.NDArray[np.float64]], Embedding]
+Rule = Callable[[Reading, Sequence[Reading]], Embedding]
+"""Settles a stage from all earlier ones. The first argument is the stage as planned, with its noise
+and no vector yet; what comes out must have the sensitivity that was planned."""
+
 HISTOGRAMS = "histograms"
 
 
-def scale_by_histograms(
-    target: Embedding, earlier: Embedding, sums: npt.NDArray[np.float64]
-) -> Embedding:
+def scale_by_histograms(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
     """Set each Fourier length scale from the spread that a noisy histogram shows.
 
     Scales are meant for a uniform column, whose standard deviation is 1 / sqrt(12); a column
     of another deviation gets them in proportion.
     """
-    grid = earlier.block(HISTOGRAMS).map
+    target, first = planned.embedding, earlier[-1]
+    grid = first.embedding.block(HISTOGRAMS).map
     if not isinstance(grid, Grid):
         raise TypeError("the earlier stage has no histograms")
-    counts = earlier.rows_of(HISTOGRAMS, sums).reshape(len(grid.numbers), grid.num_bins)
+    counts = first.sums(HISTOGRAMS).reshape(len(grid.numbers), grid.num_bins)
     factor = dict(zip(grid.numbers, spreads(counts) * math.sqrt(12), strict=True))
 
     def rescaled(map_: FeatureMap) -> FeatureMap:
@@ -57,4 +62,8 @@ def spreads(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return found
 
 
-RULES: dict[str, Rule] = {"scale-by-histograms": scale_by_histograms}
+RULES: dict[str, Rule] = {
+    "scale-by-histograms": scale_by_histograms,
+    "place-cells": place_cells,
+    "choose-pairs": choose_pairs,
+}

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from understudy.errors import InputError
 from understudy.features.base import FeatureMap, Sign, map_from_dict
 from understudy.features.combine import Tensors
+from understudy.features.tables import Tables
 
 FINEST_ROUNDING = 2**24
 
@@ -42,9 +43,11 @@ class Block:
 
         Squares must stay exact in float64, so a plain block is rounded at 24 bits and multiplied
         up. A block of products rounds both halves of each: P products of norms r^2 at most have
-        norm sqrt(P) r^2 <= radius.
+        norm sqrt(P) r^2 <= radius. A row adds one whole number to a cell of each of T tables.
         """
         radius = self.radius(lattice)
+        if isinstance(self.map, Tables):
+            return math.isqrt(radius**2 // len(self.map.subsets)), 1
         if isinstance(self.map, Tensors):
             return math.isqrt(math.isqrt(radius**2 // len(self.map.subsets))), 1
         unit = max(1, lattice // FINEST_ROUNDING)
@@ -53,6 +56,8 @@ class Block:
     def scales(self, lattice: int) -> npt.NDArray[np.float64]:
         """What each feature is multiplied by on its way to the lattice.  # (dim,)"""
         radius, unit = self.rounding(lattice)
+        if isinstance(self.map, Tables):
+            return np.full(self.map.dim, radius * math.sqrt(len(self.map.subsets)))
         if not isinstance(self.map, Tensors):
             return np.full(self.map.dim, float(kept_radius(radius, self.map.dim) * unit))
         map_ = self.map

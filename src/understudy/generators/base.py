@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import safetensors.numpy
@@ -20,7 +19,7 @@ from understudy.schema import Schema
 from understudy.schema.table import parse_schema
 
 DOCUMENT, WEIGHTS, SCHEMA = "generator.json", "generator.safetensors", "schema.yaml"
-Tensors = dict[str, npt.NDArray[np.float32]]
+Tensors = dict[str, npt.NDArray[Any]]
 
 
 class Generator(Protocol):

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from understudy.generators.grids import ColumnGrid
+from understudy.generators.grids import ColumnGrid, even_marks, pick
 from understudy.schema.codesets import CodeSet
 
 Floats = npt.NDArray[np.float64]
@@ -51,16 +51,23 @@ class Components:
     grids: tuple[ColumnGrid, ...]
 
     def codes(self, num_rows: int, rng: np.random.Generator) -> Integers:
-        """Codes of new rows.  # (num_rows, num_used)"""
-        return self.rows(rng.choice(len(self.weights), size=num_rows, p=self.weights), rng)
+        """Codes of new rows, in random order.  # (num_rows, num_used)
 
-    def rows(self, chosen: Integers, rng: np.random.Generator) -> Integers:
-        """A row from each chosen component.  # (num_rows,) -> (num_rows, num_used)"""
-        drawn = [
-            grid.draw(self.probabilities[chosen, start:stop], rng)
-            for grid, (start, stop) in zip(self.grids, spans_of(self.grids), strict=True)
-        ]
-        return np.stack(drawn, axis=1)
+        Components get rows in proportion to their weights, to the nearest row, and so do cells
+        as far as may be; inside a component columns are drawn independently.
+        """
+        marks = (np.arange(num_rows) + rng.random()) / max(1, num_rows)
+        zeros = np.zeros(num_rows, dtype=np.int64)
+        chosen = pick(self.weights[None, :], zeros, marks)
+        found = np.empty((num_rows, len(self.grids)), dtype=np.int64)
+        for place, (grid, (start, stop)) in enumerate(
+            zip(self.grids, spans_of(self.grids), strict=True)
+        ):
+            marks = np.empty(num_rows)
+            marks[np.lexsort((rng.random(num_rows), chosen))] = even_marks(num_rows, rng)
+            cells = pick(self.probabilities[:, start:stop], chosen, marks)
+            found[:, place] = grid.codes(cells, rng)
+        return rng.permutation(found)
 
 
 def spans_of(grids: tuple[ColumnGrid, ...]) -> list[tuple[int, int]]:
@@ -73,7 +80,7 @@ def restrict(components: Components, condition: Condition) -> Components | None:
 
     Columns are independent inside a component, so a condition on several columns has the product
     of their probabilities there. Components are weighted by it, and their cells cut to what is
-    allowed; codes of a cell are equally likely, so a part of a cell has its share of the codes.
+    allowed; codes of a piece are equally likely, so a part of it has its share of the codes.
     """
     with np.errstate(divide="ignore"):  # log 0 is a component that cannot meet the condition
         scores = np.log(components.weights)
@@ -99,13 +106,20 @@ def cut_cells(
 ) -> tuple[ColumnGrid, Floats]:
     """The cells of a column cut to the allowed codes, and the probabilities that are left."""
     first, last = np.asarray(allowed.ranges, dtype=np.int64).reshape(-1, 2).T
-    cells, parts = np.nonzero((grid.highs[:, None] >= first) & (grid.lows[:, None] <= last))
-    lows = np.maximum(grid.lows[cells], first[parts])
-    highs = np.minimum(grid.highs[cells], last[parts])
-    left = probabilities[:, cells] * (highs - lows + 1) / (grid.highs - grid.lows + 1)[cells]
+    pieces, parts = np.nonzero((grid.highs[:, None] >= first) & (grid.lows[:, None] <= last))
+    lows = np.maximum(grid.lows[pieces], first[parts])
+    highs = np.minimum(grid.highs[pieces], last[parts])
+    kept = (highs - lows + 1) / (grid.highs - grid.lows + 1)[pieces]
+    cells, shares = grid.cell_of_piece[pieces], grid.share_of_piece[pieces] * kept
+    left = np.bincount(cells, weights=shares, minlength=grid.num_known)
+    used, places = np.unique(cells, return_inverse=True)
+    probabilities, null = probabilities[:, : grid.num_known], probabilities[:, grid.num_known :]
+    probabilities = (probabilities * left)[:, used]
+    shares = shares / left[cells]
     if not len(cells):  # a column keeps one cell beside that of nulls, if only to be never drawn
-        lows, highs, left = grid.lows[:1], grid.highs[:1], np.zeros((len(probabilities), 1))
+        lows, highs, places, shares = grid.lows[:1], grid.highs[:1], np.zeros(1, int), np.ones(1)
+        probabilities = np.zeros((len(probabilities), 1))
     has_null = grid.has_null and allowed.has_null
     if has_null:
-        left = np.concatenate([left, probabilities[:, -1:]], axis=1)
-    return ColumnGrid(lows, highs, has_null), left
+        probabilities = np.concatenate([probabilities, null], axis=1)
+    return ColumnGrid(lows, highs, has_null, places, shares), probabilities

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,45 +14,92 @@ from understudy.schema import NULL, Column, Schema
 from understudy.schema.layout import from_position
 
 Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 MOST_CELLS, FEWEST_CELLS, MOST_WIDTH = 128, 16, 2**13
+GOLDEN = (math.sqrt(5) - 1) / 2
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ColumnGrid:
-    """The cells of one column; cell i holds the codes from ``lows[i]`` to ``highs[i]``.
+    """The cells of one column, each made of pieces: runs of codes from a low to a high.
 
-    A choice has a cell per category. A number with few values has a cell per value; one with many
-    has cells of about equal width on the column's scale, and one for each bound, where values
-    often pile up (most capital gains are 0). A null has a cell of its own, the last.
+    ``cells`` says which cell each piece belongs to, and ``shares`` which part of the cell's rows it
+    has; by default every piece is a cell. Codes of a piece are equally likely. A null has a cell
+    of its own, the last.
     """
 
     lows: Integers
     highs: Integers
     has_null: bool
+    cells: Integers | None = None
+    shares: Floats | None = None
+
+    @cached_property
+    def cell_of_piece(self) -> Integers:
+        """The cell that each piece belongs to."""
+        return np.arange(len(self.lows)) if self.cells is None else self.cells
+
+    @cached_property
+    def share_of_piece(self) -> Floats:
+        """The part of its cell's rows that each piece has."""
+        return np.ones(len(self.lows)) if self.shares is None else self.shares
+
+    @cached_property
+    def num_known(self) -> int:
+        """Number of cells that are not null."""
+        return int(self.cell_of_piece.max()) + 1
 
     @property
     def width(self) -> int:
         """Number of cells, with that of nulls."""
-        return len(self.lows) + self.has_null
+        return self.num_known + self.has_null
 
-    def draw(
-        self, probabilities: npt.NDArray[np.float64], rng: np.random.Generator
-    ) -> npt.NDArray[np.int64]:
-        """A code for each row: a cell by its probability, and any of its codes.
+    def codes(self, cells: Integers, rng: np.random.Generator) -> Integers:
+        """A code in each given cell.  # (num_rows,) -> (num_rows,)"""
+        known = np.minimum(cells, self.num_known - 1)
+        pieces = known
+        if self.cells is not None:
+            order = np.argsort(self.cell_of_piece, kind="stable")
+            within = np.zeros((self.num_known, len(order)))
+            within[self.cell_of_piece[order], np.arange(len(order))] = self.share_of_piece[order]
+            by_cell = np.argsort(known, kind="stable")
+            marks = np.empty(len(cells))
+            marks[by_cell] = even_marks(len(cells), rng)
+            pieces = order[pick(within, known, marks)]
+        spans = self.highs[pieces] - self.lows[pieces] + 1
+        codes = self.lows[pieces] + np.floor(rng.random(len(cells)) * spans).astype(np.int64)
+        return np.where(cells == self.num_known, NULL, codes)
 
-        # (num_rows, width) -> (num_rows,)
-        """
-        cumulative = np.cumsum(probabilities, axis=1)
-        marks = rng.random((len(probabilities), 1)) * cumulative[:, -1:]
-        cells = np.minimum((cumulative <= marks).sum(axis=1), self.width - 1)
-        known = np.minimum(cells, len(self.lows) - 1)
-        spans = self.highs[known] - self.lows[known] + 1
-        codes = self.lows[known] + np.floor(rng.random(len(cells)) * spans).astype(np.int64)
-        return np.where(cells == len(self.lows), NULL, codes)
+
+def pick(probabilities: Floats, chosen: Integers, marks: Floats) -> Integers:
+    """Where marks in [0, 1) fall in the cumulated probabilities of the chosen rows.
+
+    # (components, width), (num_rows,), (num_rows,) -> (num_rows,)
+    """
+    cumulative = np.cumsum(probabilities, axis=1)
+    cumulative /= cumulative[:, -1:]
+    line = (cumulative + np.arange(len(cumulative))[:, None]).ravel()
+    width = probabilities.shape[1]
+    found = np.searchsorted(line, marks + chosen, side="right") - chosen * width
+    return np.clip(found, 0, width - 1)
+
+
+def even_marks(count: int, rng: np.random.Generator) -> Floats:
+    """Numbers in [0, 1), each uniform, of which every stretch is spread evenly.
+
+    Multiples of the golden ratio from a random start: counts of drawn rows stay nearer to what
+    is expected of them than those of independent draws.
+    """
+    return np.asarray((rng.random() + np.arange(count) * GOLDEN) % 1.0)
 
 
 def column_grid(column: Column, most_cells: int) -> ColumnGrid:
-    """Cut a column into about ``most_cells`` cells at most (a choice: one per category)."""
+    """Cut a column into about ``most_cells`` cells at most.
+
+    A choice has a cell per category. A number with few values has a cell per value; one with many
+    has cells of about equal width on the column's scale, and one for each bound, where values
+    often pile up (most capital gains are 0).
+    """
     if column.is_choice:
         values = np.arange(len(column.categories))
         return ColumnGrid(values, values, column.nullable)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Tensors
 from understudy.generators.condition import Components, Condition, restrict
-from understudy.generators.grids import Runs
+from understudy.generators.grids import ColumnGrid, Runs
 from understudy.generators.obey import Source
 from understudy.generators.sampling import sample_table
 from understudy.generators.wishes import Balance, Given
@@ -25,8 +25,8 @@ from understudy.schema.rules import allowed_codes
 class Mixture:
     """Components with independent columns; each belongs to one label value.
 
-    A row's label is drawn with ``label_shares``, then one of that label's components, each as
-    likely as the others, then every column's cell by the component's probabilities.
+    A row has a label by ``label_shares``, then one of that label's components, each as likely as
+    the others, then every column's cell by the component's probabilities, and a code in it.
     ``sizes`` are the numbers of components of each label value, in order.
     """
 
@@ -35,17 +35,14 @@ class Mixture:
     sizes: tuple[int, ...]
     default_num_rows: int
     label_shares: tuple[float, ...] = (1.0,)
-
-    @cached_property
-    def runs(self) -> Runs:
-        """Where each column's cells lie."""
-        return Runs(self.schema)
+    grids: tuple[ColumnGrid, ...] | None = None  # by default those of the schema alone
 
     @cached_property
     def components(self) -> Components:
         """The components with their weights: a label's share, split equally."""
         weights = np.repeat(np.divide(self.label_shares, self.sizes), self.sizes)
-        return Components(weights / weights.sum(), self.probabilities, self.runs.grids)
+        grids = Runs(self.schema).grids if self.grids is None else self.grids
+        return Components(weights / weights.sum(), self.probabilities, grids)
 
     def sample(
         self,
@@ -69,19 +66,11 @@ class Mixture:
         ruled = condition.and_also(allowed_codes(self.schema.used, self.schema.rules))
         for wish in (ruled, condition):
             if not wish.allowed:
-                return Source(self.codes)
+                return Source(self.components.codes)
             restricted = restrict(self.components, wish)
             if restricted is not None:
                 return Source(restricted.codes)
         raise UsageError("given", "no row that this generator draws is such", "Widen the condition")
-
-    def codes(self, num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Codes of new rows.  # (num_rows, num_used)"""
-        labels = rng.choice(len(self.sizes), size=num_rows, p=np.asarray(self.label_shares))
-        sizes = np.asarray(self.sizes)
-        starts = np.cumsum(sizes) - sizes
-        chosen = starts[labels] + np.floor(rng.random(num_rows) * sizes[labels]).astype(np.int64)
-        return self.components.rows(chosen, rng)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the probabilities."""
@@ -93,8 +82,12 @@ class Mixture:
         }
 
     def tensors(self) -> Tensors:
-        """The probabilities in single precision."""
-        return {"probabilities": np.ascontiguousarray(self.probabilities, dtype=np.float32)}
+        """The probabilities in single precision, and the pieces of grids that are its own."""
+        found: Tensors = {"probabilities": np.ascontiguousarray(self.probabilities, np.float32)}
+        for place, grid in enumerate(self.grids or ()):
+            found[f"pieces {place}"] = np.stack([grid.lows, grid.highs, grid.cell_of_piece])
+            found[f"shares {place}"] = np.ascontiguousarray(grid.share_of_piece)
+        return found
 
 
 def _load_mixture(schema: Schema, document: dict[str, Any], tensors: Tensors) -> Mixture:
@@ -104,6 +97,22 @@ def _load_mixture(schema: Schema, document: dict[str, Any], tensors: Tensors) ->
         sizes=tuple(int(size) for size in document["sizes"]),
         default_num_rows=int(document["default_num_rows"]),
         label_shares=tuple(float(share) for share in document["label_shares"]),
+        grids=_grids(schema, tensors),
+    )
+
+
+def _grids(schema: Schema, tensors: Tensors) -> tuple[ColumnGrid, ...] | None:
+    if "pieces 0" not in tensors:
+        return None
+    return tuple(
+        ColumnGrid(
+            lows=(pieces := tensors[f"pieces {place}"].astype(np.int64))[0],
+            highs=pieces[1],
+            has_null=column.nullable,
+            cells=pieces[2],
+            shares=tensors[f"shares {place}"].astype(np.float64),
+        )
+        for place, column in enumerate(schema.used)
     )
 
 

@@ -19,7 +19,7 @@ Codes = npt.NDArray[np.int64]
 Draw = Callable[[int, np.random.Generator], Codes]
 """Draws codes of that many rows, which are alike in law whatever their order."""
 
-CHUNK = 16_384
+CHUNK = 65_536
 FEWEST_DRAWS = 2**18
 DRAWS_PER_OBEYING, DRAWS_PER_MEETING = 32, 1000
 """Effort before rows are mended, and before a condition is refused: rules that one row in 32 obeys

@@ -8,20 +8,24 @@ from typing import Any
 
 from understudy.accounting import Budget
 from understudy.errors import UsageError
+from understudy.generators.anova_training import AnovaTraining, train_anova
 from understudy.generators.base import Generator
 from understudy.generators.descent import Progress
 from understudy.generators.mixture_training import MixtureTraining, train_mixture
 from understudy.generators.training import Training, train_network
+from understudy.methods.anova import dp_anova
 from understudy.methods.hp import dp_hp
 from understudy.methods.merf import dp_merf
 from understudy.plan import Plan
 from understudy.published import Release
 from understudy.schema import Schema
 
-__all__ = ["METHODS", "dp_hp", "dp_merf", "fit_release", "make_plan"]
+__all__ = ["METHODS", "dp_anova", "dp_hp", "dp_merf", "fit_release", "make_plan"]
 
-METHODS: dict[str, Callable[..., Plan]] = {"dp-merf": dp_merf, "dp-hp": dp_hp}
-DEFAULT_METHOD = "dp-merf"
+METHODS: dict[str, Callable[..., Plan]] = {
+    "dp-anova": dp_anova, "dp-merf": dp_merf, "dp-hp": dp_hp,
+}  # fmt: skip
+DEFAULT_METHOD = "dp-anova"
 
 
 def make_plan(
@@ -54,6 +58,8 @@ def make_plan(
 def fit_release(release: Release, *, progress: Progress | None = None) -> Generator:
     """Turn a release into a generator, as its plan's method has it."""
     settings = dict(release.plan.setting("training"))
+    if release.plan.setting("generator") == "anova":
+        return train_anova(release, AnovaTraining(**settings), progress=progress)
     if release.plan.setting("generator") == "mixture":
         return train_mixture(release, MixtureTraining(**settings), progress=progress)
     settings["hidden"] = tuple(settings["hidden"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import numpy as np
@@ -11,15 +13,16 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from understudy.errors import InputError
-from understudy.features import Block, Embedding, FeatureMap, Tensors
+from understudy.features import Block, Constant, Embedding, FeatureMap, Tables, Tensors
 from understudy.features.combine import tensor
 from understudy.private.lattice import Floats, to_lattice
 from understudy.schema import NULL, Layout
 from understudy.schema.encode import encode_batch
+from understudy.schema.layout import Choice
 
 Integers = npt.NDArray[np.int64]
 LARGEST_SUM = 2**62
-CELL_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**13, 512, 32, 2**11
+TABLE_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**15, 512, 32, 2**11
 PROBE_ROWS = 24
 
 
@@ -36,22 +39,53 @@ def sum_rows(
     num_rows = 0
     # The products are small: a second BLAS thread costs several times what it saves.
     with threadpool_limits(limits=1, user_api="blas"):
-        for cells in _cell_blocks(batches, layout, embedding):
-            num_rows += len(cells)
+        for rows in _row_blocks(batches, layout, embedding):
+            num_rows += len(rows.codes)
             if num_rows * lattice > LARGEST_SUM:  # sums might wrap around
                 raise InputError(
                     "data", "has more rows than one release can hold", "Release parts of it"
                 )
-            total += partial_sum(cells, embedding=embedding, lattice=lattice)
+            total += partial_sum(rows, embedding=embedding, lattice=lattice)
     return total, num_rows
 
 
-def partial_sum(cells: Floats, *, embedding: Embedding, lattice: int) -> Integers:
-    """The integer sum over one block of rows.  # (num_rows, width) -> (dim,)"""
+@dataclass(frozen=True)
+class Rows:
+    """Some rows as codes, and as cells for the maps that read those."""
+
+    layout: Layout
+    codes: Integers  # (num_rows, num_used)
+
+    @cached_property
+    def cells(self) -> Floats:
+        """Positions and memberships.  # (num_rows, width)"""
+        return self.layout.expand(self.codes)
+
+    def slots(self, span: tuple[int, int]) -> Integers:
+        """Which value of a choice each row has; one past the last if it has none.  # (num_rows,)"""
+        choice = next(c for c in self.layout.choices if (c.start, c.stop) == span)
+        names = [column.name for column in self.layout.schema.used]
+        codes = self.codes[:, names.index(choice.column)]
+        last = choice.width - 1 if self._null_is_last(choice) else choice.width
+        return np.where(codes == NULL, last, codes)
+
+    def _null_is_last(self, choice: Choice) -> bool:
+        column = next(c for c in self.layout.schema.used if c.name == choice.column)
+        return choice.width > len(column.categories)
+
+
+def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
+    """The integer sum over one block of rows.  # (dim,)"""
     parts = []
     for block in embedding.blocks:
-        members = _memberships(cells, block, embedding)
+        slots, copies = _copies(rows, block, embedding)
+        if isinstance(block.map, Tables):
+            counted = block.map.counts(rows.codes, slots, copies + 1)[:copies]
+            parts.append((counted * block.rounding(lattice)[0]).ravel())
+            continue
+        members = (slots[:, None] == np.arange(copies)).astype(np.float64)
         summed = _product_sums if isinstance(block.map, Tensors) else _plain_sums
+        cells = rows.codes if isinstance(block.map, Constant) else rows.cells
         parts.append(summed(cells, block, members, lattice).ravel())
     return np.concatenate(parts).astype(np.int64)
 
@@ -97,7 +131,7 @@ def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
     codes = rng.integers(NULL, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))
 
     def summed(rows: npt.NDArray[np.int64]) -> Integers:
-        return partial_sum(layout.expand(rows), embedding=embedding, lattice=lattice)
+        return partial_sum(Rows(layout, rows), embedding=embedding, lattice=lattice)
 
     whole, single = summed(codes), sum(summed(codes[i : i + 1]) for i in range(PROBE_ROWS))
     if not np.array_equal(whole, single):
@@ -107,25 +141,28 @@ def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
         )  # fmt: skip
 
 
-def _memberships(cells: Floats, block: Block, embedding: Embedding) -> Floats:
-    """Which copy of a block each row adds to: ones and zeros.  # (num_rows, copies)"""
+def _copies(rows: Rows, block: Block, embedding: Embedding) -> tuple[Integers, int]:
+    """Which copy of a block each row adds to (one past the last: none), and how many there are."""
     if not block.per_label or embedding.label is None:
-        return np.ones((len(cells), 1))
-    return np.ascontiguousarray(cells[:, embedding.label[0] : embedding.label[1]])
+        return np.zeros(len(rows.codes), dtype=np.int64), 1
+    return rows.slots(embedding.label), embedding.num_labels
 
 
-def _cell_blocks(
+def _row_blocks(
     batches: Iterable[pa.RecordBatch], layout: Layout, embedding: Embedding
-) -> Iterator[Floats]:
-    """Cells in blocks whose features fit a core's cache, which more than doubles the speed."""
+) -> Iterator[Rows]:
+    """Rows in blocks whose features fit a core's cache, which more than doubles the speed.
+
+    Tables have no features to hold, and their blocks are long.
+    """
     widest = max(_width(block.map) for block in embedding.blocks)
     step = MANY_ROWS if widest <= NARROW else FEW_ROWS
+    if all(isinstance(block.map, Tables | Constant) for block in embedding.blocks):
+        step = TABLE_ROWS
     for batch in batches:
         codes = encode_batch(layout.schema, batch)
-        for start in range(0, len(codes), CELL_ROWS):
-            cells = layout.expand(codes[start : start + CELL_ROWS])
-            for first in range(0, len(cells), step):
-                yield cells[first : first + step]
+        for start in range(0, len(codes), step):
+            yield Rows(layout, codes[start : start + step])
 
 
 def _width(map_: FeatureMap) -> int:

@@ -18,7 +18,7 @@ import safetensors.numpy
 from safetensors import SafetensorError
 
 from understudy.errors import InputError
-from understudy.features import Block, Embedding
+from understudy.features import Block, Embedding, Reading
 from understudy.plan import Plan, plan_from_dict
 from understudy.published.certificate import build_certificate, render_html
 
@@ -57,23 +57,26 @@ class Release:
         """The label's span of cells, which all stages with a label share."""
         return next((e.label for e in self.embeddings if e.label is not None), None)
 
-    def _stage_of(self, name: str) -> int:
-        return next(i for i, e in enumerate(self.embeddings) if name in e.spans)
+    @cached_property
+    def readings(self) -> tuple[Reading, ...]:
+        """The vector of each stage, ready to be read."""
+        parts = zip(self.embeddings, self.vectors, self.plan.noise_stds, strict=True)
+        return tuple(Reading(*part, self.plan.lattice) for part in parts)
+
+    def reading_of(self, name: str) -> Reading:
+        """The stage that holds a block."""
+        return next(reading for reading in self.readings if reading.has(name))
 
     def sums(self, name: str) -> Floats:
         """Estimated sum over all rows of a block's features.  # (copies, block dim)"""
-        stage = self._stage_of(name)
-        embedding = self.embeddings[stage]
-        rows = embedding.rows_of(name, self.vectors[stage])
-        return rows / embedding.block(name).scales(self.plan.lattice)
+        return self.reading_of(name).sums(name)
 
     def noise_std(self, name: str) -> float:
         """Standard deviation of the noise in the entries of ``sums(name)``.
 
         Entries of products differ in the last digits; it is that of the noisiest.
         """
-        stage = self._stage_of(name)
-        return self.plan.noise_std_of_sum(stage, self.embeddings[stage].block(name))
+        return self.reading_of(name).noise_of_sum(name)
 
     @cached_property
     def label_counts(self) -> Floats:
@@ -199,7 +202,7 @@ def load_release(directory: str | Path) -> Release:
             vectors=tuple(tensors[stage.name] for stage in plan.stages),
             facts=tuple(document["facts"].items()),
         )
-        sizes = [stage.embedding.dim for stage in plan.stages]
+        sizes = [embedding.dim for embedding in release.embeddings]
         whole = all(
             v.dtype == np.int64 and v.shape == (n,)
             for v, n in zip(release.vectors, sizes, strict=True)

@@ -1,0 +1,82 @@
+"""Which pairs of columns deserve more: the rule that reads a first, coarse look at all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from understudy.features.denoise import centred
+from understudy.features.embedding import Embedding
+from understudy.features.margins import Margins, find_margins
+from understudy.features.placing import LOOKS, merged, total_rows
+from understudy.features.reading import Reading
+from understudy.features.tables import Tables
+
+PAIRS = "pairs"
+NOISE_PER_CELL = 0.5
+"""What a cell of a measured pair adds to the error, in deviations of its noise, once shrunk."""
+
+PAIR_NOISE = 4.0
+"""A cell of a pair of numbers holds about so many deviations of rows."""
+
+FEWEST_CELLS, MOST_CELLS = 3, 32
+MOST_PAIRS, MOST_NUMBERS = 400, 150_000
+
+Pair = tuple[int, ...]
+
+
+def choose_pairs(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
+    """Choose pairs for the third stage, and their cells (a rule of ``adapt.RULES``).
+
+    The more pairs, the noisier each: taken are the ones whose dependence, if it were left out,
+    would cost more than the noise that they bring to all.
+    """
+    first, second = earlier[0], earlier[1]
+    strengths = dependence(find_margins(earlier), second)
+    order = sorted(strengths, key=lambda pair: -strengths[pair])
+    total, block = total_rows(first), planned.embedding.block(PAIRS)
+    template = planned.map(PAIRS)
+    noise_of_one = planned.noise_of_count(PAIRS) / math.sqrt(len(template.subsets))
+    left_out = sum(strengths.values())
+    best, least = 1, math.inf
+    for count, pair in enumerate(order[:MOST_PAIRS], start=1):
+        left_out -= strengths[pair]
+        noise = noise_of_one * math.sqrt(count)
+        error = count * NOISE_PER_CELL * noise / total * cells_per_column(total, noise) ** 2
+        if error + left_out < least:
+            best, least = count, error + left_out
+    count = cells_per_column(total, noise_of_one * math.sqrt(best))
+    cells = tuple(merged(first, each, count) for each in second.map("cells").factors)
+    chosen = _affordable([tuple(pair) for pair in order[:best]], [each.dim for each in cells])
+    pairs = replace(block, map=Tables(cells, tuple(sorted(chosen))))
+    blocks = (pairs if each.name == PAIRS else each for each in planned.embedding.blocks)
+    return replace(planned.embedding, blocks=tuple(blocks))
+
+
+def cells_per_column(total: float, noise: float) -> float:
+    """Cells of a number inside a pair."""
+    wanted = math.sqrt(max(total, 1.0) / (PAIR_NOISE * noise))
+    return min(MOST_CELLS, max(FEWEST_CELLS, wanted))
+
+
+def dependence(margins: Margins, second: Reading) -> dict[Pair, float]:
+    """How far each pair is from independent within labels, beyond its noise, as a distance."""
+    map_, noise = second.map(LOOKS), second.noise_of_count(LOOKS)
+    found = {}
+    for pair, table in zip(map_.subsets, second.tables(LOOKS), strict=True):
+        expected = margins.independent((pair[0], pair[1]), map_.factors).sum(axis=0)
+        apart = centred(table.sum(axis=0) / margins.total - expected)
+        rows, columns = apart.shape
+        variance = len(table) * (noise / margins.total) ** 2
+        energy = float((apart**2).sum()) - (rows - 1) * (columns - 1) * variance
+        found[pair] = math.sqrt(max(0.0, energy) * apart.size)
+    return found
+
+
+def _affordable(pairs: list[Pair], dims: list[int]) -> list[Pair]:
+    """As many of the first pairs as the size of a release allows; at least one."""
+    sizes = np.cumsum([dims[i] * dims[j] for i, j in pairs])
+    return pairs[: max(1, int((sizes <= MOST_NUMBERS).sum()))]

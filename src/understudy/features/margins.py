@@ -1,0 +1,151 @@
+"""One consistent estimate of every column's cells, from all tables that say anything of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.features.denoise import project
+from understudy.features.placing import CELLS, COLUMNS, total_rows
+from understudy.features.reading import Floats, Reading
+from understudy.features.tables import Cells
+
+Positive = Callable[[Cells, Floats, float, float], Floats]
+"""Noisy counts of a column's cells, their noise and total, to counts that are not negative."""
+
+
+@dataclass(frozen=True)
+class Margins:
+    """Shares of each label value, and of each column's cells within each label value."""
+
+    total: float
+    label_shares: Floats  # (labels,)
+    by_label: tuple[Floats, ...]  # (labels, cells) of each column
+    cells: tuple[Cells, ...]
+
+    def independent(self, pair: tuple[int, int], cells: Sequence[Cells]) -> Floats:
+        """The table of a pair if its columns were independent within labels.
+
+        # (labels, cells of one, cells of the other)
+        """
+        left, right = (self.over(j, cells[j]) for j in pair)
+        joint = left[:, :, None] * right[:, None, :]
+        return np.asarray(self.label_shares[:, None, None] * joint)
+
+    def over(self, column: int, cells: Cells) -> Floats:
+        """A column's shares over unions of its cells.  # (labels, cells)"""
+        return np.asarray(self.by_label[column] @ membership(self.cells[column], cells))
+
+
+def membership(finer: Cells, coarser: Cells) -> Floats:
+    """Which cell of ``coarser`` each cell of ``finer`` is in, as ones and zeros."""
+    found = np.zeros((finer.dim, coarser.dim))
+    found[finer.cell_of_piece, coarser.cell_of_piece] = 1.0
+    if finer.has_null:
+        found[-1, -1] = 1.0
+    return found
+
+
+def project_positive(cells: Cells, counts: Floats, noise: float, total: float) -> Floats:
+    """The nearest nonnegative counts of that total."""
+    return project(counts, total)
+
+
+def find_margins(readings: Sequence[Reading], *, positive: Positive = project_positive) -> Margins:
+    """Combine histograms, columns by label, and the margins of all pairs, by inverse variance."""
+    first, second = readings[0], readings[1]
+    total = total_rows(first)
+    tables, noise = second.tables(CELLS), second.noise_of_count(CELLS)
+    num_labels = len(tables[0])
+    counts = np.maximum(first.sums("count")[:, 0], 1.0)
+    shares = (
+        counts / counts.sum() if len(counts) == num_labels else np.full(num_labels, 1 / num_labels)
+    )
+    cells, by_label = second.map(CELLS).factors, []
+    evidence = _pair_margins(readings[1:])
+    for j, (own, table) in enumerate(zip(cells, tables, strict=True)):
+        known, variance = _from_histogram(first, own, table, noise)
+        for union, sums, spread in evidence.get(j, []):
+            known, variance = _updated(known, variance, membership(own, union), sums, spread)
+        adjusted = table + (known - table.sum(axis=0)) / num_labels
+        by_label.append(
+            np.stack([
+                positive(own, row, noise, total * share) / (total * share)
+                for row, share in zip(adjusted, shares, strict=True)
+            ])
+        )  # fmt: skip
+    return Margins(total, shares, tuple(by_label), cells)
+
+
+def _from_histogram(
+    first: Reading, cells: Cells, table: Floats, noise: float
+) -> tuple[Floats, Floats]:
+    """Counts of cells, and their variances, from the first stage and the columns by label."""
+    sums, spread = table.sum(axis=0), np.full(cells.dim, len(table) * noise**2)
+    whole = first.map(COLUMNS).factors[cells.column]
+    place = np.searchsorted(cells.first_codes, whole.first_codes, side="right") - 1
+    found = cells.cell_of_piece[place]
+    if cells.has_null:
+        found = np.append(found, cells.num_known)
+    counts = np.bincount(found, weights=first.tables(COLUMNS)[cells.column][0], minlength=cells.dim)
+    # Cells that split a bar of the histogram learn nothing from it.
+    split = np.bincount(_tops_of_cells(cells, whole), minlength=len(whole.first_codes)) > 1
+    spoilt = np.zeros(cells.dim, dtype=bool)
+    spoilt[found[: len(split)][split]] = True
+    spoilt[_cells_in(cells, whole, split)] = True
+    bars = np.bincount(found, minlength=cells.dim) * first.noise_of_count(COLUMNS) ** 2
+    weight = np.where(spoilt | (bars == 0), 0.0, 1 / np.maximum(bars, 1e-300))
+    variance = 1 / (1 / spread + weight)
+    return variance * (sums / spread + counts * weight), variance
+
+
+def _tops_of_cells(cells: Cells, whole: Cells) -> npt.NDArray[np.int64]:
+    """For each (bar, cell) that overlap, the bar."""
+    bars = np.searchsorted(whole.first_codes, cells.first_codes, side="right") - 1
+    pairs = np.unique(np.stack([bars, cells.cell_of_piece]), axis=1)
+    return np.asarray(pairs[0])
+
+
+def _cells_in(cells: Cells, whole: Cells, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+    """Cells with a piece in one of the chosen bars."""
+    bars = np.searchsorted(whole.first_codes, cells.first_codes, side="right") - 1
+    return np.asarray(cells.cell_of_piece[chosen[bars]])
+
+
+def _pair_margins(readings: Sequence[Reading]) -> dict[int, list[tuple[Cells, Floats, float]]]:
+    """For each column, cells with their counts and variance, one entry per way of cutting it."""
+    found: dict[int, dict[Cells, list[tuple[Floats, float]]]] = {}
+    for reading in readings:
+        for block in reading.embedding.blocks:
+            if block.name in (CELLS, "count"):
+                continue
+            map_, noise = reading.map(block.name), reading.noise_of_count(block.name)
+            for pair, table in zip(map_.subsets, reading.tables(block.name), strict=True):
+                for axis, j in enumerate(pair):
+                    sums = table.sum(axis=(0, 2 - axis))
+                    variance = table.size / len(sums) * noise**2
+                    found.setdefault(j, {}).setdefault(map_.factors[j], []).append((sums, variance))
+    return {
+        j: [(cells, *_average(entries)) for cells, entries in ways.items()]
+        for j, ways in found.items()
+    }
+
+
+def _average(entries: list[tuple[Floats, float]]) -> tuple[Floats, float]:
+    weights = np.array([1 / variance for _, variance in entries])
+    sums = np.stack([sums for sums, _ in entries])
+    return (weights[:, None] * sums).sum(axis=0) / weights.sum(), float(1 / weights.sum())
+
+
+def _updated(
+    known: Floats, variance: Floats, union: Floats, sums: Floats, spread: float
+) -> tuple[Floats, Floats]:
+    """Counts corrected by new counts of unions of their cells, each as its variance deserves."""
+    current, doubt = known @ union, variance @ union
+    gain = doubt / (doubt + spread)
+    part = variance / (union @ doubt)
+    known = known + part * (union @ (gain * (sums - current)))
+    return known, variance * (1 - part * (union @ gain))

@@ -1,0 +1,174 @@
+"""Counts in tables: columns cut into public cells, and every row in one cell of each table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import array_api_compat
+import numpy as np
+import numpy.typing as npt
+
+from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.schema import NULL
+
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A column's codes 0 .. ``num_codes`` - 1 cut into cells.
+
+    Pieces are runs of codes that begin at ``lows`` (none given: every code is a piece), and
+    ``groups`` says in which cell each piece lies (none given: every piece is a cell). Nulls have
+    the last cell if ``has_null``; otherwise a null is in no cell. ``is_ordered`` says whether
+    neighbouring codes are alike, as numbers are and categories are not.
+    """
+
+    column: int
+    num_codes: int
+    has_null: bool = False
+    is_ordered: bool = False
+    lows: tuple[int, ...] = ()
+    groups: tuple[int, ...] = ()
+
+    @cached_property
+    def num_pieces(self) -> int:
+        """Runs of codes."""
+        return len(self.lows) or self.num_codes
+
+    @cached_property
+    def num_known(self) -> int:
+        """Cells of codes that are not null."""
+        return max(self.groups) + 1 if self.groups else self.num_pieces
+
+    @cached_property
+    def dim(self) -> int:
+        """Cells, with that of nulls."""
+        return self.num_known + self.has_null
+
+    @cached_property
+    def first_codes(self) -> Integers:
+        """The first code of each piece."""
+        return np.asarray(self.lows, dtype=np.int64) if self.lows else np.arange(self.num_codes)
+
+    @cached_property
+    def last_codes(self) -> Integers:
+        """The last code of each piece."""
+        return np.append(self.first_codes[1:] - 1, self.num_codes - 1)
+
+    @cached_property
+    def cell_of_piece(self) -> Integers:
+        """The cell that each piece lies in."""
+        return np.asarray(self.groups or range(self.num_pieces), dtype=np.int64)
+
+    def __call__(self, codes: Integers) -> Integers:
+        """The cell of each code; ``dim`` if it is in none.  # (num_rows,) -> (num_rows,)"""
+        pieces = np.clip(codes, 0, self.num_codes - 1)
+        if self.lows:
+            pieces = np.searchsorted(self.first_codes, pieces, side="right") - 1
+        cells = self.cell_of_piece[pieces] if self.groups else pieces
+        return np.where(codes == NULL, self.num_known, cells)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description."""
+        return {
+            "column": self.column, "num_codes": self.num_codes, "has_null": self.has_null,
+            "is_ordered": self.is_ordered, "lows": list(self.lows), "groups": list(self.groups),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Tables:
+    """For each subset of columns, the table of counts over their cells; every table alike.
+
+    A row is in at most one cell of a table. With T tables a membership is worth 1 / sqrt(T), so
+    that no row has a norm above 1. Features run through the tables in order; within one, the
+    last column varies fastest. It reads codes, not cells of a layout: a table of 100,000 cells
+    costs a row no more than one of two.
+    """
+
+    factors: tuple[Cells, ...]
+    subsets: tuple[tuple[int, ...], ...]
+
+    def __post_init__(self) -> None:
+        if not self.subsets or not all(self.subsets):
+            raise ValueError("there is a table, and it has a column")
+        if not all(0 <= j < len(self.factors) for subset in self.subsets for j in subset):
+            raise ValueError("a table is over columns that there are")
+
+    @property
+    def sign(self) -> Sign:
+        """Counts are never negative."""
+        return Sign.NONNEGATIVE
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """Cells of each table along each of its columns."""
+        return tuple(tuple(self.factors[j].dim for j in subset) for subset in self.subsets)
+
+    @cached_property
+    def dim(self) -> int:
+        """Cells of all tables."""
+        return sum(math.prod(shape) for shape in self.shapes)
+
+    def counts(self, codes: Integers, copies: Integers, num_copies: int) -> Integers:
+        """Rows in each cell, for each copy that rows belong to.
+
+        # (num_rows, num_used), (num_rows,) -> (num_copies, dim)
+        """
+        used = sorted({j for subset in self.subsets for j in subset})
+        places = {j: self.factors[j](codes[:, self.factors[j].column]) for j in used}
+        found = []
+        for subset, shape in zip(self.subsets, self.shapes, strict=True):
+            # One cell more along every column takes the rows that are in none.
+            place, size = copies, num_copies
+            for j, width in zip(subset, shape, strict=True):
+                place, size = place * (width + 1) + places[j], size * (width + 1)
+            full = np.bincount(place, minlength=size).reshape(num_copies, *(w + 1 for w in shape))
+            inside = full[(slice(None), *(slice(width) for width in shape))]
+            found.append(inside.reshape(num_copies, -1))
+        return np.concatenate(found, axis=1)
+
+    def __call__(self, codes: Array) -> Array:
+        """Features of each row.  # (num_rows, num_used) -> (num_rows, dim)"""
+        xp = array_api_compat.array_namespace(codes)
+        whole = np.asarray(codes).astype(np.int64)
+        members = self.counts(whole, np.arange(len(whole)), len(whole))
+        return xp.asarray(members / math.sqrt(len(self.subsets)), dtype=codes.dtype)
+
+    def split(self, values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
+        """A vector of features as its tables.  # (copies, dim) -> (copies, *shape) of each"""
+        start = 0
+        for shape in self.shapes:
+            stop = start + math.prod(shape)
+            yield values[:, start:stop].reshape(len(values), *shape)
+            start = stop
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description."""
+        return {
+            "kind": "tables",
+            "factors": [factor.to_dict() for factor in self.factors],
+            "subsets": [list(subset) for subset in self.subsets],
+        }
+
+
+def _cells_from_dict(document: dict[str, Any]) -> Cells:
+    return Cells(
+        column=int(document["column"]),
+        num_codes=int(document["num_codes"]),
+        has_null=bool(document["has_null"]),
+        is_ordered=bool(document["is_ordered"]),
+        lows=tuple(int(low) for low in document["lows"]),
+        groups=tuple(int(group) for group in document["groups"]),
+    )
+
+
+MAP_KINDS["tables"] = lambda document: Tables(
+    factors=tuple(_cells_from_dict(factor) for factor in document["factors"]),
+    subsets=tuple(tuple(int(j) for j in subset) for subset in document["subsets"]),
+)

@@ -1,0 +1,106 @@
+"""Estimates that do not believe noise: tables pulled towards what their margins explain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtr
+
+from understudy.features import Cells, Reading
+from understudy.features.choosing import PAIRS
+from understudy.features.denoise import centred, project
+from understudy.features.margins import Margins, membership
+from understudy.features.placing import LOOKS
+
+Floats = npt.NDArray[np.float64]
+Targets = dict[tuple[int, ...], Floats]
+"""The estimated table of each pair.  # (copies, cells of one, cells of the other)"""
+
+FAR_BELOW = -8.0
+
+
+def positive_counts(cells: Cells, counts: Floats, noise: float, total: float) -> Floats:
+    """Counts that are not negative: of a number the nearest, of a choice the expected ones.
+
+    A rare category whose noisy count is below zero is rare, not impossible.
+    """
+    return project(counts, total) if cells.is_ordered else expected_counts(counts, noise, total)
+
+
+def expected_counts(counts: Floats, noise: float, total: float) -> Floats:
+    """Posterior means of counts under an exponential prior, scaled to a total."""
+    mean = max(total / len(counts), 1e-9)
+    shifted = np.clip((counts - noise**2 / mean) / noise, -1e6, None)
+    density = np.exp(-np.minimum(shifted**2, 1400.0) / 2) / math.sqrt(2 * math.pi)
+    above = shifted + density / np.maximum(ndtr(shifted), 1e-300)
+    found = np.where(shifted < FAR_BELOW, 1 / np.maximum(-shifted, 1.0), above)
+    return np.asarray(found * (total / found.sum()))
+
+
+def shrunk(table: Floats, noise: float) -> Floats:
+    """A matrix plus noise without the noise: its singular values, shrunk for least squared error.
+
+    Below what noise alone reaches they vanish (Gavish & Donoho, 2017; the noise lies in the
+    interactions, which have one row and one column less than the table).
+    """
+    left, values, right = np.linalg.svd(table, full_matrices=False)
+    short, long = sorted(max(1, size - 1) for size in table.shape)
+    scale, ratio = noise * math.sqrt(long), short / long
+    relative = values / scale
+    inside = np.maximum((relative**2 - ratio - 1) ** 2 - 4 * ratio, 0.0)
+    kept = np.where(
+        relative > 1 + math.sqrt(ratio), np.sqrt(inside) / np.maximum(relative, 1e-300), 0.0
+    )
+    return np.asarray((left * (kept * scale)) @ right)
+
+
+def pair_targets(margins: Margins, third: Reading) -> Targets:
+    """Chosen pairs: independence within labels, and what is surely more."""
+    map_, noise = third.map(PAIRS), third.noise_of_count(PAIRS) / margins.total
+    found: Targets = {}
+    for pair, table in zip(map_.subsets, third.tables(PAIRS), strict=True):
+        expected = margins.independent((pair[0], pair[1]), map_.factors).sum(axis=0)
+        apart = centred(table[0] / margins.total - expected)
+        found[pair] = (expected + shrunk(apart, noise))[None]
+    return found
+
+
+def look_targets(
+    margins: Margins, second: Reading, chosen: Targets, finer: Sequence[Cells]
+) -> Targets:
+    """All pairs, coarsely and by label: the dependence that labels share, and each label's own.
+
+    The shared part is taken from the chosen pairs where there is one: it is less noisy.
+    """
+    map_, noise = second.map(LOOKS), second.noise_of_count(LOOKS) / margins.total
+    shares = margins.label_shares
+    own_noise = noise * np.sqrt(1 - 2 * shares + len(shares) * shares**2)
+    found: Targets = {}
+    for pair, table in zip(map_.subsets, second.tables(LOOKS), strict=True):
+        i, j = pair
+        expected = margins.independent((i, j), map_.factors)
+        apart = centred(table / margins.total - expected)
+        together = apart.sum(axis=0)
+        if pair in chosen:
+            excess = chosen[pair][0] - margins.independent((i, j), finer).sum(axis=0)
+            left, right = (_spread(margins, k, finer[k], map_.factors[k]) for k in pair)
+            shared = left.T @ excess @ right
+        else:
+            shared = shrunk(together, noise * math.sqrt(len(shares)))
+        own = [
+            shrunk(part - share * together, deviation) if deviation > 0 else 0.0 * part
+            for part, share, deviation in zip(apart, shares, own_noise, strict=True)
+        ]
+        found[pair] = expected + shares[:, None, None] * shared + np.stack(own)
+    return found
+
+
+def _spread(margins: Margins, column: int, finer: Cells, coarser: Cells) -> Floats:
+    """Which part of each finer cell lies in each coarser one.  # (finer cells, coarser cells)"""
+    shares = margins.label_shares @ margins.by_label[column] + 1e-12
+    cells = margins.cells[column]
+    joint = membership(cells, finer).T @ (shares[:, None] * membership(cells, coarser))
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))

@@ -1,0 +1,271 @@
+"""DP-ANOVA, our default for tables: every column, every pair of columns, and both by label.
+
+The kernel is an ANOVA kernel of order two, k = sum_j k_j + sum_{i<j} k_i k_j, and the same times
+the label's kernel. Each k_j asks whether two values lie in the same cell of column j, so that the
+mean embedding consists of tables of counts. Three stages share one budget: histograms of columns
+tell where the cells should lie; columns by label and a coarse look at all pairs tell which pairs
+depend on one another; those are measured more finely.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.errors import UsageError
+from understudy.features import Block, Cells, Embedding, Tables
+from understudy.features.choosing import MOST_PAIRS, PAIRS
+from understudy.features.placing import CELLS, COLUMNS, LOOKS, VALUES
+from understudy.generators.anova_training import AnovaTraining
+from understudy.methods.common import (
+    LabelledColumns,
+    Labels,
+    labelled_columns,
+    noise_of_mean,
+)
+from understudy.methods.subsets import draw_subsets
+from understudy.plan import Plan, Stage
+from understudy.schema import Column, Schema
+from understudy.schema.layout import from_position
+
+HISTOGRAM_BARS, MOST_BARS, LONGEST_VALUES, MOST_VALUES = 256, 2**17, 2**17, 2**17
+"""Bars of a column's histogram and of all, codes that are counted one by one, and of all columns."""
+
+LONG_BARS = 4096
+"""Bars of the finer histogram of a column with too many codes to count one by one."""
+
+ROUGH_CELLS = (40, 5, 12)
+"""Cells that a column may get by label, in the first look at pairs, and in chosen pairs."""
+
+MOST_CLASSES = 24
+"""A label with more classes is treated like any other column."""
+
+SHARES = {"count": 0.015, COLUMNS: 0.075, VALUES: 0.02, CELLS: 0.3, LOOKS: 0.2, PAIRS: 0.39}
+"""Shares of the budget (of mu squared)."""
+
+ROWS_PER_LOOK = 8.0
+"""Pairs are looked at if the table has so many times the noise of one of their counts in rows."""
+
+LEAST_COVERAGE = 0.25
+"""If noise allows fewer of the pairs, there are none: the budget serves single columns better."""
+
+
+def dp_anova(
+    schema: Schema,
+    budget: Budget,
+    *,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    num_rows: int | None = None,
+    labels: Labels = "auto",
+    pairs: bool | None = None,
+    values: bool = True,
+    seed: int = 0,
+    training: AnovaTraining | None = None,
+    steps: int | None = None,
+) -> Plan:
+    """Plan a DP-ANOVA release: tables of counts over cells that the release itself places.
+
+    Args:
+        schema: the public description of the table.
+        budget: the guarantee to meet.
+        neighbours: between which tables it holds.
+        num_rows: the public row count (``replace-one``), or a public guess that the plan is
+            made for (``add-remove``). By default what the schema says.
+        labels: as for ``dp_merf``; with a categorical label, components belong to a class.
+        pairs: whether pairs of columns are measured; by default if the noise allows it.
+        values: whether integers with many values are counted one by one, so that values which
+            repeat come back as values.
+        seed: public seed of drawn pairs and training.
+        training: settings of the mixture.
+        steps: training steps, if only their number should differ.
+    """
+    num_rows = num_rows if num_rows is not None else schema.rows
+    neighbours = neighbours_by_name(neighbours)
+    columns = _labelled(schema, labels)
+    cuts = _first_cuts(schema)
+    places = [i for i, column in enumerate(schema.used) if not _is_label(schema, columns, column)]
+    if not places:
+        raise UsageError("schema", "has no column beside the label", "Use --labels none")
+    looks = _looks(budget, neighbours, len(places), num_rows, wanted=pairs, seed=seed)
+    parts = dict(SHARES)
+    fine = _fine_cuts(schema) if values else ()
+    for name, is_left_out in ((VALUES, not fine), (LOOKS, not looks), (PAIRS, not looks)):
+        if is_left_out:
+            parts[CELLS] += parts.pop(name)
+    stages = _stages(columns, cuts, fine, places, looks, parts)
+    training = training or AnovaTraining(seed=seed)
+    settings: dict[str, Any] = {
+        "labels": labels,
+        "generator": "anova",
+        "training": asdict(training if steps is None else replace(training, steps=steps)),
+        "explanation": _explanation(schema, places, looks, fine, parts, pairs),
+    }
+    return Plan(
+        schema=schema, method="dp-anova", budget=budget, neighbours=neighbours, stages=stages,
+        num_rows=num_rows, settings=tuple(settings.items()),
+    )  # fmt: skip
+
+
+def _labelled(schema: Schema, labels: Labels) -> LabelledColumns:
+    columns = labelled_columns(schema, labels)
+    return columns if columns.num_labels <= MOST_CLASSES else labelled_columns(schema, "none")
+
+
+def _is_label(schema: Schema, columns: LabelledColumns, column: Column) -> bool:
+    return columns.classes is not None and column is schema.label
+
+
+def _first_cuts(schema: Schema) -> tuple[Cells, ...]:
+    """Equal bars for every column, without a look at the data."""
+    long = sum(not c.is_choice and c.num_steps >= HISTOGRAM_BARS for c in schema.used)
+    bars = int(np.clip(MOST_BARS // max(1, long), 16, HISTOGRAM_BARS))
+    return tuple(_bars(i, column, bars) for i, column in enumerate(schema.used))
+
+
+def _bars(place: int, column: Column, count: int) -> Cells:
+    if column.is_choice:
+        return Cells(place, len(column.categories), column.nullable)
+    whole = Cells(place, column.num_steps + 1, column.nullable, is_ordered=True)
+    if column.num_steps < count:
+        return whole
+    edges = from_position(column, np.arange(count) / count)
+    return replace(whole, lows=tuple(np.unique([*edges, 1, column.num_steps]).tolist()))
+
+
+def _fine_cuts(schema: Schema) -> tuple[Cells, ...]:
+    """Finer histograms of long columns: code by code if they are not too long, in schema order."""
+    found: list[Cells] = []
+    room = MOST_VALUES
+    for place, column in enumerate(schema.used):
+        if column.is_choice or column.num_steps < HISTOGRAM_BARS:
+            continue
+        exact = column.num_steps < LONGEST_VALUES
+        cut = _bars(place, column, column.num_steps + 1 if exact else LONG_BARS)
+        if cut.dim > room and exact:
+            cut = _bars(place, column, LONG_BARS)
+        if cut.dim <= room:
+            found.append(replace(cut, has_null=False))
+            room -= cut.dim
+    return tuple(found)
+
+
+def _looks(
+    budget: Budget,
+    neighbours: Neighbours,
+    num_columns: int,
+    num_rows: int | None,
+    *,
+    wanted: bool | None,
+    seed: int,
+) -> tuple[tuple[int, ...], ...]:
+    """The pairs that are looked at: all, as many as noise allows, or none."""
+    every = tuple(combinations(range(num_columns), 2))
+    if wanted is False or not every:
+        return ()
+    # Counts are nonnegative, so replacing a row moves them by sqrt(2) norms, not by 2.
+    reach = 1 / math.sqrt(2) if neighbours is Neighbours.REPLACE_ONE else 1.0
+    one = reach * noise_of_mean(budget, neighbours, share=SHARES[LOOKS], num_rows=num_rows)
+    allowed = math.floor((1 / (ROWS_PER_LOOK * one)) ** 2)
+    if allowed >= len(every) or wanted:
+        return every
+    if allowed < LEAST_COVERAGE * len(every):
+        return ()
+    return draw_subsets([2] * num_columns, 2, allowed, apart=set(), largest=4, seed=seed)
+
+
+def _stages(
+    columns: LabelledColumns,
+    cuts: tuple[Cells, ...],
+    fine: tuple[Cells, ...],
+    places: list[int],
+    looks: tuple[tuple[int, ...], ...],
+    parts: dict[str, float],
+) -> tuple[Stage, ...]:
+    by_label = columns.classes is not None
+    singles = tuple((j,) for j in range(len(places)))
+    rough = [[_rough(cuts[place], count) for place in places] for count in ROUGH_CELLS]
+    first: dict[str, Tables | None] = {
+        "count": None,
+        COLUMNS: Tables(cuts, tuple((j,) for j in range(len(cuts)))),
+    }
+    if fine:
+        first[VALUES] = Tables(fine, tuple((j,) for j in range(len(fine))))
+    second: dict[str, Tables | None] = {CELLS: Tables(tuple(rough[0]), singles)}
+    if looks:
+        second[LOOKS] = Tables(tuple(rough[1]), looks)
+    found = [
+        _stage("columns", first, parts, columns, set()),
+        _stage("by label" if by_label else "cells", second, parts, columns, {CELLS, LOOKS}, rule="place-cells"),
+    ]  # fmt: skip
+    if looks:
+        third: dict[str, Tables | None] = {PAIRS: Tables(tuple(rough[2]), looks[:MOST_PAIRS])}
+        found.append(_stage("pairs", third, parts, columns, set(), rule="choose-pairs"))
+    return tuple(found)
+
+
+def _stage(
+    name: str,
+    maps: dict[str, Tables | None],
+    parts: dict[str, float],
+    columns: LabelledColumns,
+    by_label: set[str],
+    *,
+    rule: str | None = None,
+) -> Stage:
+    """Blocks that split a stage's share of the budget as planned."""
+    share = sum(parts[block] for block in maps)
+    blocks = []
+    for block, map_ in maps.items():
+        weight = math.sqrt(parts[block] / share)
+        if map_ is None:
+            blocks.append(columns.count_block(weight))
+        else:
+            labelled = block in by_label and columns.classes is not None
+            blocks.append(Block(block, map_, weight, labelled))
+    return Stage(name, Embedding(tuple(blocks), columns.classes), share, rule)
+
+
+def _rough(cells: Cells, count: int) -> Cells:
+    """A stand-in for cells that are not placed yet: about as many as there may be."""
+    count = min(cells.num_known, count)
+    groups = np.arange(cells.num_pieces) * count // cells.num_pieces
+    return replace(cells, groups=tuple(groups.tolist()))
+
+
+def _explanation(
+    schema: Schema,
+    places: list[int],
+    looks: tuple[tuple[int, ...], ...],
+    fine: tuple[Cells, ...],
+    parts: dict[str, float],
+    wanted: bool | None,
+) -> list[str]:
+    """What the plan has chosen, for people."""
+    percent = {name: f"{100 * part:.0f} %" for name, part in parts.items()}
+    found = [
+        f"histograms of {len(schema.used)} columns place the cells: {percent[COLUMNS]} of the budget"
+    ]
+    if fine:
+        names = [schema.used[cells.column].name for cells in fine]
+        shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
+        found.append(f"finer histograms find values that repeat ({shown}): {percent[VALUES]}")
+    found.append(f"{len(places)} columns by label, in cells placed so: {percent[CELLS]}")
+    possible = math.comb(len(places), 2)
+    if looks:
+        found.append(
+            f"a coarse look at {len(looks)} of {possible} pairs of columns: {percent[LOOKS]}; "
+            f"the pairs that depend on one another are measured again, finer: {percent[PAIRS]}"
+        )
+    elif wanted is False:
+        found.append("no pairs of columns, as asked")
+    else:
+        found.append(
+            "no pairs of columns: the budget does not carry them on so few rows; columns will be "
+            "independent within each class"
+        )
+    return found
