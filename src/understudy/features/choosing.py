@@ -48,8 +48,8 @@ def choose_pairs(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
         error = count * NOISE_PER_CELL * noise / total * cells_per_column(total, noise) ** 2
         if error + left_out < least:
             best, least = count, error + left_out
-    count = cells_per_column(total, noise_of_one * math.sqrt(best))
-    cells = tuple(merged(first, each, count) for each in second.map("cells").factors)
+    wanted = cells_per_column(total, noise_of_one * math.sqrt(best))
+    cells = tuple(merged(first, each, wanted) for each in second.map("cells").factors)
     chosen = _affordable([tuple(pair) for pair in order[:best]], [each.dim for each in cells])
     pairs = replace(block, map=Tables(cells, tuple(sorted(chosen))))
     blocks = (pairs if each.name == PAIRS else each for each in planned.embedding.blocks)

@@ -139,7 +139,8 @@ def _cut(first: Reading, column: int, noise: float, most: int) -> Cells:
 
 def merged(first: Reading, cells: Cells, count: float) -> Cells:
     """The same column in about ``count`` cells, each a union of the given ones."""
-    masses = np.bincount(cells.cell_of_piece, weights=pieces_of(first, cells.column).masses)
+    pieces = pieces_of(first, cells.column)
+    masses: Floats = np.bincount(cells.cell_of_piece, weights=pieces.masses).astype(np.float64)
     total = float(masses.sum())
     if cells.is_ordered:
         nothing = np.zeros(len(masses), dtype=bool)

@@ -133,12 +133,12 @@ class Tables:
             found.append(inside.reshape(num_copies, -1))
         return np.concatenate(found, axis=1)
 
-    def __call__(self, codes: Array) -> Array:
-        """Features of each row.  # (num_rows, num_used) -> (num_rows, dim)"""
-        xp = array_api_compat.array_namespace(codes)
-        whole = np.asarray(codes).astype(np.int64)
+    def __call__(self, cells: Array) -> Array:
+        """Features of each row, given its codes.  # (num_rows, num_used) -> (num_rows, dim)"""
+        xp = array_api_compat.array_namespace(cells)
+        whole = np.asarray(cells).astype(np.int64)
         members = self.counts(whole, np.arange(len(whole)), len(whole))
-        return xp.asarray(members / math.sqrt(len(self.subsets)), dtype=codes.dtype)
+        return xp.asarray(members / math.sqrt(len(self.subsets)), dtype=cells.dtype)
 
     def split(self, values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         """A vector of features as its tables.  # (copies, dim) -> (copies, *shape) of each"""

@@ -81,7 +81,7 @@ def pick(probabilities: Floats, chosen: Integers, marks: Floats) -> Integers:
     line = (cumulative + np.arange(len(cumulative))[:, None]).ravel()
     width = probabilities.shape[1]
     found = np.searchsorted(line, marks + chosen, side="right") - chosen * width
-    return np.clip(found, 0, width - 1)
+    return np.asarray(np.clip(found, 0, width - 1))
 
 
 def even_marks(count: int, rng: np.random.Generator) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +76,7 @@ class Rows:
 
 def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
     """The integer sum over one block of rows.  # (dim,)"""
-    parts = []
+    parts: list[npt.NDArray[Any]] = []
     for block in embedding.blocks:
         slots, copies = _copies(rows, block, embedding)
         if isinstance(block.map, Tables):
@@ -85,7 +85,7 @@ def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
             continue
         members = (slots[:, None] == np.arange(copies)).astype(np.float64)
         summed = _product_sums if isinstance(block.map, Tensors) else _plain_sums
-        cells = rows.codes if isinstance(block.map, Constant) else rows.cells
+        cells: Floats = rows.cells if not isinstance(block.map, Constant) else members
         parts.append(summed(cells, block, members, lattice).ravel())
     return np.concatenate(parts).astype(np.int64)
 
