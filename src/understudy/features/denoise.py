@@ -17,7 +17,7 @@ def project(counts: Floats, total: float) -> Floats:
     descending = np.sort(counts)[::-1]
     excess = (np.cumsum(descending) - total) / np.arange(1, len(counts) + 1)
     last = np.flatnonzero(descending > excess)[-1]
-    return np.maximum(counts - excess[last], 0.0)
+    return np.asarray(np.maximum(counts - excess[last], 0.0))
 
 
 def smooth(counts: Floats, noise: float, *, deviations: float | None = None) -> Floats:
