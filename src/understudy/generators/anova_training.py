@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,9 @@ MOST_WORK, FEWEST_COMPONENTS = 2e9, 200
 
 UNSEEN = 1e-4
 """What a cell's share within a label is taken to be at least, over the number of cells."""
+
+
+RAKINGS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +127,9 @@ class _Fit:
         return self._torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
 
     def add_margins(self, weight: float) -> None:
-        """Columns within labels."""
+        """Columns within labels; a rare label's count as its rows do, not as their square."""
         targets = self._tensor(np.concatenate(self._margins.by_label, axis=1))
-        shares = self._tensor(self._margins.label_shares[:, None])
+        shares = self._tensor(np.sqrt(self._margins.label_shares)[:, None])
 
         def loss(probabilities: Any) -> Any:
             apart = (self._average @ probabilities - targets) * shares
@@ -186,7 +190,23 @@ class _Fit:
             if progress is not None and (step % 20 == 19 or step == steps - 1):
                 progress(step + 1, steps, float(apart.detach()))
         found = self._probabilities()[0].detach().double().numpy()
-        return np.split(found, np.cumsum(self._widths)[:-1], axis=1)
+        parts = np.split(found, np.cumsum(self._widths)[:-1], axis=1)
+        aims = self._margins.by_label
+        return [raked(part, aim, self._edges) for part, aim in zip(parts, aims, strict=True)]
+
+
+def raked(probabilities: Floats, aims: Floats, edges: Sequence[int]) -> Floats:
+    """Components whose mean within each label is what is known of the column, by small factors.
+
+    # (components, cells), (labels, cells) -> (components, cells)
+    """
+    found = probabilities.copy()
+    for (start, stop), aim in zip(pairwise(edges), aims, strict=True):
+        part = found[start:stop]
+        for _ in range(RAKINGS):
+            part *= aim / np.maximum(part.mean(axis=0), 1e-12)
+            part /= np.maximum(part.sum(axis=1, keepdims=True), 1e-12)
+    return found
 
 
 def _diagonal(blocks: list[Floats]) -> Floats:
