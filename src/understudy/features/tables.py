@@ -138,7 +138,7 @@ class Tables:
         xp = array_api_compat.array_namespace(cells)
         whole = np.asarray(cells).astype(np.int64)
         members = self.counts(whole, np.arange(len(whole)), len(whole))
-        return xp.asarray(members / math.sqrt(len(self.subsets)), dtype=cells.dtype)
+        return xp.asarray(members / math.sqrt(len(self.subsets)))
 
     def split(self, values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         """A vector of features as its tables.  # (copies, dim) -> (copies, *shape) of each"""
