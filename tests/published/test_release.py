@@ -11,7 +11,7 @@ from understudy.errors import InputError
 from understudy.features import Block, Constant, Embedding, Grid, OneHot, Tensors
 from understudy.methods import dp_merf
 from understudy.plan import LATTICE, Plan, Stage
-from understudy.private.sums import partial_sum
+from understudy.private.sums import Rows, partial_sum
 from understudy.published import Release, load_release, save_release
 from understudy.published import release as published
 from understudy.schema import load_schema
@@ -95,8 +95,12 @@ def test_sums_undo_the_rounding_of_products_and_the_number_of_their_subsets() ->
         schema=SCHEMA, method="products", budget=Budget(1.0), neighbours=Neighbours.ADD_REMOVE,
         stages=(Stage("embedding", embedding),),
     )  # fmt: skip
-    cells = np.array([[0.1, 1, 0], [0.5, 0, 1], [0.9, 0, 1], [1.0, 0, 1]])
-    exact = partial_sum(cells, embedding=embedding, lattice=plan.lattice)
+    steps = SCHEMA.used[0].num_steps
+    rows = Rows(
+        plan.layout, np.array([[steps // 10, 0], [steps // 2, 1], [steps - 9, 1], [steps, 1]])
+    )
+    cells = rows.cells
+    exact = partial_sum(rows, embedding=embedding, lattice=plan.lattice)
     release = Release(plan, (exact,), FACTS)
     expected = np.stack([map_(cells[:1])[0], map_(cells[1:]).sum(axis=0)])
     assert np.abs(release.sums("pairs") - expected).max() < 1e-3
