@@ -185,7 +185,7 @@ def test_tables_and_other_maps_give_the_same_counts_of_the_same_things() -> None
     )
     assert np.allclose(one, other, atol=1e-3)
     assert np.array_equal(np.rint(one), np.rint(other))
-    assert other.sum() > 800
+    assert other.sum() > 500
 
 
 def test_categories_come_from_the_schema_and_never_from_the_batch() -> None:

@@ -67,7 +67,7 @@ class Rows:
         names = [column.name for column in self.layout.schema.used]
         codes = self.codes[:, names.index(choice.column)]
         if choice.flags_null:
-            return (codes == NULL).astype(np.int64)
+            return np.asarray(codes == NULL, dtype=np.int64)
         last = choice.width - 1 if self._null_is_last(choice) else choice.width
         return np.where(codes == NULL, last, codes)
 
