@@ -130,7 +130,7 @@ class Tables:
                 place, size = place * (width + 1) + places[j], size * (width + 1)
             full = np.bincount(place, minlength=size).reshape(num_copies, *(w + 1 for w in shape))
             inside = full[(slice(None), *(slice(width) for width in shape))]
-            found.append(inside.reshape(num_copies, -1))
+            found.append(inside.reshape(num_copies, math.prod(shape)))
         return np.concatenate(found, axis=1)
 
     def __call__(self, cells: Array) -> Array:
