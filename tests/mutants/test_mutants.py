@@ -71,6 +71,7 @@ RELEASE = "private/test_release.py::"
 PRODUCTS = "private/test_product_sums.py::"
 HERMITE = "features/test_hermite.py::"
 TABLES = "features/test_tables.py::"
+ATTACK = "private/test_attack.py::"
 BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_integer_ball"
 SETTLED = "test_plan.py::test_a_rule_that_changes_how_far_a_row_reaches_is_refused"
 MUTANTS = {
@@ -360,7 +361,7 @@ MUTANTS = {
         "private/sums.py",
         "block.map.counts(rows.codes, slots, copies + 1)[:copies]",
         "np.tile(block.map.counts(rows.codes, 0 * slots, 1), (copies, 1))",
-        "private/test_attack.py::test_neighbours_with_the_same_noisy_past_are_no_further_apart_than_stated",
+        ATTACK + "test_neighbours_with_the_same_noisy_past_are_no_further_apart_than_stated[auto]",
     ),
     "unlisted labels counted as the last one": Mutant(
         "private/sums.py",
@@ -368,6 +369,12 @@ MUTANTS = {
         "last = choice.width - 1",
         "private/test_sums.py"
         "::test_which_label_a_row_has_is_read_the_same_from_its_codes_as_from_its_cells",
+    ),
+    "a stage settled without the noise of the one before": Mutant(
+        "private/release.py",
+        "embedding = plan.embeddings(vectors)[len(vectors)]",
+        "embedding = plan.embeddings([v - v % 2**40 for v in vectors])[len(vectors)]",
+        ATTACK + "test_a_table_reaches_later_stages_through_the_noisy_vectors_alone[auto]",
     ),
     "a rule that changes a weight is believed": Mutant(
         "plan.py",
