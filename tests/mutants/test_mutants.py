@@ -370,7 +370,7 @@ MUTANTS = {
         "private/test_sums.py"
         "::test_which_label_a_row_has_is_read_the_same_from_its_codes_as_from_its_cells",
     ),
-    "a stage settled without the noise of the one before": Mutant(
+    "a stage settled by other vectors than the published ones": Mutant(
         "private/release.py",
         "embedding = plan.embeddings(vectors)[len(vectors)]",
         "embedding = plan.embeddings([v - v % 2**40 for v in vectors])[len(vectors)]",
