@@ -37,15 +37,16 @@ class Margins:
 
     def over(self, column: int, cells: Cells) -> Floats:
         """A column's shares over unions of its cells.  # (labels, cells)"""
-        return np.asarray(self.by_label[column] @ membership(self.cells[column], cells))
+        union = unions(self.cells[column], cells)
+        return np.stack([
+            np.bincount(union, weights=row, minlength=cells.dim) for row in self.by_label[column]
+        ])  # fmt: skip
 
 
-def membership(finer: Cells, coarser: Cells) -> Floats:
-    """Which cell of ``coarser`` each cell of ``finer`` is in, as ones and zeros."""
-    found = np.zeros((finer.dim, coarser.dim))
-    found[finer.cell_of_piece, coarser.cell_of_piece] = 1.0
-    if finer.has_null:
-        found[-1, -1] = 1.0
+def unions(finer: Cells, coarser: Cells) -> npt.NDArray[np.int64]:
+    """Which cell of ``coarser`` each cell of ``finer`` is in; both cut the same pieces."""
+    found = np.full(finer.dim, coarser.dim - 1, dtype=np.int64)  # nulls stay nulls
+    found[finer.cell_of_piece] = coarser.cell_of_piece
     return found
 
 
@@ -69,7 +70,7 @@ def find_margins(readings: Sequence[Reading], *, positive: Positive = project_po
     for j, (own, table) in enumerate(zip(cells, tables, strict=True)):
         known, variance = _from_histogram(first, own, table, noise)
         for union, sums, spread in evidence.get(j, []):
-            known, variance = _updated(known, variance, membership(own, union), sums, spread)
+            known, variance = _updated(known, variance, unions(own, union), sums, spread)
         adjusted = table + (known - table.sum(axis=0)) / num_labels
         pooled = project(known, total)
         by_label.append(
@@ -152,11 +153,13 @@ def _average(entries: list[tuple[Floats, float]]) -> tuple[Floats, float]:
 
 
 def _updated(
-    known: Floats, variance: Floats, union: Floats, sums: Floats, spread: float
+    known: Floats, variance: Floats, union: npt.NDArray[np.int64], sums: Floats, spread: float
 ) -> tuple[Floats, Floats]:
     """Counts corrected by new counts of unions of their cells, each as its variance deserves."""
-    current, doubt = known @ union, variance @ union
+    size = len(sums)
+    current = np.bincount(union, weights=known, minlength=size)
+    doubt = np.bincount(union, weights=variance, minlength=size)
     gain = doubt / (doubt + spread)
-    part = variance / (union @ doubt)
-    known = known + part * (union @ (gain * (sums - current)))
-    return known, variance * (1 - part * (union @ gain))
+    part = variance / doubt[union]
+    known = known + part * (gain * (sums - current))[union]
+    return known, variance * (1 - part * gain[union])

@@ -73,6 +73,28 @@ def pieces_of(first: Reading, column: int) -> Pieces:
 
 
 def _pieces(first: Reading, column: int) -> Pieces:
+    found, whole = _level_pieces(first, column), first.map(COLUMNS).factors[column]
+    return (
+        _split(found, whole.num_codes, total_rows(first) / MOST_CELLS)
+        if whole.is_ordered
+        else found
+    )
+
+
+def _split(pieces: Pieces, num_codes: int, limit: float) -> Pieces:
+    """Pieces with more rows than a cell should have, in parts of equal numbers of codes."""
+    lows = np.asarray(pieces.lows, dtype=np.int64)
+    spans = np.diff(np.append(lows, num_codes))
+    parts = np.clip(np.ceil(pieces.masses / limit), 1, spans).astype(np.int64)
+    whole = np.repeat(np.arange(len(lows)), parts)
+    place = np.arange(len(whole)) - np.repeat(np.cumsum(parts) - parts, parts)
+    starts = lows[whole] + place * spans[whole] // parts[whole]
+    masses = pieces.masses[whole] / parts[whole]
+    return Pieces(tuple(starts.tolist()), masses, pieces.atoms[whole], pieces.null_mass)
+
+
+def _level_pieces(first: Reading, column: int) -> Pieces:
+    """Runs of codes in which nothing stands out."""
     cells, noise = first.map(COLUMNS).factors[column], first.noise_of_count(COLUMNS)
     counts = first.tables(COLUMNS)[column][0]
     known = counts[: cells.num_known]

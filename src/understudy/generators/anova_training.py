@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from understudy.features import Cells, Reading
 from understudy.features.choosing import PAIRS
-from understudy.features.margins import Margins, find_margins, membership
+from understudy.features.margins import Margins, find_margins
 from understudy.features.placing import CELLS, COLUMNS, LOOKS, pieces_of, total_rows
 from understudy.generators.descent import Progress, one_thread, pace, rows_per_label
 from understudy.generators.grids import ColumnGrid
@@ -21,6 +21,7 @@ from understudy.generators.shrinkage import (
     Targets,
     expected_counts,
     look_targets,
+    members,
     pair_targets,
     positive_counts,
 )
@@ -139,8 +140,8 @@ class _Fit:
 
     def add_pairs(self, targets: Targets, cells: Sequence[Cells], weight: float) -> None:
         """Tables of pairs, for all labels together or for each."""
-        unions = [membership(*pair) for pair in zip(self._margins.cells, cells, strict=True)]
-        union = self._tensor(_diagonal(unions))
+        places = zip(self._margins.cells, cells, strict=True)
+        union = self._tensor(_diagonal([members(*pair) for pair in places]))
         edges = np.cumsum([0, *(each.dim for each in cells)])
         copies = len(next(iter(targets.values())))
         aim = np.zeros((copies, edges[-1], edges[-1]))

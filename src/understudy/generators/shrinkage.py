@@ -12,7 +12,7 @@ from scipy.special import ndtr
 from understudy.features import Cells, Reading
 from understudy.features.choosing import PAIRS
 from understudy.features.denoise import centred, project
-from understudy.features.margins import Margins, membership
+from understudy.features.margins import Margins, unions
 from understudy.features.placing import LOOKS
 
 Floats = npt.NDArray[np.float64]
@@ -105,5 +105,10 @@ def _spread(margins: Margins, column: int, finer: Cells, coarser: Cells) -> Floa
     """Which part of each finer cell lies in each coarser one.  # (finer cells, coarser cells)"""
     shares = margins.label_shares @ margins.by_label[column] + 1e-12
     cells = margins.cells[column]
-    joint = membership(cells, finer).T @ (shares[:, None] * membership(cells, coarser))
+    joint = members(cells, finer).T @ (shares[:, None] * members(cells, coarser))
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def members(finer: Cells, coarser: Cells) -> Floats:
+    """Which cell of ``coarser`` each cell of ``finer`` is in, as ones and zeros."""
+    return np.asarray(np.eye(coarser.dim)[unions(finer, coarser)])
