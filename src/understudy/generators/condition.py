@@ -106,7 +106,8 @@ def cut_cells(
 ) -> tuple[ColumnGrid, Floats]:
     """The cells of a column cut to the allowed codes, and the probabilities that are left."""
     first, last = np.asarray(allowed.ranges, dtype=np.int64).reshape(-1, 2).T
-    pieces, parts = np.nonzero((grid.highs[:, None] >= first) & (grid.lows[:, None] <= last))
+    overlaps = (grid.highs[:, None] >= first) & (grid.lows[:, None] <= last)
+    pieces, parts = np.nonzero(overlaps & (grid.share_of_piece > 0)[:, None])
     lows = np.maximum(grid.lows[pieces], first[parts])
     highs = np.minimum(grid.highs[pieces], last[parts])
     kept = (highs - lows + 1) / (grid.highs - grid.lows + 1)[pieces]

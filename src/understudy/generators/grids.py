@@ -62,7 +62,8 @@ class ColumnGrid:
             order = np.argsort(self.cell_of_piece, kind="stable")
             within = np.zeros((self.num_known, len(order)))
             within[self.cell_of_piece[order], np.arange(len(order))] = self.share_of_piece[order]
-            by_cell = np.argsort(known, kind="stable")
+            # In random order: marks in the rows' order would tie this column's pieces to others'.
+            by_cell = np.lexsort((rng.random(len(cells)), known))
             marks = np.empty(len(cells))
             marks[by_cell] = even_marks(len(cells), rng)
             pieces = order[pick(within, known, marks)]
@@ -80,7 +81,8 @@ def pick(probabilities: Floats, chosen: Integers, marks: Floats) -> Integers:
     cumulative /= cumulative[:, -1:]
     line = (cumulative + np.arange(len(cumulative))[:, None]).ravel()
     width = probabilities.shape[1]
-    found = np.searchsorted(line, marks + chosen, side="right") - chosen * width
+    inside = np.minimum(marks + chosen, np.nextafter(chosen + 1.0, 0.0))  # sums may round up
+    found = np.searchsorted(line, inside, side="right") - chosen * width
     return np.asarray(np.clip(found, 0, width - 1))
 
 
