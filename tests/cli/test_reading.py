@@ -185,7 +185,13 @@ def test_replace_one_takes_the_public_row_count(run: Any, office: Any, quick: An
 
 @pytest.mark.parametrize(
     "options",
-    [("--length-scale", "private"), ("--separate-releases",), ("--labels", "none")],
+    [
+        ("--labels", "none"),
+        ("--labels", "balanced"),
+        ("-m", "dp-merf", "--features", "20", "--length-scale", "private"),
+        ("-m", "dp-merf", "--features", "20", "--separate-releases"),
+        ("-m", "dp-hp", "--products", "2"),
+    ],
     ids=str,
 )
 def test_every_variant_can_be_released_and_verified(

@@ -73,7 +73,7 @@ def mixture() -> Mixture:
 @pytest.fixture(scope="module")
 def cells(mixture: Mixture) -> npt.NDArray[np.int64]:
     """The grid cells of sampled rows, read back from the table.  # (rows, columns)"""
-    return cells_of(SCHEMA, mixture.sample(NUM_ROWS, seed=3), mixture.runs)
+    return cells_of(SCHEMA, mixture.sample(NUM_ROWS, seed=3), Runs(SCHEMA))
 
 
 def cells_of(schema: Schema, rows: pa.Table, runs: Runs) -> npt.NDArray[np.int64]:
@@ -95,7 +95,7 @@ def assert_frequencies(seen: npt.NDArray[np.int64], exact: Floats) -> None:
 def test_single_columns_have_the_models_marginals(
     column: int, mixture: Mixture, cells: npt.NDArray[np.int64]
 ):
-    start, stop = mixture.runs.spans[column]
+    start, stop = Runs(SCHEMA).spans[column]
     exact = weights_of(mixture) @ mixture.probabilities[:, start:stop]
     assert_frequencies(np.bincount(cells[:, column], minlength=stop - start), exact)
 
@@ -104,7 +104,7 @@ def test_single_columns_have_the_models_marginals(
 def test_pairs_of_columns_have_the_models_joint_marginals(
     pair: tuple[int, int], mixture: Mixture, cells: npt.NDArray[np.int64]
 ):
-    left, right = (mixture.probabilities[:, slice(*mixture.runs.spans[i])] for i in pair)
+    left, right = (mixture.probabilities[:, slice(*Runs(SCHEMA).spans[i])] for i in pair)
     exact = (left * weights_of(mixture)[:, None]).T @ right
     seen = np.zeros(exact.shape, dtype=np.int64)
     np.add.at(seen, (cells[:, pair[0]], cells[:, pair[1]]), 1)
