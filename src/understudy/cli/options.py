@@ -23,7 +23,8 @@ Delta = Annotated[
     float, typer.Option("--delta", help="Chance that the guarantee fails; far below 1 / rows.")
 ]
 MethodName = Annotated[
-    str, typer.Option("--method", "-m", help="auto, or a method by name (dp-merf, dp-hp).")
+    str,
+    typer.Option("--method", "-m", help="auto, or a method by name (dp-anova, dp-merf, dp-hp)."),
 ]
 Unit = Annotated[
     str, typer.Option("--unit", help="Whose contribution is hidden. Only 'row' so far.")

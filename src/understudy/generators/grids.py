@@ -57,9 +57,9 @@ class ColumnGrid:
     def codes(self, cells: Integers, rng: np.random.Generator) -> Integers:
         """A code in each given cell.  # (num_rows,) -> (num_rows,)"""
         known = np.minimum(cells, self.num_known - 1)
-        pieces = known
-        if self.cells is not None:
-            order = np.argsort(self.cell_of_piece, kind="stable")
+        order = np.argsort(self.cell_of_piece, kind="stable")
+        pieces = order[known]
+        if len(order) > self.num_known:
             within = np.zeros((self.num_known, len(order)))
             within[self.cell_of_piece[order], np.arange(len(order))] = self.share_of_piece[order]
             # In random order: marks in the rows' order would tie this column's pieces to others'.
