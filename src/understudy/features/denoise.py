@@ -8,6 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+LARGE = 3.5
+"""Deviations of noise beyond which a difference stands out by itself."""
 
 
 def project(counts: Floats, total: float) -> Floats:
@@ -27,25 +29,55 @@ def smooth(counts: Floats, noise: float, *, deviations: float | None = None) -> 
     ``deviations`` of its noise; by default sqrt(2 log n), beyond which n noises seldom reach. So
     a value that repeats keeps its count to itself, and where nothing stands out counts are level.
     """
-    limit = noise * (
-        math.sqrt(2 * math.log(max(2, len(counts)))) if deviations is None else deviations
-    )
-    size = 1 << max(1, (len(counts) - 1).bit_length())
-    level = np.zeros(size)
+    if deviations is None:
+        deviations = math.sqrt(2 * math.log(max(2, len(counts))))
+    level, details = _differences(counts)
+    kept: list[Floats] = []
+    inside = np.zeros(2 * len(details[0]), dtype=bool) if details else np.zeros(0, dtype=bool)
+    for detail in details:
+        inside = (np.abs(detail) > deviations * noise) | inside[0::2] | inside[1::2]
+        kept.append(np.where(inside, detail, 0.0))
+    return _joined(level, kept)[: len(counts)]
+
+
+def shrink_levels(counts: Floats, noise: float) -> Floats:
+    """Differences from what is expected, along an ordered column, as far as they are no noise.
+
+    Differences between neighbours are shrunk together, width by width (James & Stein), except
+    the ones that stand out by themselves.
+    """
+    level, details = _differences(counts)
+    return _joined(level, [shrink_alike(detail, noise) for detail in details])[: len(counts)]
+
+
+def shrink_alike(values: Floats, noise: float) -> Floats:
+    """Values of one kind, shrunk by the share of noise in their energy; large ones stay."""
+    stands_out = np.abs(values) > LARGE * noise
+    rest = np.where(stands_out, 0.0, values)
+    energy = float((rest**2).sum())
+    expected = float((~stands_out).sum()) * noise**2
+    factor = max(0.0, 1 - expected / energy) if energy > 0 else 0.0
+    return np.where(stands_out, values, factor * values)
+
+
+def _differences(counts: Floats) -> tuple[Floats, list[Floats]]:
+    """Haar wavelets: the overall level, and differences of neighbours from narrow to wide."""
+    level = np.zeros(1 << max(1, (len(counts) - 1).bit_length()))
     level[: len(counts)] = counts
-    details: list[Floats] = []
-    kept = np.zeros(size, dtype=bool)
+    details = []
     while len(level) > 1:
-        left, right = level[0::2], level[1::2]
-        detail = (left - right) / math.sqrt(2)
-        kept = (np.abs(detail) > limit) | ((kept[0::2] | kept[1::2]) if details else False)
-        details.append(np.where(kept, detail, 0.0))
-        level = (left + right) / math.sqrt(2)
+        details.append((level[0::2] - level[1::2]) / math.sqrt(2))
+        level = (level[0::2] + level[1::2]) / math.sqrt(2)
+    return level, details
+
+
+def _joined(level: Floats, details: list[Floats]) -> Floats:
+    """The counts that these differences belong to."""
     for detail in reversed(details):
         finer = np.empty(2 * len(level))
         finer[0::2], finer[1::2] = (level + detail) / math.sqrt(2), (level - detail) / math.sqrt(2)
         level = finer
-    return level[: len(counts)]
+    return level
 
 
 def centred(table: Floats) -> Floats:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features.denoise import project
+from understudy.features.denoise import project, shrink_alike, shrink_levels
 from understudy.features.placing import CELLS, COLUMNS, total_rows
 from understudy.features.reading import Floats, Reading
 from understudy.features.tables import Cells
@@ -71,13 +71,24 @@ def find_margins(readings: Sequence[Reading], *, positive: Positive = project_po
         for union, sums, spread in evidence.get(j, []):
             known, variance = _updated(known, variance, membership(own, union), sums, spread)
         adjusted = table + (known - table.sum(axis=0)) / num_labels
+        pooled = project(known, total)
         by_label.append(
             np.stack([
-                positive(own, row, noise, total * share) / (total * share)
+                positive(own, _likely(own, row, pooled * share, noise), noise, total * share)
+                / (total * share)
                 for row, share in zip(adjusted, shares, strict=True)
             ])
         )  # fmt: skip
     return Margins(total, shares, tuple(by_label), cells)
+
+
+def _likely(cells: Cells, counts: Floats, expected: Floats, noise: float) -> Floats:
+    """A label's counts, pulled towards what all labels together make one expect."""
+    apart = counts - expected
+    if not cells.is_ordered:
+        return expected + shrink_alike(apart, noise)
+    known = shrink_levels(apart[: cells.num_known], noise)
+    return np.asarray(expected + np.append(known, apart[cells.num_known :]))
 
 
 def _from_histogram(

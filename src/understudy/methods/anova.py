@@ -33,8 +33,9 @@ from understudy.plan import Plan, Stage
 from understudy.schema import Column, Schema
 from understudy.schema.layout import from_position
 
-HISTOGRAM_BARS, MOST_BARS, LONGEST_VALUES, MOST_VALUES = 256, 2**17, 2**17, 2**17
-"""Bars of a column's histogram and of all, codes that are counted one by one, and of all columns."""
+HISTOGRAM_BARS, FEWEST_BARS, MOST_BARS = 256, 16, 2**17
+LONGEST_VALUES = MOST_VALUES = 2**17
+"""Bars of a column's histogram and of all; codes that are counted one by one, and of all columns."""
 
 LONG_BARS = 4096
 """Bars of the finer histogram of a column with too many codes to count one by one."""
@@ -46,7 +47,12 @@ MOST_CLASSES = 24
 """A label with more classes is treated like any other column."""
 
 SHARES = {"count": 0.015, COLUMNS: 0.075, VALUES: 0.02, CELLS: 0.3, LOOKS: 0.2, PAIRS: 0.39}
-"""Shares of the budget (of mu squared)."""
+WITHOUT_PAIRS = {"count": 0.02, COLUMNS: 0.33, VALUES: 0.05, CELLS: 0.6}
+"""Shares of the budget (of mu squared), if pairs are measured and if they are not."""
+
+ROWS_PER_BAR, ROWS_PER_VALUE = 4.0, 20.0
+"""A histogram has as many bars, of n, as leave the noise of its half (sqrt(n) deviations) below a
+quarter of the rows; values are counted one by one if a value with a 20th of the rows stands out."""
 
 ROWS_PER_LOOK = 8.0
 """Pairs are looked at if the table has so many times the noise of one of their counts in rows."""
@@ -87,16 +93,21 @@ def dp_anova(
     num_rows = num_rows if num_rows is not None else schema.rows
     neighbours = neighbours_by_name(neighbours)
     columns = _labelled(schema, labels)
-    cuts = _first_cuts(schema)
     places = [i for i, column in enumerate(schema.used) if not _is_label(schema, columns, column)]
     if not places:
         raise UsageError("schema", "has no column beside the label", "Use --labels none")
-    looks = _looks(budget, neighbours, len(places), num_rows, wanted=pairs, seed=seed)
-    parts = dict(SHARES)
-    fine = _fine_cuts(schema) if values else ()
-    for name, is_left_out in ((VALUES, not fine), (LOOKS, not looks), (PAIRS, not looks)):
-        if is_left_out:
-            parts[CELLS] += parts.pop(name)
+
+    def noise(part: float) -> float:
+        # Counts are nonnegative, so replacing a row moves them by sqrt(2) norms, not by 2.
+        reach = 1 / math.sqrt(2) if neighbours is Neighbours.REPLACE_ONE else 1.0
+        return reach * noise_of_mean(budget, neighbours, share=part, num_rows=num_rows)
+
+    looks = _looks(len(places), noise(SHARES[LOOKS]), wanted=pairs, seed=seed)
+    parts = dict(SHARES if looks else WITHOUT_PAIRS)
+    cuts = _first_cuts(schema, noise(parts[COLUMNS]))
+    fine = _fine_cuts(schema, cuts, noise(parts[VALUES])) if values else ()
+    if not fine:
+        parts[CELLS] += parts.pop(VALUES)
     stages = _stages(columns, cuts, fine, places, looks, parts)
     training = training or AnovaTraining(seed=seed)
     settings: dict[str, Any] = {
@@ -120,10 +131,12 @@ def _is_label(schema: Schema, columns: LabelledColumns, column: Column) -> bool:
     return columns.classes is not None and column is schema.label
 
 
-def _first_cuts(schema: Schema) -> tuple[Cells, ...]:
+def _first_cuts(schema: Schema, noise: float) -> tuple[Cells, ...]:
     """Equal bars for every column, without a look at the data."""
     long = sum(not c.is_choice and c.num_steps >= HISTOGRAM_BARS for c in schema.used)
-    bars = int(np.clip(MOST_BARS // max(1, long), 16, HISTOGRAM_BARS))
+    quiet = (1 / (ROWS_PER_BAR * noise)) ** 2 / len(schema.used)
+    most = min(HISTOGRAM_BARS, MOST_BARS // max(1, long), int(quiet))
+    bars = 1 << (max(FEWEST_BARS, most).bit_length() - 1)
     return tuple(_bars(i, column, bars) for i, column in enumerate(schema.used))
 
 
@@ -137,40 +150,33 @@ def _bars(place: int, column: Column, count: int) -> Cells:
     return replace(whole, lows=tuple(np.unique([*edges, 1, column.num_steps]).tolist()))
 
 
-def _fine_cuts(schema: Schema) -> tuple[Cells, ...]:
+def _fine_cuts(schema: Schema, cuts: tuple[Cells, ...], noise: float) -> tuple[Cells, ...]:
     """Finer histograms of long columns: code by code if they are not too long, in schema order."""
     found: list[Cells] = []
     room = MOST_VALUES
-    for place, column in enumerate(schema.used):
-        if column.is_choice or column.num_steps < HISTOGRAM_BARS:
+    for cut, column in zip(cuts, schema.used, strict=True):
+        if cut.num_codes == cut.num_known:
             continue
-        exact = column.num_steps < LONGEST_VALUES
-        cut = _bars(place, column, column.num_steps + 1 if exact else LONG_BARS)
-        if cut.dim > room and exact:
-            cut = _bars(place, column, LONG_BARS)
-        if cut.dim <= room:
-            found.append(replace(cut, has_null=False))
-            room -= cut.dim
-    return tuple(found)
+        exact = cut.num_codes <= LONGEST_VALUES
+        fine = _bars(cut.column, column, cut.num_codes if exact else LONG_BARS)
+        if fine.dim > room:
+            fine = _bars(cut.column, column, LONG_BARS)
+        if fine.num_known <= room:
+            found.append(replace(fine, has_null=False))
+            room -= fine.num_known
+    longest = max((fine.num_known for fine in found), default=2)
+    stands_out = noise * math.sqrt(len(found)) * math.sqrt(2 * math.log(longest))
+    return tuple(found) if stands_out * ROWS_PER_VALUE <= 1 else ()
 
 
 def _looks(
-    budget: Budget,
-    neighbours: Neighbours,
-    num_columns: int,
-    num_rows: int | None,
-    *,
-    wanted: bool | None,
-    seed: int,
+    num_columns: int, noise: float, *, wanted: bool | None, seed: int
 ) -> tuple[tuple[int, ...], ...]:
     """The pairs that are looked at: all, as many as noise allows, or none."""
     every = tuple(combinations(range(num_columns), 2))
     if wanted is False or not every:
         return ()
-    # Counts are nonnegative, so replacing a row moves them by sqrt(2) norms, not by 2.
-    reach = 1 / math.sqrt(2) if neighbours is Neighbours.REPLACE_ONE else 1.0
-    one = reach * noise_of_mean(budget, neighbours, share=SHARES[LOOKS], num_rows=num_rows)
-    allowed = math.floor((1 / (ROWS_PER_LOOK * one)) ** 2)
+    allowed = math.floor((1 / (ROWS_PER_LOOK * noise)) ** 2)
     if allowed >= len(every) or wanted:
         return every
     if allowed < LEAST_COVERAGE * len(every):
