@@ -63,8 +63,11 @@ class Components:
         for place, (grid, (start, stop)) in enumerate(
             zip(self.grids, spans_of(self.grids), strict=True)
         ):
+            # Components in an order of each column's own, and rows of a component too: even
+            # marks in one order for all would tie columns together.
+            turns = rng.permutation(len(self.weights))[chosen]
             marks = np.empty(num_rows)
-            marks[np.lexsort((rng.random(num_rows), chosen))] = even_marks(num_rows, rng)
+            marks[np.lexsort((rng.random(num_rows), turns))] = even_marks(num_rows, rng)
             cells = pick(self.probabilities[:, start:stop], chosen, marks)
             found[:, place] = grid.codes(cells, rng)
         return rng.permutation(found)
