@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from understudy.plan import Plan
 
-DP_MERF, DP_HP = "DP-MERF", "DP-HP"
+DP_ANOVA, DP_MERF, DP_HP = "DP-ANOVA", "DP-MERF", "DP-HP"
 
 SchemaPath = Annotated[
     Path, typer.Option("--schema", "-s", help="Public schema of the table (YAML).")
@@ -53,6 +53,22 @@ LengthScale = Annotated[
 ]
 Steps = Annotated[
     int | None, typer.Option("--steps", min=1, help="Training steps of the generator.")
+]
+Pairs = Annotated[
+    bool | None,
+    typer.Option(
+        "--pairs/--no-pairs",
+        rich_help_panel=DP_ANOVA,
+        help="Measure pairs of columns (default: if the noise allows it).",
+    ),
+]
+Values = Annotated[
+    bool | None,
+    typer.Option(
+        "--values/--no-values",
+        rich_help_panel=DP_ANOVA,
+        help="Pay for finding values that repeat in long columns (default: yes).",
+    ),
 ]
 Features = Annotated[
     int | None,
@@ -187,6 +203,8 @@ def build_plan(
     labels: Labels = "auto",
     length_scale: LengthScale = None,
     steps: Steps = None,
+    pairs: Pairs = None,
+    values: Values = None,
     features: Features = None,
     separate: Separate = False,
     order: Order = None,
@@ -214,7 +232,8 @@ def build_plan(
             "Aggregate to one row per person and use --unit row",
         )
     wishes: dict[str, Any] = {
-        "length_scale": _length_scale(length_scale), "steps": steps, "num_features": features,
+        "length_scale": _length_scale(length_scale), "steps": steps, "pairs": pairs,
+        "values": values, "num_features": features,
         "separate_releases": separate or None, "order": order, "product_order": product_order,
         "product_dim": product_dim, "num_products": products, "gamma": gamma,
         "product_share": product_share, "fresh_products": fresh or None, "preset": preset,

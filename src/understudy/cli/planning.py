@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from understudy.cli.output import table, verbatim
 
 if TYPE_CHECKING:
+    from understudy.features import Block
     from understudy.plan import Plan
 
 HIGH_EPSILON = 10
@@ -25,7 +26,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         {
             "stage": stage.name, "block": block.name, "features": block.map.dim,
             "copies": stage.embedding.copies(block), "weight": block.weight,
-            "noise_std_of_a_sum": (noise := plan.noise_std_of_sum(index, block)),
+            "noise_std_of_a_sum": (noise := plan.noise_std_of_sum(index, block) * _tables(block) ** 0.5),
             "noise_std_of_a_mean": noise / rows,
             "expected_error_of_embedding": noise / rows
             * math.sqrt(block.map.dim * stage.embedding.copies(block)),
@@ -60,6 +61,13 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "release_bytes": 8 * dim,
         "memory_bytes": 2**28 + 8 * (TABLE_ROWS * plan.layout.width + 4 * dim + _gram(plan)),
     }
+
+
+def _tables(block: Block) -> int:
+    """Tables of a block, whose sums are then told as counts; else 1."""
+    from understudy.features import Tables
+
+    return len(block.map.subsets) if isinstance(block.map, Tables) else 1
 
 
 def _gram(plan: Plan) -> int:

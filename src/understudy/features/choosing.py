@@ -16,7 +16,7 @@ from understudy.features.reading import Reading
 from understudy.features.tables import Tables
 
 PAIRS = "pairs"
-NOISE_PER_CELL = 0.5
+NOISE_PER_CELL = 0.35
 """What a cell of a measured pair adds to the error, in deviations of its noise, once shrunk."""
 
 PAIR_NOISE = 4.0

@@ -25,6 +25,9 @@ MOST_CELLS, MOST_WIDTH = 100, 6_000
 CELL_DEVIATIONS, ATOM_DEVIATIONS = 6.0, 2.0
 """A cell holds at least so many noise deviations of rows; a value that repeats may do with fewer."""
 
+ATOM_SHARE = 0.5
+"""A piece with this part of a cell's rows is a cell by itself."""
+
 TOP_DEVIATIONS = 3.0
 LOOK_CELLS, LOOK_NOISE = (2, 5), 1.5
 """Cells per column in the first look at pairs: a pair's cell should hold 1.5 deviations of rows."""
@@ -170,7 +173,7 @@ def _runs(
         enough = largest
         if has_tails:
             enough = min(largest, max(least, 0.5 * min(beyond, total - beyond)))
-        if is_atom or mass >= largest:
+        if is_atom or mass >= ATOM_SHARE * largest:
             group, is_open = group + 1, False
         elif not is_open:
             group, held, is_open = group + 1, mass, True
