@@ -208,10 +208,7 @@ def test_caution_takes_the_plainer_mixture(release: Release):
         quick = replace(TRAINING, steps=80, num_components=40, caution=caution)
         mixture = train_anova(release, quick)
         edges = np.cumsum([0, *mixture.sizes])
-        return sum(
-            float(mixture.probabilities[a:b].var(axis=0).sum())
-            for a, b in pairwise(edges)
-        )
+        return sum(float(mixture.probabilities[a:b].var(axis=0).sum()) for a, b in pairwise(edges))
 
     assert unrest(1000.0) < 0.5 * unrest(0.0)
 
