@@ -70,7 +70,9 @@ def look_targets(
 ) -> Targets:
     """All pairs, coarsely and by label: the dependence that labels share, and each label's own.
 
-    The shared part is taken from the chosen pairs where there is one: it is less noisy.
+    The shared part is taken from the chosen pairs where there is one: it is less noisy. Labels
+    have it in proportion to the rows that each would have in a cell: a label whose rows are never
+    there (no child earns much) gets none of the dependence among those rows.
     """
     map_, noise = second.map(LOOKS), second.noise_of_count(LOOKS) / margins.total
     shares = margins.label_shares
@@ -87,11 +89,12 @@ def look_targets(
             shared = left.T @ excess @ right
         else:
             shared = shrunk(together, noise * math.sqrt(len(shares)))
+        parts = expected / np.maximum(expected.sum(axis=0), 1e-12)
         own = [
-            shrunk(part - share * together, deviation) if deviation > 0 else 0.0 * part
-            for part, share, deviation in zip(apart, shares, own_noise, strict=True)
+            shrunk(centred(each - part * together), deviation) if deviation > 0 else 0.0 * each
+            for each, part, deviation in zip(apart, parts, own_noise, strict=True)
         ]
-        found[pair] = expected + shares[:, None, None] * shared + np.stack(own)
+        found[pair] = expected + parts * shared + np.stack(own)
     return found
 
 

@@ -54,7 +54,7 @@ ROWS_PER_BAR, ROWS_PER_VALUE = 4.0, 20.0
 """A histogram has as many bars, of n, as leave the noise of its half (sqrt(n) deviations) below a
 quarter of the rows; values are counted one by one if a value with a 20th of the rows stands out."""
 
-ROWS_PER_LOOK = 8.0
+ROWS_PER_LOOK = 12.0
 """Pairs are looked at if the table has so many times the noise of one of their counts in rows."""
 
 LEAST_COVERAGE = 0.25
