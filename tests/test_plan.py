@@ -2,16 +2,19 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
 from understudy.errors import InputError, UsageError
-from understudy.features import Block, Constant, Embedding, Grid
-from understudy.methods import dp_merf
+from understudy.features import Block, Cells, Constant, Embedding, Grid, Hermite, Reading, Tables
+from understudy.features.adapt import RULES
+from understudy.methods import dp_anova, dp_merf
 from understudy.plan import Plan, Stage, plan_from_dict
 from understudy.schema import Schema, load_schema
 
@@ -58,13 +61,41 @@ def test_no_plan_spends_more_than_its_budget(
     assert plan.epsilon() == pytest.approx(epsilon, rel=1e-4)
 
 
+@settings(max_examples=25, deadline=None)
+@given(
+    epsilon=st.floats(0.01, 20),
+    neighbours=st.sampled_from(list(Neighbours)),
+    labels=st.sampled_from(["auto", "none", "balanced"]),
+    pairs=st.sampled_from([None, True, False]),
+    values=st.booleans(),
+)
+def test_no_plan_of_tables_spends_more_than_its_budget(
+    epsilon: float, neighbours: Neighbours, labels: Any, pairs: bool | None, values: bool
+) -> None:
+    plan = dp_anova(
+        SCHEMA, Budget(epsilon), neighbours=neighbours, num_rows=100, labels=labels, pairs=pairs,
+        values=values,
+    )  # fmt: skip
+    assert len(plan.stages) == (3 if plan.stages[-1].rule == "choose-pairs" else 2)
+    assert sum(plan.cost()) <= mu_squared_of_budget(plan.budget)
+    assert plan.epsilon() <= epsilon
+    assert plan.epsilon() == pytest.approx(epsilon, rel=1e-4)
+
+
 def test_replacing_a_row_costs_more_than_adding_one() -> None:
     plan = dp_merf(SCHEMA, Budget(1.0), num_features=4)
     assert plan.epsilon(Neighbours.REPLACE_ONE) > plan.epsilon(Neighbours.ADD_REMOVE)
 
 
 def test_a_plan_comes_back_from_its_canonical_form() -> None:
-    plan = dp_merf(SCHEMA, Budget(1.0), num_features=4, length_scale="private")
+    for plan in (
+        dp_merf(SCHEMA, Budget(1.0), num_features=4, length_scale="private"),
+        dp_anova(SCHEMA, Budget(1.0), pairs=True),
+    ):
+        assert_comes_back(plan)
+
+
+def assert_comes_back(plan: Plan) -> None:
     again = plan_from_dict(json.loads(json.dumps(plan.to_dict())))
     assert again.fingerprint == plan.fingerprint
     assert again.noise_stds == plan.noise_stds
@@ -149,3 +180,102 @@ def test_unknown_neighbours_are_refused() -> None:
     schema = load_schema({"columns": [{"name": "x", "kind": "continuous", "bounds": [0, 1]}]})
     with pytest.raises(UsageError, match="add-remove"):
         dp_merf(schema, Budget(1.0), neighbours="replace_one", num_rows=5)
+
+
+# Rules between stages
+
+FIRST = Embedding((Block("first", Grid((0,), 4), 1.0),))
+SECOND = Embedding(
+    (
+        Block("numbers", Hermite((0,), (0.1,), 3, 2.0), 0.6),
+        Block("counts", Tables((Cells(1, 2, has_null=True),), ((0,),)), 0.5, per_label=True),
+        Block("count", Constant(), 0.3),
+    ),
+    label=(4, 6),
+)
+
+
+def settled_by(change: Callable[[Embedding], Embedding], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The second stage of a plan whose rule makes this change."""
+
+    def rule(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
+        return change(planned.embedding)
+
+    monkeypatch.setitem(RULES, "made up", rule)
+    plan = plan_of(Stage("one", FIRST, 0.5), Stage("two", SECOND, 0.5, "made up"))
+    return plan.embeddings([np.zeros(4, dtype=np.int64)])[1]
+
+
+def with_block(index: int, **changes: Any) -> Callable[[Embedding], Embedding]:
+    def changed(embedding: Embedding) -> Embedding:
+        blocks = list(embedding.blocks)
+        blocks[index] = dataclasses.replace(blocks[index], **changes)
+        return dataclasses.replace(embedding, blocks=tuple(blocks))
+
+    return changed
+
+
+FORBIDDEN: dict[str, Callable[[Embedding], Embedding]] = {
+    "a larger weight": with_block(1, weight=0.6),
+    "a smaller weight": with_block(1, weight=0.4999),
+    "a signed map for counts": with_block(1, map=Hermite((0,), (0.1,), 3, 2.0)),
+    "counts for a signed map": with_block(0, map=Grid((0,), 4)),
+    "a count per label": with_block(2, per_label=True),
+    "a block more": lambda e: dataclasses.replace(
+        e, blocks=(*e.blocks, Block("more", Grid((0,), 4), 0.1))
+    ),
+    "a block less": lambda e: dataclasses.replace(e, blocks=e.blocks[:1]),
+    "another label": lambda e: dataclasses.replace(e, label=(1, 4)),
+    "no label": lambda e: dataclasses.replace(e, label=None),
+    "separate charges": lambda e: dataclasses.replace(e, separate=True),
+}
+
+
+@pytest.mark.parametrize("change", FORBIDDEN.values(), ids=FORBIDDEN)
+def test_a_rule_that_changes_how_far_a_row_reaches_is_refused(
+    change: Callable[[Embedding], Embedding], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError, match="sensitivity"):
+        settled_by(change, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "map_",
+    [Grid((0,), 999), Tables((Cells(0, 3), Cells(1, 2)), ((0, 1), (1,), (0,)))],
+    ids=["finer bins", "more tables"],
+)
+def test_a_rule_may_change_what_is_counted_and_the_size(
+    map_: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert settled_by(with_block(1, map=map_), monkeypatch).block("counts").map == map_
+
+
+def test_a_stage_is_settled_by_the_earlier_ones_alone() -> None:
+    """Whatever stands in a stage's own vector or in later ones, its embedding is the same."""
+    plan = dp_anova(SCHEMA, Budget(5.0), pairs=True, num_rows=1000)
+    rng = np.random.default_rng(0)
+    vectors: list[Any] = []
+    for stage in range(len(plan.stages)):
+        known = plan.embeddings(vectors)
+        assert len(known) == stage + 1
+        for _ in range(2):
+            own = (rng.normal(0, 100, known[stage].dim) * plan.lattice).astype(np.int64)
+            assert plan.embeddings([*vectors, own])[: stage + 1] == known
+        vectors.append(own)
+    assert plan.embeddings(vectors) == known
+
+
+def test_a_rule_sees_the_noise_of_every_stage_and_no_vector_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def rule(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
+        assert planned.vector.size == 0
+        seen.extend((reading.noise_std, reading.lattice) for reading in (*earlier, planned))
+        return planned.embedding
+
+    monkeypatch.setitem(RULES, "made up", rule)
+    plan = plan_of(Stage("one", FIRST, 0.3), Stage("two", SECOND, 0.7, "made up"))
+    plan.embeddings([np.zeros(4, dtype=np.int64), np.ones(SECOND.dim, dtype=np.int64)])
+    assert seen == [(noise, plan.lattice) for noise in plan.noise_stds]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from understudy import Budget, fit_release, load_schema, make_plan, release_table, save_generator
+from understudy.generators.anova_training import AnovaTraining
 from understudy.generators.training import Training
 
 SCHEMA = load_schema(
@@ -18,13 +20,21 @@ SCHEMA = load_schema(
         ],
     }
 )
+OPTIONS = {"dp-anova": {}, "dp-merf": {"num_features": 4}}
+TRAINING = {
+    "dp-anova": AnovaTraining(num_components=4, steps=2),
+    "dp-merf": Training(hidden=(4,), steps=2, batch=16),
+}
+each_method = pytest.mark.parametrize("method", OPTIONS)
 PRIVATE_PASS = """
+import json
 import sys
 from pathlib import Path
 from understudy import Budget, load_schema, make_plan, release_table, verify_release
 
 folder = Path(sys.argv[1])
-plan = make_plan(load_schema(folder / "schema.yaml"), Budget(1.0), options={"num_features": 4})
+schema, options = load_schema(folder / "schema.yaml"), json.loads(sys.argv[3])
+plan = make_plan(schema, Budget(1.0), method=sys.argv[2], options=options)
 release_table(folder / "rows.csv", plan, directory=folder / "out")
 assert verify_release(folder / "out").is_private
 print("torch" in sys.modules)
@@ -38,8 +48,8 @@ print("torch" in sys.modules)
 """
 
 
-def run(script: str, argument: Path) -> str:
-    command = [sys.executable, "-c", script, str(argument)]
+def run(script: str, *arguments: object) -> str:
+    command = [sys.executable, "-c", script, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
@@ -50,13 +60,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_reading_private_rows_and_verifying_load_no_torch(folder: Path) -> None:
-    assert run(PRIVATE_PASS, folder) == "False"
+@each_method
+def test_reading_private_rows_and_verifying_load_no_torch(folder: Path, method: str) -> None:
+    assert run(PRIVATE_PASS, folder, method, json.dumps(OPTIONS[method])) == "False"
 
 
-def test_sampling_from_a_saved_generator_loads_no_torch(folder: Path) -> None:
-    options = {"num_features": 4, "training": Training(hidden=(4,), steps=2, batch=16)}
-    plan = make_plan(SCHEMA, Budget(1.0), options=options)
+@each_method
+def test_sampling_from_a_saved_generator_loads_no_torch(folder: Path, method: str) -> None:
+    options = OPTIONS[method] | {"training": TRAINING[method]}
+    plan = make_plan(SCHEMA, Budget(1.0), method=method, options=options)
     generator = fit_release(release_table(folder / "rows.csv", plan))
     save_generator(generator, folder / "model", release="f" * 64)
     assert run(SAMPLING, folder / "model") == "False"

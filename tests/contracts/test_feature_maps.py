@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 
 from understudy.features import (
     Block,
+    Cells,
     Constant,
     Embedding,
     FeatureMap,
@@ -24,41 +27,33 @@ from understudy.features import (
     OneHot,
     Scales,
     Sign,
+    Tables,
     Tensors,
     product,
 )
 from understudy.features.base import MAP_KINDS, map_from_dict
 from understudy.plan import LATTICE
-from understudy.private.sums import partial_sum
+from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-SCHEMA = load_schema(
+COLUMNS: list[dict[str, Any]] = [
+    {"name": "share", "kind": "continuous", "bounds": [0, 1]},
+    {"name": "age", "kind": "integer", "bounds": [0, 120]},
     {
-        "name": "every kind",
-        "columns": [
-            {"name": "share", "kind": "continuous", "bounds": [0, 1]},
-            {"name": "age", "kind": "integer", "bounds": [0, 120]},
-            {
-                "name": "income",
-                "kind": "continuous",
-                "bounds": [0, 1e6],
-                "nullable": True,
-                "scale_hint": "log1p",
-            },
-            {"name": "day", "kind": "datetime", "bounds": ["2000-01-01", "2020-12-31"]},
-            {"name": "stars", "kind": "ordinal", "bounds": [1, 5]},
-            {
-                "name": "city",
-                "kind": "categorical",
-                "categories": ["a", "b", "c"],
-                "nullable": True,
-            },
-            {"name": "smoker", "kind": "binary", "categories": ["no", "yes"]},
-        ],
-    }
-)
+        "name": "income",
+        "kind": "continuous",
+        "bounds": [0, 1e6],
+        "nullable": True,
+        "scale_hint": "log1p",
+    },
+    {"name": "day", "kind": "datetime", "bounds": ["2000-01-01", "2020-12-31"]},
+    {"name": "stars", "kind": "ordinal", "bounds": [1, 5]},
+    {"name": "city", "kind": "categorical", "categories": ["a", "b", "c"], "nullable": True},
+    {"name": "smoker", "kind": "binary", "categories": ["no", "yes"]},
+]
+SCHEMA = load_schema({"name": "every kind", "columns": COLUMNS})
 LAYOUT = Layout(SCHEMA)
 NUMBERS = tuple(range(len(LAYOUT.numbers)))
 SPANS = tuple((choice.start, choice.stop) for choice in LAYOUT.choices)
@@ -76,6 +71,15 @@ SINGLES: tuple[FeatureMap, ...] = (
 )
 PAIRS = tuple(itertools.combinations(range(len(SINGLES)), 2))
 TRIPLES = ((0, 1, 2), (4, 6, 3), (5, 7, 6), (0, 5, 1))
+CUTS = (
+    Cells(0, LARGEST[0] + 1, is_ordered=True, lows=(0, 1, 2**14, LARGEST[0])),
+    Cells(1, 121, is_ordered=True, lows=(0, 18, 19, 65, 66), groups=(0, 1, 0, 2, 2)),
+    Cells(2, LARGEST[2] + 1, has_null=True, is_ordered=True, lows=(0, 1, 2**12)),
+    Cells(3, LARGEST[3] + 1, is_ordered=True, lows=tuple(range(0, LARGEST[3], 365))),
+    Cells(4, 5, is_ordered=True),
+    Cells(5, 3, has_null=True, groups=(1, 0, 1)),
+    Cells(6, 2),
+)
 EXAMPLES: dict[str, FeatureMap] = {
     "constant": Constant(),
     "one-hot": OneHot(SPANS),
@@ -103,6 +107,15 @@ EXAMPLES: dict[str, FeatureMap] = {
     "tensors, fourier alone": Tensors((GAUSSIAN, MIXTURE), ((0, 1), (1, 1))),
     "tensors, fourier": Tensors((GAUSSIAN, MIXTURE, GRID), ((0, 1), (2, 1), (2, 0))),
     "tensors, mahalanobis": Tensors((PLANE, MIXTURE, OneHot(SPANS)), ((0, 2), (1, 2))),
+    "tables, one column": Tables((Cells(4, 5),), ((0,),)),
+    "tables, single columns": Tables(CUTS, tuple((j,) for j in range(len(CUTS)))),
+    "tables, every code": Tables((Cells(1, 121), Cells(3, LARGEST[3] + 1)), ((0,), (1,))),
+    "tables, runs of codes": Tables((CUTS[0], CUTS[3]), ((0,), (1,))),
+    "tables, cells of nulls": Tables((CUTS[2], CUTS[5]), ((0,), (1,), (0, 1))),
+    "tables, merged groups": Tables((CUTS[1], CUTS[5]), ((0,), (1, 0))),
+    "tables, all pairs": Tables(CUTS, tuple(itertools.combinations(range(len(CUTS)), 2))),
+    "tables, sizes mixed": Tables(CUTS, ((4,), (6, 5), (2, 4, 6), (1, 2, 5, 6))),
+    "tables, one column cut twice": Tables((CUTS[1], Cells(1, 121)), ((0,), (1,), (0, 1))),
 }
 each_map = pytest.mark.parametrize("map_", EXAMPLES.values(), ids=EXAMPLES)
 each_radius = st.sampled_from([1, 2, 17, 1000, 2**20 + 3, 2**24, 2**29 - 1, LATTICE])
@@ -119,8 +132,10 @@ code_rows = st.lists(
 )
 
 
-def cells_of(rows: list[tuple[int, ...]]) -> Floats:
-    return LAYOUT.expand(np.asarray(rows, dtype=np.int64))
+def inputs(map_: FeatureMap, codes: npt.ArrayLike) -> npt.NDArray[Any]:
+    """What a map reads of rows: tables read their codes, everything else their cells."""
+    rows = np.asarray(codes, dtype=np.int64)
+    return rows if isinstance(map_, Tables) else LAYOUT.expand(rows)
 
 
 def random_codes(count: int, seed: int) -> Integers:
@@ -128,22 +143,38 @@ def random_codes(count: int, seed: int) -> Integers:
     return rng.integers(NULL, np.asarray(LARGEST) + 1, (count, len(LARGEST)))
 
 
-def marked(cells: Floats) -> Floats:
+@cache
+def marking_layout(count: int) -> Layout:
+    """The same columns, with a label that has a value for every row."""
+    label = {"name": "row", "kind": "categorical", "categories": list(range(count))}
+    return Layout(load_schema({"name": "marked", "columns": [*COLUMNS, label]}))
+
+
+def marked(codes: npt.ArrayLike) -> Rows:
     """Every row with a label of its own, so that what a batch adds for it can be told apart."""
-    return np.concatenate([cells, np.eye(len(cells))], axis=1)
+    rows = np.asarray(codes, dtype=np.int64)
+    labels = np.arange(len(rows))[:, None]
+    return Rows(marking_layout(len(rows)), np.concatenate([rows, labels], axis=1))
 
 
-def whole_rows(map_: FeatureMap, rows: Floats, lattice: int = LATTICE) -> Integers:
+def whole_rows(map_: FeatureMap, rows: Rows, lattice: int = LATTICE) -> Integers:
     """The integers that the private side makes of each of several marked rows, in one batch."""
-    label = (LAYOUT.width, rows.shape[1])
+    label = (LAYOUT.width, rows.layout.width)
     embedding = Embedding((Block("rows", map_, 1.0, per_label=True),), label=label)
     summed = partial_sum(rows, embedding=embedding, lattice=lattice)
     return embedding.rows_of("rows", summed)
 
 
 def whole_of_codes(map_: FeatureMap, codes: npt.ArrayLike, lattice: int = LATTICE) -> Integers:
-    cells = LAYOUT.expand(np.asarray(codes, dtype=np.int64))
-    return whole_rows(map_, marked(cells), lattice)
+    return whole_rows(map_, marked(codes), lattice)
+
+
+def moved(values: npt.NDArray[Any], shift: int) -> npt.NDArray[Any]:
+    """The same values so many places further on in memory."""
+    room = np.empty(values.size + shift, dtype=values.dtype)
+    found = room[shift:].reshape(values.shape)
+    found[:] = values
+    return found
 
 
 def squared(vector: Integers) -> int:
@@ -157,7 +188,7 @@ def test_every_kind_of_map_has_an_example_here() -> None:
 
 @each_map
 def test_a_map_has_as_many_features_as_it_says(map_: FeatureMap) -> None:
-    assert map_(LAYOUT.expand(random_codes(3, 0))).shape == (3, map_.dim)
+    assert map_(inputs(map_, random_codes(3, 0))).shape == (3, map_.dim)
 
 
 @each_map
@@ -166,7 +197,7 @@ def test_a_map_has_as_many_features_as_it_says(map_: FeatureMap) -> None:
 def test_no_row_of_any_codes_has_a_norm_above_one(
     map_: FeatureMap, rows: list[tuple[int, ...]]
 ) -> None:
-    norms = np.linalg.norm(np.asarray(map_(cells_of(rows)), dtype=np.float64), axis=1)
+    norms = np.linalg.norm(np.asarray(map_(inputs(map_, rows)), dtype=np.float64), axis=1)
     assert (norms <= 1 + 1e-6).all()  # single-precision cos and sin; integers are checked exactly
 
 
@@ -183,19 +214,19 @@ def test_no_row_of_any_codes_leaves_its_integer_ball(
 
 @each_map
 def test_an_honest_row_keeps_its_norm_on_the_lattice(map_: FeatureMap) -> None:
-    cells = LAYOUT.expand(random_codes(200, 1))
-    features = np.linalg.norm(np.asarray(map_(cells), dtype=np.float64), axis=1)
-    kept = np.linalg.norm(whole_rows(map_, marked(cells)) / LATTICE, axis=1)
+    codes = random_codes(200, 1)
+    features = np.linalg.norm(np.asarray(map_(inputs(map_, codes)), dtype=np.float64), axis=1)
+    kept = np.linalg.norm(whole_of_codes(map_, codes) / LATTICE, axis=1)
     # Halves of products are rounded at 16 bits, everything else at 24.
     assert np.abs(kept - features).max() < (2e-3 if isinstance(map_, Tensors) else 1e-5)
 
 
 @each_map
 def test_a_row_on_the_lattice_is_its_features_times_the_stated_scales(map_: FeatureMap) -> None:
-    cells = LAYOUT.expand(random_codes(60, 10))
-    features = np.asarray(map_(cells), dtype=np.float64)
+    codes = random_codes(60, 10)
+    features = np.asarray(map_(inputs(map_, codes)), dtype=np.float64)
     scales = Block("rows", map_, 1.0).scales(LATTICE)
-    found = whole_rows(map_, marked(cells)) / scales
+    found = whole_of_codes(map_, codes) / scales
     assert scales.shape == (map_.dim,)
     assert np.abs(found - features).max() < (3e-5 if isinstance(map_, Tensors) else 1e-7)
 
@@ -218,24 +249,24 @@ def test_a_row_gives_the_same_integers_in_any_split_order_or_padding(map_: Featu
 
 @each_map
 def test_a_sum_over_rows_is_the_sum_of_their_integers(map_: FeatureMap) -> None:
-    cells = LAYOUT.expand(random_codes(300, 11))
+    codes = random_codes(300, 11)
     embedding = Embedding((Block("sum", map_, 1.0),))
-    rows = np.concatenate([whole_rows(map_, marked(cells[i : i + 60])) for i in range(0, 300, 60)])
+    rows = np.concatenate([whole_of_codes(map_, codes[i : i + 60]) for i in range(0, 300, 60)])
     for count in (1, 2, 29, 300):
-        found = partial_sum(cells[:count], embedding=embedding, lattice=LATTICE)
+        some = Rows(LAYOUT, codes[:count])
+        found = partial_sum(some, embedding=embedding, lattice=LATTICE)
         assert np.array_equal(found, rows[:count].sum(axis=0))
 
 
 @each_map
 def test_a_row_gives_the_same_integers_wherever_it_lies_in_memory(map_: FeatureMap) -> None:
-    cells = marked(LAYOUT.expand(random_codes(33, 6)))
-    expected = whole_rows(map_, cells)
-    assert np.array_equal(whole_rows(map_, np.asfortranarray(cells)), expected)
-    for shift in range(1, 9):
-        room = np.empty(cells.size + shift)
-        shifted = room[shift:].reshape(cells.shape)
-        shifted[:] = cells
-        assert np.array_equal(whole_rows(map_, shifted), expected)
+    rows = marked(random_codes(33, 6))
+    expected = whole_rows(map_, rows)
+    elsewhere = [np.asfortranarray, *(partial(moved, shift=shift) for shift in range(1, 9))]
+    for move in elsewhere:
+        found = Rows(rows.layout, move(rows.codes))
+        vars(found)["cells"] = move(rows.cells)  # else they would be made anew
+        assert np.array_equal(whole_rows(map_, found), expected)
 
 
 @each_map
@@ -262,16 +293,18 @@ def test_two_rows_are_no_further_apart_than_the_sign_allows(
 @each_map
 @pytest.mark.parametrize(("precision", "tolerance"), [("float64", 1e-6), ("float32", 5e-4)])
 def test_numpy_and_torch_agree(map_: FeatureMap, precision: str, tolerance: float) -> None:
-    cells = LAYOUT.expand(random_codes(40, 8))
-    tensor = torch.from_numpy(cells).to(getattr(torch, precision))
+    seen = inputs(map_, random_codes(40, 8))
+    tensor = torch.from_numpy(seen)
+    if tensor.is_floating_point():  # codes are whole numbers in any precision of cells
+        tensor = tensor.to(getattr(torch, precision))
     there = map_(tensor).double().numpy()
-    assert np.abs(there - np.asarray(map_(cells), dtype=np.float64)).max() < tolerance
+    assert np.abs(there - np.asarray(map_(seen), dtype=np.float64)).max() < tolerance
 
 
 @each_map
 def test_a_map_comes_back_from_its_description(map_: FeatureMap) -> None:
     again = map_from_dict(json.loads(json.dumps(map_.to_dict())))
-    cells = LAYOUT.expand(random_codes(20, 9))
+    seen = inputs(map_, random_codes(20, 9))
     assert again == map_
     assert (again.dim, again.sign) == (map_.dim, map_.sign)
-    assert np.array_equal(again(cells), map_(cells))
+    assert np.array_equal(again(seen), map_(seen))

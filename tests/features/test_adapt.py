@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from understudy.features import Block, Embedding, Fourier, Grid, OneHot, Scales, product
+from understudy.features import Block, Embedding, Fourier, Grid, OneHot, Reading, Scales, product
 from understudy.features.adapt import HISTOGRAMS, scale_by_histograms, spreads
 
 GAUSSIAN = Fourier((0, 1), (1.0, 2.0), (Scales(2, 0.1, 0.5),), 12, 0)
@@ -28,7 +29,8 @@ EARLIER = Embedding((Block(HISTOGRAMS, Grid((0, 1), 8), 1.0),))
 def test_no_noisy_histogram_can_change_the_sensitivity_or_the_size(
     vector: np.ndarray[tuple[int], np.dtype[np.int64]],
 ) -> None:
-    settled = scale_by_histograms(TARGET, EARLIER, vector / 2**24)
+    planned = Reading(TARGET, np.empty(0, dtype=np.int64), 2**20, 2**24)
+    settled = scale_by_histograms(planned, [Reading(EARLIER, vector, 2**20, 2**24)])
     assert settled.dim == TARGET.dim
     for replace in (False, True):
         for lattice in (2**10, 2**24):
@@ -39,6 +41,27 @@ def test_no_noisy_histogram_can_change_the_sensitivity_or_the_size(
     assert isinstance(numbers, Fourier)
     assert all(0 < scale < 4 for scale in numbers.length_scales)
     assert np.isfinite(numbers.frequencies).all()
+
+
+def test_scales_are_read_from_the_stage_just_before() -> None:
+    """A histogram with everything in one bin, and a uniform one, on top of another stage."""
+    other = Reading(
+        Embedding((Block("other", Grid((0,), 3), 1.0),)), np.ones(3, dtype=np.int64), 1, 2**24
+    )
+    vector = np.zeros(16, dtype=np.int64)
+    vector[3], vector[8:] = 2**40, 2**40
+    planned = Reading(TARGET, np.empty(0, dtype=np.int64), 1, 2**24)
+    settled = scale_by_histograms(planned, [other, Reading(EARLIER, vector, 1, 2**24)])
+    numbers = settled.block("numbers").map
+    assert isinstance(numbers, Fourier)
+    assert numbers.length_scales == pytest.approx((np.sqrt(12) / 8, 2 * np.sqrt(1 - 1 / 64)))
+
+
+def test_a_stage_without_histograms_is_refused() -> None:
+    wrong = Embedding((Block(HISTOGRAMS, OneHot(((2, 4),)), 1.0),))
+    planned = Reading(TARGET, np.empty(0, dtype=np.int64), 1, 2**24)
+    with pytest.raises(TypeError, match="no histograms"):
+        scale_by_histograms(planned, [Reading(wrong, np.ones(2, dtype=np.int64), 1, 2**24)])
 
 
 def test_a_narrow_histogram_gives_a_short_length_scale() -> None:

@@ -15,7 +15,8 @@ from hypothesis.extra.numpy import arrays
 from understudy.errors import InputError
 from understudy.features import Block, Constant, Embedding, Fourier, Grid, OneHot, Scales, Sign
 from understudy.features.embedding import embedding_from_dict
-from understudy.private.sums import partial_sum
+from understudy.private.sums import Rows, partial_sum
+from understudy.schema import NULL, Layout, load_schema
 
 Integers = npt.NDArray[np.int64]
 SIGNED, NONNEGATIVE, CONSTANT = Sign.SIGNED, Sign.NONNEGATIVE, Sign.CONSTANT
@@ -190,6 +191,32 @@ REAL = Embedding(
     ),
     label=(7, 9),
 )
+
+
+def layout_of(num_numbers: int, *sizes: int) -> Layout:
+    """A layout of so many numbers, then choices of these sizes."""
+    numbers = [
+        {"name": f"number {i}", "kind": "continuous", "bounds": [0, 1]} for i in range(num_numbers)
+    ]
+    choices = [
+        {"name": f"choice {i}", "kind": "categorical", "categories": list(range(size))}
+        for i, size in enumerate(sizes)
+    ]
+    return Layout(load_schema({"name": "made up", "columns": [*numbers, *choices]}))
+
+
+def sum_of(cells: npt.NDArray[np.float64], embedding: Embedding, layout: Layout) -> Integers:
+    """The sum of rows of any cells, also such as no codes have; the last choice is the label."""
+    label = layout.choices[-1]
+    members = cells[:, label.start : label.stop]
+    codes = np.zeros((len(cells), len(layout.schema.used)), dtype=np.int64)
+    codes[:, -1] = np.where(members.any(axis=1), members.argmax(axis=1), NULL)
+    rows = Rows(layout, codes)
+    vars(rows)["cells"] = cells
+    return partial_sum(rows, embedding=embedding, lattice=LATTICE)
+
+
+REAL_LAYOUT, ONE_NUMBER = layout_of(2, 3, 2, 2), layout_of(1, 2)
 cell_rows = st.builds(
     lambda x, y, *slots: _cells(x, y, slots),
     st.integers(0, 2**16), st.integers(0, 2**16),
@@ -212,7 +239,7 @@ def _cells(x: int, y: int, slots: tuple[int, ...]) -> npt.NDArray[np.float64]:
 def test_no_pair_of_rows_moves_the_real_sum_further_than_stated(
     one: npt.NDArray[np.float64], other: npt.NDArray[np.float64]
 ) -> None:
-    sums = [partial_sum(r[None, :], embedding=REAL, lattice=LATTICE) for r in (one, other)]
+    sums = [sum_of(row[None, :], REAL, REAL_LAYOUT) for row in (one, other)]
     for single in sums:
         assert _squared(single) <= REAL.squared_sensitivity(LATTICE, replace=False)
     assert _squared(sums[0] - sums[1]) <= REAL.squared_sensitivity(LATTICE, replace=True)
@@ -226,7 +253,7 @@ def test_two_rows_half_a_turn_apart_reach_what_is_stated() -> None:
     )
     half_a_turn = 0.5 / abs(float(one_frequency.frequencies[0, 0]))
     rows = np.array([[0.0, 1, 0], [half_a_turn, 1, 0]])
-    sums = [partial_sum(rows[i : i + 1], embedding=labelled, lattice=LATTICE) for i in range(2)]
+    sums = [sum_of(rows[i : i + 1], labelled, ONE_NUMBER) for i in range(2)]
     stated = labelled.squared_sensitivity(LATTICE, replace=True)
     assert 0.9999 * stated < _squared(sums[0] - sums[1]) <= stated
 
@@ -259,7 +286,7 @@ def test_maps_that_break_every_promise_move_the_sum_no_further_than_stated(
     for row, label in enumerate(labels):
         if label < 2:
             cells[row, 1 + label] = 1.0
-    sums = [partial_sum(cells[i : i + 1], embedding=liar, lattice=LATTICE) for i in range(2)]
+    sums = [sum_of(cells[i : i + 1], liar, ONE_NUMBER) for i in range(2)]
     for single in sums:
         assert _squared(single) <= liar.squared_sensitivity(LATTICE, replace=False)
     assert _squared(sums[0] - sums[1]) <= liar.squared_sensitivity(LATTICE, replace=True)

@@ -70,6 +70,10 @@ NOISE = "private/test_noise.py::"
 RELEASE = "private/test_release.py::"
 PRODUCTS = "private/test_product_sums.py::"
 HERMITE = "features/test_hermite.py::"
+TABLES = "features/test_tables.py::"
+ATTACK = "private/test_attack.py::"
+BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_integer_ball"
+SETTLED = "test_plan.py::test_a_rule_that_changes_how_far_a_row_reaches_is_refused"
 MUTANTS = {
     "products in single precision": Mutant(
         "private/sums.py",
@@ -316,6 +320,85 @@ MUTANTS = {
         "total * Fraction(stage.share)",
         "total",
         "golden/test_calibration.py::test_the_stages_of_a_plan_compose_to_its_epsilon",
+    ),
+    "every table with the whole block's radius": Mutant(
+        "features/embedding.py",
+        "return math.isqrt(radius**2 // len(self.map.subsets)), 1",
+        "return radius, 1",
+        BALL + "[tables, all pairs]",
+    ),
+    "the number of tables forgotten under the root": Mutant(
+        "features/embedding.py",
+        "return math.isqrt(radius**2 // len(self.map.subsets)), 1",
+        "return math.isqrt(radius**2) // len(self.map.subsets), 1",
+        TABLES + "test_what_a_row_adds_is_the_largest_whole_number_that_stays_in_the_ball",
+    ),
+    "tables counted twice": Mutant(
+        "features/tables.py",
+        "found.append(inside.reshape(num_copies, math.prod(shape)))",
+        "found.append(2 * inside.reshape(num_copies, math.prod(shape)))",
+        BALL + "[tables, sizes mixed]",
+    ),
+    "one table counted in another's place": Mutant(
+        "features/tables.py",
+        "place, size = place * (width + 1) + places[j], size * (width + 1)",
+        "place, size = place * (width + 1) + places[subset[0]] % width, size * (width + 1)",
+        TABLES + "test_counts_are_those_made_by_hand",
+    ),
+    "nulls without a cell counted in the last one": Mutant(
+        "features/tables.py",
+        "np.where(codes == NULL, self.num_known, cells)",
+        "np.where(codes == NULL, self.dim - 1, cells)",
+        TABLES + "test_a_null_is_counted_in_its_own_cell_and_where_there_is_none_not_at_all",
+    ),
+    "tables that ignore the label": Mutant(
+        "private/sums.py",
+        "block.map.counts(rows.codes, slots, copies + 1)",
+        "block.map.counts(rows.codes, 0 * slots, copies + 1)",
+        "private/test_sums.py::test_a_row_adds_to_the_copy_of_its_own_label_alone",
+    ),
+    "tables added to every label": Mutant(
+        "private/sums.py",
+        "block.map.counts(rows.codes, slots, copies + 1)[:copies]",
+        "np.tile(block.map.counts(rows.codes, 0 * slots, 1), (copies, 1))",
+        ATTACK + "test_neighbours_with_the_same_noisy_past_are_no_further_apart_than_stated[auto]",
+    ),
+    "unlisted labels counted as the last one": Mutant(
+        "private/sums.py",
+        "last = choice.width - 1 if self._null_is_last(choice) else choice.width",
+        "last = choice.width - 1",
+        "private/test_sums.py"
+        "::test_which_label_a_row_has_is_read_the_same_from_its_codes_as_from_its_cells",
+    ),
+    "a stage settled by other vectors than the published ones": Mutant(
+        "private/release.py",
+        "embedding = plan.embeddings(vectors)[len(vectors)]",
+        "embedding = plan.embeddings([v - v % 2**40 for v in vectors])[len(vectors)]",
+        ATTACK + "test_a_table_reaches_later_stages_through_the_noisy_vectors_alone[auto]",
+    ),
+    "a rule that changes a weight is believed": Mutant(
+        "plan.py",
+        "self._check_settled(stage.embedding, read.embedding)",
+        "pass",
+        SETTLED + "[a larger weight]",
+    ),
+    "a rule is checked for one notion of neighbours": Mutant(
+        "plan.py",
+        "for replaced in (False, True):",
+        "for replaced in (False,):",
+        SETTLED + "[a signed map for counts]",
+    ),
+    "a rule may change the label": Mutant(
+        "plan.py",
+        "if before != after or planned.label != settled.label:",
+        "if before != after:",
+        SETTLED + "[another label]",
+    ),
+    "a rule sees a stage's own vector": Mutant(
+        "plan.py",
+        "planned = Reading(stage.embedding, nothing, read.noise_std, self.lattice)",
+        "planned = read",
+        "test_plan.py::test_a_rule_sees_the_noise_of_every_stage_and_no_vector_of_its_own",
     ),
     "verify believes what it reads": Mutant(
         "published/verify.py",

@@ -29,11 +29,25 @@ from understudy.features import (
     product,
 )
 from understudy.plan import LATTICE
-from understudy.private.sums import check_purity, partial_sum
-from understudy.schema import Layout, load_schema
+from understudy.private.sums import Rows, check_purity, partial_sum
+from understudy.schema import NULL, Layout, load_schema
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+LAYOUT = Layout(
+    load_schema(
+        {
+            "name": "t",
+            "columns": [
+                {"name": "a", "kind": "continuous", "bounds": [0, 1]},
+                {"name": "b", "kind": "continuous", "bounds": [0, 1]},
+                {"name": "c", "kind": "integer", "bounds": [0, 9]},
+                {"name": "city", "kind": "categorical", "categories": ["x", "y", "z"]},
+                {"name": "ill", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
+            ],
+        }
+    )
+)
 WIDTH, CITY, LABEL = 8, (3, 6), (6, 8)
 FACTORS: tuple[FeatureMap, ...] = (
     Hermite((0,), (0.1,), 5, 2.0),
@@ -105,7 +119,16 @@ def random_rows(count: int, seed: int) -> Floats:
 
 def sum_of(cells: Any, embedding: Embedding, lattice: int = LATTICE) -> Integers:
     table = np.asarray(cells, dtype=np.float64).reshape(-1, WIDTH)
-    return partial_sum(table, embedding=embedding, lattice=lattice)
+    return partial_sum(rows_with(table), embedding=embedding, lattice=lattice)
+
+
+def rows_with(cells: Floats) -> Rows:
+    """Rows of any cells, also such as no codes have; of their codes only the label is read."""
+    members = cells[:, slice(*LABEL)]
+    labels = np.where(members.any(axis=1), members.argmax(axis=1), NULL)
+    found = Rows(LAYOUT, np.concatenate([np.zeros((len(cells), 4), np.int64), labels[:, None]], 1))
+    vars(found)["cells"] = cells
+    return found
 
 
 def squared(vector: npt.NDArray[Any]) -> int:
@@ -382,20 +405,7 @@ def test_features_below_zero_where_none_are_promised_count_as_zero() -> None:
 
 
 def test_the_probe_accepts_products_of_every_kind() -> None:
-    schema = load_schema(
-        {
-            "name": "t",
-            "columns": [
-                {"name": "a", "kind": "continuous", "bounds": [0, 1]},
-                {"name": "b", "kind": "continuous", "bounds": [0, 1]},
-                {"name": "c", "kind": "integer", "bounds": [0, 9]},
-                {"name": "city", "kind": "categorical", "categories": ["x", "y", "z"]},
-                {"name": "ill", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
-            ],
-        }
-    )
-    layout = Layout(schema)
-    assert layout.width == WIDTH
+    assert LAYOUT.width == WIDTH
     for embedding in (PLAIN, LABELLED):
-        check_purity(layout, embedding, LATTICE)
-    check_purity(layout, Embedding((Block("fourier", SINGLE, 1.0),)), LATTICE)
+        check_purity(LAYOUT, embedding, LATTICE)
+    check_purity(LAYOUT, Embedding((Block("fourier", SINGLE, 1.0),)), LATTICE)

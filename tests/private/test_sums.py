@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
-from understudy.features import Block, Constant, Embedding, Fourier, Grid, OneHot, Scales, Sign
+from understudy.features import (
+    Block,
+    Cells,
+    Constant,
+    Embedding,
+    Fourier,
+    Grid,
+    OneHot,
+    Scales,
+    Sign,
+    Tables,
+)
 from understudy.plan import LATTICE, ROW_CAP
 from understudy.private import sums
-from understudy.private.sums import check_purity, partial_sum, sum_rows
-from understudy.schema import Layout, load_schema
+from understudy.private.sums import Rows, check_purity, partial_sum, sum_rows
+from understudy.schema import NULL, Layout, load_schema
 
 SCHEMA = load_schema(
     {
@@ -33,6 +45,11 @@ SCHEMA = load_schema(
 LAYOUT = Layout(SCHEMA)
 SPAN = {choice.column: (choice.start, choice.stop) for choice in LAYOUT.choices}
 NUMBERS = tuple(range(len(LAYOUT.numbers)))
+CUTS = (
+    Cells(0, 121, is_ordered=True, lows=(0, 18, 65)),
+    Cells(2, SCHEMA.used[2].num_steps + 1, has_null=True, is_ordered=True, lows=(0, 2**14)),
+    Cells(3, 3, groups=(0, 1, 0)),
+)
 EMBEDDING = Embedding(
     (
         Block("count", Constant(), 0.3, per_label=True),
@@ -40,6 +57,8 @@ EMBEDDING = Embedding(
         Block("choices", OneHot((SPAN["city"], SPAN["bmi"])), 0.5, per_label=True),
         Block("total", Constant(), 0.2),
         Block("histogram", Grid(NUMBERS, 5), 0.3),
+        Block("cells", Tables(CUTS, ((0,), (1,), (2,))), 0.4, per_label=True),
+        Block("pairs", Tables(CUTS, ((0, 1), (1, 2))), 0.3),
     ),
     label=SPAN["ill"],
 )
@@ -109,16 +128,64 @@ def test_a_row_of_extremes_adds_what_any_row_may_add(value: float | None) -> Non
 @pytest.mark.parametrize("label", [None, "maybe", "YES ", ""])
 def test_a_row_with_an_unlisted_label_adds_nothing_to_any_label(label: str | None) -> None:
     found = total_of([(40, 1.0, 20.0, "Bonn", label)])
-    for name in ("count", "numbers", "choices"):
+    for name in ("count", "numbers", "choices", "cells"):
         assert not EMBEDDING.rows_of(name, found).any()
-    assert EMBEDDING.rows_of("total", found).any()
+    for name in ("total", "histogram", "pairs"):
+        assert EMBEDDING.rows_of(name, found).any()
 
 
 def test_a_row_adds_to_the_copy_of_its_own_label_alone() -> None:
     found = total_of([(40, 1.0, 20.0, "Bonn", "yes")])
-    counts = EMBEDDING.rows_of("count", found)[:, 0]
-    assert counts[0] == 0
-    assert counts[1] > 0
+    for name in ("count", "numbers", "choices", "cells"):
+        no, yes = EMBEDDING.rows_of(name, found)
+        assert not no.any()
+        assert yes.any()
+
+
+def test_which_label_a_row_has_is_read_the_same_from_its_codes_as_from_its_cells() -> None:
+    schema = load_schema(
+        {
+            "name": "labels",
+            "columns": [
+                {"name": "flagged", "kind": "integer", "bounds": [0, 9], "nullable": True},
+                {"name": "closed", "kind": "categorical", "categories": ["a", "b", "c"]},
+                {"name": "open", "kind": "binary", "categories": [0, 1], "nullable": True},
+            ],
+        }
+    )
+    codes = np.array(list(itertools.product(range(NULL, 10), range(NULL, 3), range(NULL, 2))))
+    rows = Rows(Layout(schema), codes)
+    assert [choice.column for choice in rows.layout.choices] == ["flagged", "closed", "open"]
+    for choice in rows.layout.choices:
+        members = rows.cells[:, choice.start : choice.stop]
+        expected = np.where(members.any(axis=1), members.argmax(axis=1), choice.width)
+        assert np.array_equal(rows.slots((choice.start, choice.stop)), expected)
+        map_ = Tables((Cells(0, 10, has_null=True),), ((0,),))
+        label = (choice.start, choice.stop)
+        counted = Embedding((Block("counts", map_, 1.0, per_label=True),), label=label)
+        found = counted.rows_of("counts", partial_sum(rows, embedding=counted, lattice=LATTICE))
+        assert np.array_equal(found / LATTICE, members.T @ map_(codes))
+
+
+def test_tables_and_other_maps_give_the_same_counts_of_the_same_things() -> None:
+    rng = np.random.default_rng(1)
+    codes = rng.integers(NULL, [121, 9, 9, 3, 2], (500, 5))
+    city, bmi = Cells(3, 3), Cells(2, SCHEMA.used[2].num_steps + 1, has_null=True, lows=(0,))
+    both = Embedding(
+        (
+            Block("one-hot", OneHot((SPAN["city"], SPAN["bmi"])), 0.7, per_label=True),
+            Block("tables", Tables((city, bmi), ((0,), (1,))), 0.7, per_label=True),
+        ),
+        label=SPAN["ill"],
+    )
+    sums_ = partial_sum(Rows(LAYOUT, codes), embedding=both, lattice=LATTICE)
+    one, other = (
+        both.rows_of(block.name, sums_) / block.scales(LATTICE) * math.sqrt(2)
+        for block in both.blocks
+    )
+    assert np.allclose(one, other, atol=1e-3)
+    assert np.array_equal(np.rint(one), np.rint(other))
+    assert other.sum() > 500
 
 
 def test_categories_come_from_the_schema_and_never_from_the_batch() -> None:
@@ -192,7 +259,7 @@ def test_a_pure_embedding_passes_the_probe() -> None:
 
 
 def test_an_empty_block_of_rows_sums_to_zero() -> None:
-    empty = np.empty((0, LAYOUT.width))
+    empty = Rows(LAYOUT, np.empty((0, len(SCHEMA.used)), dtype=np.int64))
     assert not partial_sum(empty, embedding=EMBEDDING, lattice=LATTICE).any()
     assert not total_of().any()
 

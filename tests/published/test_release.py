@@ -9,9 +9,9 @@ import pytest
 from understudy.accounting import Budget, Neighbours
 from understudy.errors import InputError
 from understudy.features import Block, Constant, Embedding, Grid, OneHot, Tensors
-from understudy.methods import dp_merf
+from understudy.methods import dp_anova, dp_merf
 from understudy.plan import LATTICE, Plan, Stage
-from understudy.private.sums import partial_sum
+from understudy.private.sums import Rows, partial_sum
 from understudy.published import Release, load_release, save_release
 from understudy.published import release as published
 from understudy.schema import load_schema
@@ -95,8 +95,12 @@ def test_sums_undo_the_rounding_of_products_and_the_number_of_their_subsets() ->
         schema=SCHEMA, method="products", budget=Budget(1.0), neighbours=Neighbours.ADD_REMOVE,
         stages=(Stage("embedding", embedding),),
     )  # fmt: skip
-    cells = np.array([[0.1, 1, 0], [0.5, 0, 1], [0.9, 0, 1], [1.0, 0, 1]])
-    exact = partial_sum(cells, embedding=embedding, lattice=plan.lattice)
+    steps = SCHEMA.used[0].num_steps
+    rows = Rows(
+        plan.layout, np.array([[steps // 10, 0], [steps // 2, 1], [steps - 9, 1], [steps, 1]])
+    )
+    cells = rows.cells
+    exact = partial_sum(rows, embedding=embedding, lattice=plan.lattice)
     release = Release(plan, (exact,), FACTS)
     expected = np.stack([map_(cells[:1])[0], map_(cells[1:]).sum(axis=0)])
     assert np.abs(release.sums("pairs") - expected).max() < 1e-3
@@ -166,6 +170,55 @@ def test_a_vector_of_another_size_or_type_is_refused(release: Release, tmp_path:
         folder = save_release(broken, tmp_path / str(number))
         with pytest.raises(InputError, match="damaged"):
             load_release(folder)
+
+
+# Stages whose size earlier ones settle
+
+
+def tables_release(seed: int = 0) -> Release:
+    plan = dp_anova(SCHEMA, Budget(2.0), labels="none", pairs=True, num_rows=5000)
+    rng, vectors = np.random.default_rng(seed), []
+    for index in range(3):
+        dim = plan.embeddings(vectors)[index].dim
+        vectors.append((rng.exponential(300, dim) * plan.lattice).astype(np.int64))
+    return Release(plan, tuple(vectors), FACTS)
+
+
+def test_a_release_of_settled_size_comes_back_as_it_was(tmp_path: Path) -> None:
+    release = tables_release()
+    sizes = [len(vector) for vector in release.vectors]
+    assert sizes != [stage.embedding.dim for stage in release.plan.stages]
+    again = load_release(save_release(release, tmp_path / "out"))
+    assert again.fingerprint == release.fingerprint
+    assert again.embeddings == release.embeddings
+    assert [embedding.dim for embedding in again.embeddings] == sizes
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2])
+def test_a_vector_that_is_not_of_the_settled_size_is_refused(tmp_path: Path, stage: int) -> None:
+    release = tables_release()
+    for number, wrong in enumerate(
+        [release.vectors[stage][:-1], np.append(release.vectors[stage], 1)]
+    ):
+        vectors = list(release.vectors)
+        vectors[stage] = wrong
+        broken = Release(release.plan, tuple(vectors), FACTS)
+        folder = save_release(broken, tmp_path / str(number))
+        with pytest.raises(InputError, match="damaged"):
+            load_release(folder)
+
+
+def test_readings_are_the_vectors_with_their_noise_and_settled_embeddings() -> None:
+    release = tables_release()
+    for reading, vector, embedding, noise in zip(
+        release.readings, release.vectors, release.embeddings, release.plan.noise_stds, strict=True
+    ):
+        assert reading.vector is vector
+        assert (reading.embedding, reading.noise_std) == (embedding, noise)
+        for block in embedding.blocks:
+            assert release.reading_of(block.name) is reading
+            assert np.array_equal(release.sums(block.name), reading.sums(block.name))
+            assert release.noise_std(block.name) == reading.noise_of_sum(block.name)
 
 
 def test_a_directory_that_is_no_release_is_refused(tmp_path: Path) -> None:

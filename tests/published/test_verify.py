@@ -13,7 +13,7 @@ import safetensors.numpy
 
 from understudy.accounting import Budget
 from understudy.errors import InputError
-from understudy.methods import dp_merf
+from understudy.methods import dp_anova, dp_merf
 from understudy.published import Release, save_release, verify_release
 from understudy.schema import load_schema
 
@@ -121,6 +121,33 @@ def test_every_field_is_checked_one_at_a_time(folder: Path, name: str, most: int
             assert is_refused(folder), f"{path} was changed and verified"
     (folder / name).write_bytes(FILES[name])
     verify_release(folder)
+
+
+def test_a_plan_of_tables_is_checked_wherever_it_is_changed(tmp_path: Path) -> None:
+    """Rules run on what the file says, before anything is compared; none may stumble."""
+    columns = [
+        {"name": "x", "kind": "integer", "bounds": [0, 6], "nullable": True},
+        {"name": "c", "kind": "categorical", "categories": ["a", "b", "c"]},
+        {"name": "y", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
+    ]
+    schema = load_schema({"name": "tiny", "columns": columns})
+    plan = dp_anova(schema, Budget(3.0), pairs=True, num_rows=1000)
+    rng, vectors = np.random.default_rng(0), []
+    for index in range(3):
+        dim = plan.embeddings(vectors)[index].dim
+        vectors.append((rng.exponential(100, dim) * plan.lattice).astype(np.int64))
+    release = Release(plan, tuple(vectors), FACTS)
+    folder = save_release(release, tmp_path / "out")
+    assert verify_release(folder).fingerprint == release.fingerprint
+    document = json.loads((folder / "release.json").read_bytes())
+    stages = [path for path in leaves(document) if path[0][:2] == ("plan", "stages")]
+    assert len(stages) > 100
+    for path, value in stages:
+        for version in [cut(document, path), *(put(document, path, new) for new in changes(value))]:
+            (folder / "release.json").write_text(
+                json.dumps(version, indent=1, sort_keys=True) + "\n"
+            )
+            assert is_refused(folder), f"{path} was changed and verified"
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -62,8 +62,9 @@ def shrink_alike(values: Floats, noise: float) -> Floats:
 
 def _differences(counts: Floats) -> tuple[Floats, list[Floats]]:
     """Haar wavelets: the overall level, and differences of neighbours from narrow to wide."""
-    level = np.zeros(1 << max(1, (len(counts) - 1).bit_length()))
-    level[: len(counts)] = counts
+    missing = (1 << max(1, (len(counts) - 1).bit_length())) - len(counts)
+    # Mirrored at the end: zeros there would be a step, and draw rows out of the last counts.
+    level = np.pad(counts, (0, missing), mode="symmetric")
     details = []
     while len(level) > 1:
         details.append((level[0::2] - level[1::2]) / math.sqrt(2))

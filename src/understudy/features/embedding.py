@@ -127,7 +127,7 @@ class Embedding:
 
     def block(self, name: str) -> Block:
         """The block with that name."""
-        return next(block for block in self.blocks if block.name == name)
+        return {block.name: block for block in self.blocks}[name]
 
     def rows_of(self, name: str, vector: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One block of a vector, a row per copy.  # (copies, block dim)"""

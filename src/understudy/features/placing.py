@@ -151,6 +151,8 @@ def _cut(first: Reading, column: int, noise: float, most: int) -> Cells:
     least = CELL_DEVIATIONS * noise
     if whole.is_ordered:
         atoms = pieces.atoms & (pieces.masses > ATOM_DEVIATIONS * noise)
+        if atoms.sum() > most // 2:  # the most frequent ones; runs between them need cells too
+            atoms &= pieces.masses > np.sort(pieces.masses[atoms])[-(most // 2) - 1]
         groups = _runs(pieces.masses, atoms, least, most)
     else:
         least = max(2 * first.noise_of_count(COLUMNS), noise)

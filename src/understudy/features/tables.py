@@ -130,7 +130,7 @@ class Tables:
                 place, size = place * (width + 1) + places[j], size * (width + 1)
             full = np.bincount(place, minlength=size).reshape(num_copies, *(w + 1 for w in shape))
             inside = full[(slice(None), *(slice(width) for width in shape))]
-            found.append(inside.reshape(num_copies, -1))
+            found.append(inside.reshape(num_copies, math.prod(shape)))
         return np.concatenate(found, axis=1)
 
     def __call__(self, cells: Array) -> Array:
@@ -138,7 +138,7 @@ class Tables:
         xp = array_api_compat.array_namespace(cells)
         whole = np.asarray(cells).astype(np.int64)
         members = self.counts(whole, np.arange(len(whole)), len(whole))
-        return xp.asarray(members / math.sqrt(len(self.subsets)), dtype=cells.dtype)
+        return xp.asarray(members / math.sqrt(len(self.subsets)))
 
     def split(self, values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
         """A vector of features as its tables.  # (copies, dim) -> (copies, *shape) of each"""

@@ -66,6 +66,8 @@ class Rows:
         choice = next(c for c in self.layout.choices if (c.start, c.stop) == span)
         names = [column.name for column in self.layout.schema.used]
         codes = self.codes[:, names.index(choice.column)]
+        if choice.flags_null:
+            return np.asarray(codes == NULL, dtype=np.int64)
         last = choice.width - 1 if self._null_is_last(choice) else choice.width
         return np.where(codes == NULL, last, codes)
 
