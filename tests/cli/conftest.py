@@ -143,4 +143,4 @@ def office(tmp_path: Path) -> Office:
 @pytest.fixture
 def quick() -> tuple[str, ...]:
     """Options that make a run take no time."""
-    return ("--features", "20", "--steps", "3")
+    return ("--steps", "3")

@@ -11,7 +11,11 @@ def test_a_plan_states_noise_error_size_memory_and_cost(run: Any, office: Any) -
     found = run("plan", "-s", office.schema, "-e", 1, "--rows", 5000, "--json").document
     assert found["epsilon"] == pytest.approx(1.0, abs=1e-6)
     assert found["epsilon"] <= 1.0
-    assert (found["delta"], found["neighbours"], found["method"]) == (1e-5, "add-remove", "dp-merf")
+    assert (found["delta"], found["neighbours"], found["method"]) == (
+        1e-5,
+        "add-remove",
+        "dp-anova",
+    )
     assert found["epsilon_replace_one"] > found["epsilon_add_remove"] == found["epsilon"]
     assert 0.5 < found["best_guess"] < 1
     assert found["planned_for_rows"] == 5000
@@ -35,7 +39,7 @@ def test_a_plan_reads_no_data_and_writes_nothing(run: Any, office: Any) -> None:
 def test_a_plan_for_people_names_the_odds_and_whether_rows_were_stated(
     run: Any, office: Any
 ) -> None:
-    text = run("plan", "-s", office.schema, "-e", 1, "--features", 50).out
+    text = run("plan", "-s", office.schema, "-e", 1).out
     for words in (
         "no data was opened",
         "best guess is right",
@@ -48,46 +52,95 @@ def test_a_plan_for_people_names_the_odds_and_whether_rows_were_stated(
 
 def test_an_epsilon_that_protects_little_is_pointed_out(run: Any, office: Any) -> None:
     words = "An epsilon above 10 protects little"
-    assert words in run("plan", "-s", office.schema, "-e", 11, "--features", 50).out
-    assert words not in run("plan", "-s", office.schema, "-e", 1, "--features", 50).out
+    assert words in run("plan", "-s", office.schema, "-e", 11).out
+    assert words not in run("plan", "-s", office.schema, "-e", 1).out
 
 
 def test_the_same_options_make_the_same_plan_and_others_another(run: Any, office: Any) -> None:
     def name(*options: Any) -> str:
         return str(run("plan", "-s", office.schema, "--json", *options).document["plan"])
 
-    base = ("-e", 1, "--features", 50)
+    base = ("-e", 1)
     plans = [
         name(*base),
-        name("-e", 2, "--features", 50),
+        name("-e", 2),
         name(*base, "--delta", 1e-6),
         name(*base, "--seed", 1),
         name(*base, "--rows", 7),
         name(*base, "--labels", "balanced"),
+        name(*base, "--labels", "none"),
+        name(*base, "--steps", 9),
+        name(*base, "--neighbours", "replace-one", "--rows", 7),
+        name(*base, "--method", "dp-merf"),
+        name(*base, "--method", "dp-hp"),
+    ]
+    assert name(*base) == name(*base, "--method", "dp-anova") == plans[0]
+    assert len(set(plans)) == len(plans)
+
+
+MERF = ("-e", 1, "-m", "dp-merf")
+
+
+def test_every_option_of_dp_merf_makes_another_plan(run: Any, office: Any) -> None:
+    def name(*options: Any) -> str:
+        return str(run("plan", "-s", office.schema, *MERF, "--json", *options).document["plan"])
+
+    base = ("--features", 50)
+    plans = [
+        name(*base),
         name(*base, "--length-scale", 0.3),
         name(*base, "--length-scale", "private"),
         name(*base, "--separate-releases"),
         name(*base, "--steps", 9),
-        name(*base, "--neighbours", "replace-one", "--rows", 7),
-        name("-e", 1, "--features", 52),
+        name(*base, "--seed", 1),
+        name(*base, "--labels", "balanced"),
+        name("--features", 52),
     ]
     assert name(*base) == plans[0]
     assert len(set(plans)) == len(plans)
 
 
 def test_a_length_scale_that_is_paid_for_is_a_stage_of_its_own(run: Any, office: Any) -> None:
-    base = ("plan", "-s", office.schema, "-e", 1, "--features", 50, "--json")
+    base = ("plan", "-s", office.schema, *MERF, "--features", 50, "--json")
     assert len(run(*base).document["mu_squared"]) == 1
     found = run(*base, "--length-scale", "private").document
     assert len(found["noise_std"]) == 2
     assert found["epsilon"] <= 1.0
 
 
+def test_a_plan_of_tables_says_what_it_measures_and_what_it_leaves_out(
+    run: Any, office: Any
+) -> None:
+    base = ("plan", "-s", office.schema, "-e", 1, "--json")
+    many = run(*base, "--rows", 100_000).document
+    assert many["error_bound_of_squared_mmd"] is None
+    assert len(many["mu_squared"]) == 3
+    assert sum(many["mu_squared"]) == pytest.approx(
+        sum(run(*base[:-1], "-m", "dp-merf", "--json").document["mu_squared"]), rel=1e-5
+    )
+    names = [block["block"] for block in many["blocks"]]
+    assert names == ["count", "columns", "values", "cells", "looks", "pairs"]
+    told = " ".join(run("plan", "-s", office.schema, "-e", 1, "--rows", 100_000).out.split())
+    for sentence in many["explanation"]:
+        assert f"chosen {sentence}" in told
+    assert any("6 of 6 pairs" in sentence for sentence in many["explanation"])
+    few = run(*base, "--rows", 60).document
+    assert len(few["mu_squared"]) == 2
+    assert any("no pairs of columns" in sentence for sentence in few["explanation"])
+
+
 def test_a_schema_without_numbers_has_a_plan_too(run: Any, office: Any) -> None:
     office.put("schema.yaml", "columns: [{name: sex, kind: categorical, categories: [f, m]}]")
-    found = run("plan", "-s", office.schema, "-e", 1, "--json").document
-    assert found["error_bound_of_squared_mmd"] is None
-    assert run("plan", "-s", office.schema, "-e", 1).code == 0
+    for method in ("auto", "dp-merf", "dp-hp"):
+        base = ("plan", "-s", office.schema, "-e", 1, "-m", method)
+        assert run(*base, "--json").document["error_bound_of_squared_mmd"] is None
+        assert run(*base).code == 0
+
+
+def test_a_plan_of_random_features_bounds_its_error(run: Any, office: Any) -> None:
+    base = ("plan", "-s", office.schema, *MERF, "--rows", 5000)
+    assert 0 < run(*base, "--json").document["error_bound_of_squared_mmd"] < 10
+    assert "Error bound of the squared MMD" in run(*base).out
 
 
 HP = ("-e", 1, "--rows", 5000, "-m", "dp-hp")
@@ -114,7 +167,7 @@ def test_a_plan_of_hermite_features_says_what_it_has_chosen(run: Any, office: An
 
 
 def test_a_plan_of_random_features_explains_nothing_of_the_kind(run: Any, office: Any) -> None:
-    found = run("plan", "-s", office.schema, "-e", 1, "--features", 50, "--json").document
+    found = run("plan", "-s", office.schema, *MERF, "--features", 50, "--json").document
     assert found["explanation"] == []
 
 
@@ -167,7 +220,12 @@ def test_the_default_generator_can_be_named(run: Any, office: Any) -> None:
         ("dp-merf", ("--fresh-products",), "fresh products"),
         ("dp-merf", ("--preset", "adult"), "preset"),
         ("dp-merf", ("--generator", "mixture"), "generator"),
+        ("dp-merf", ("--gamma", 1), "gamma"),
         ("auto", ("--gamma", 1), "gamma"),
+        ("auto", ("--features", 50), "num features"),
+        ("auto", ("--length-scale", 0.3), "length scale"),
+        ("dp-anova", ("--separate-releases",), "separate releases"),
+        ("dp-anova", ("--generator", "network"), "generator"),
     ],
 )
 def test_an_option_of_another_method_is_refused(
@@ -175,7 +233,7 @@ def test_an_option_of_another_method_is_refused(
 ) -> None:
     ended = run("plan", "-s", office.schema, "-e", 1, "-m", method, *option, "--json")
     assert ended.code == 2
-    named = "dp-merf" if method == "auto" else method
+    named = "dp-anova" if method == "auto" else method
     assert ended.refusal["where"] == where
     assert ended.refusal["rule"] == f"is not an option of {named}"
     assert "labels" in ended.refusal["remedy"]

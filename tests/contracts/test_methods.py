@@ -21,6 +21,7 @@ from understudy import (
     save_generator,
     verify_release,
 )
+from understudy.generators.anova_training import AnovaTraining
 from understudy.generators.mixture_training import MixtureTraining
 from understudy.generators.training import Training
 from understudy.methods import METHODS
@@ -30,11 +31,25 @@ from understudy.schema.encode import encode_batch
 
 NETWORK = Training(steps=8, batch=60, hidden=(16,), num_components=4)
 QUICK: dict[str, dict[str, object]] = {
+    "dp-anova": {"training": AnovaTraining(steps=8, num_components=20), "pairs": True},
     "dp-merf": {"num_features": 40, "training": NETWORK},
     "dp-hp": {"training": MixtureTraining(steps=8, num_components=20)},
 }
 STEPS = 8
 VARIANTS: dict[str, dict[str, dict[str, object]]] = {
+    "dp-anova": {
+        "imbalanced": {},
+        "balanced": {"labels": "balanced"},
+        "unlabelled": {"labels": "none"},
+        "pairs-by-noise": {"pairs": None},
+        "no-pairs": {"pairs": False},
+        "no-values": {"values": False},
+        "neither": {"pairs": False, "values": False},
+        "steps": {"training": None, "steps": 2},
+        "another-seed": {"seed": 7},
+        "replace-one": {"neighbours": Neighbours.REPLACE_ONE},
+        "replace-one-unlabelled": {"neighbours": Neighbours.REPLACE_ONE, "labels": "none"},
+    },
     "dp-merf": {
         "imbalanced": {},
         "balanced": {"labels": "balanced"},
@@ -108,6 +123,12 @@ def table() -> pd.DataFrame:
 
 def test_every_method_has_variants_here():
     assert set(VARIANTS) == set(METHODS) == set(QUICK)
+
+
+def test_auto_is_the_method_for_tables():
+    assert make_plan(the_schema(), Budget(1.0)) == make_plan(
+        the_schema(), Budget(1.0), method="dp-anova"
+    )
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from understudy import UnderstudyError, load_release, verify_release
 from understudy.demo import demo_schema, demo_table, run_demo
-from understudy.generators.training import Training
+from understudy.generators.anova_training import AnovaTraining
 
 
 def test_the_schema_has_the_tables_columns():
@@ -26,7 +26,7 @@ def test_every_cell_of_the_table_lies_in_its_public_domain():
 
 
 def test_the_demo_leaves_rows_a_picture_and_a_release_that_verifies(tmp_path: Path):
-    quick = Training(steps=5, batch=50, hidden=(8,))
+    quick = AnovaTraining(steps=5, num_components=20)
     results = run_demo(tmp_path / "out", training=quick)
     assert all(path.exists() for path in results.values())
     assert verify_release(results["release"]).epsilon <= 1.0

@@ -18,7 +18,7 @@ import yaml
 
 SECRET = "SECRET-7f3a"
 COMMAND = Path(sys.executable).parent / "understudy"
-QUICK = ("--features", "50", "--steps", "5")
+QUICK = ("--steps", "5")
 DECIDED = {
     "visit_cost": {"bounds": [0, 100_000], "scale_hint": "log1p", "nullable": False},
     "age": {"bounds": [0, 120], "nullable": False},
@@ -163,10 +163,11 @@ def test_the_explicit_way_from_parquet_to_csv(folder: Path, release: Path, model
     assert_valid(rows)
 
 
-def test_hermite_features_go_the_explicit_way_in_processes_of_their_own(
-    folder: Path, tmp_path: Path
+@pytest.mark.parametrize("method", ["dp-anova", "dp-merf", "dp-hp"])
+def test_every_method_goes_the_explicit_way_in_processes_of_its_own(
+    folder: Path, tmp_path: Path, method: str
 ) -> None:
-    base = (folder / "hospital.parquet", "-s", folder / "schema.yaml", "-e", 1, "-m", "dp-hp")
+    base = (folder / "hospital.parquet", "-s", folder / "schema.yaml", "-e", 1, "-m", method)
     released = understudy("release", *base, "--steps", 5, "-o", tmp_path / "release", "--json")
     assert released.document["epsilon"] <= 1
     fitted = understudy("fit", tmp_path / "release", "-o", tmp_path / "model", "--json")
@@ -209,7 +210,7 @@ def run(*arguments):
         assert not ended.code, arguments
     assert "torch" not in sys.modules, arguments
 folder, model, place = {str(folder)!r}, {str(model)!r}, {str(tmp_path)!r}
-plan = ("-s", folder + "/schema.yaml", "-e", "1", "--features", "50")
+plan = ("-s", folder + "/schema.yaml", "-e", "1")
 run("schema", "check", folder + "/schema.yaml", folder + "/hospital.csv")
 run("plan", *plan)
 run("release", folder + "/hospital.csv", *plan, "-o", place + "/release")

@@ -24,8 +24,12 @@ GRIDS = (
     ColumnGrid(np.array([0, 1, 5]), np.array([0, 4, 6]), has_null=True),
     ColumnGrid(np.array([0, 1, 2]), np.array([0, 1, 2]), has_null=False),
     ColumnGrid(np.array([0, 1]), np.array([0, 1]), has_null=True),
-)
-CODES = [[NULL, *range(7)], [0, 1, 2], [NULL, 0, 1]]
+    ColumnGrid(
+        np.array([0, 1, 3, 4]), np.array([0, 2, 3, 6]), has_null=True,
+        cells=np.array([0, 1, 0, 0]), shares=np.array([0.3, 1.0, 0.0, 0.7]),
+    ),
+)  # fmt: skip
+CODES = [[NULL, *range(7)], [0, 1, 2], [NULL, 0, 1], [NULL, *range(7)]]
 TABLE = list(product(*CODES))
 NUM_COMPONENTS = 4
 
@@ -36,25 +40,20 @@ def random_components(seed: int = 0) -> Components:
     pieces = [rng.dirichlet(np.full(grid.width, 0.4), NUM_COMPONENTS) for grid in GRIDS]
     probabilities = np.concatenate(pieces, axis=1) * 1.01
     probabilities[rng.random(probabilities.shape) < 0.1] = 0
-    probabilities[:, [0, 4, 7]] += 1e-3
+    probabilities[:, [0, 4, 7, 10]] += 1e-3
     return Components(rng.dirichlet(np.ones(NUM_COMPONENTS)), probabilities, GRIDS)
 
 
 def joint(components: Components) -> Floats:
     """The probability of every possible row, by the definition of a mixture of products."""
     found = np.zeros(len(TABLE))
+    spans = spans_of(components.grids)
     for weight, row in zip(components.weights, components.probabilities, strict=True):
-        columns = []
-        for grid, (start, stop) in zip(components.grids, spans_of(components.grids), strict=True):
+        whole = np.array([weight])
+        for grid, (start, stop), codes in zip(components.grids, spans, CODES, strict=True):
             cells = row[start:stop] / row[start:stop].sum()
-            columns.append((grid, cells))
-        found += [
-            weight
-            * np.prod(
-                [code_chance(*column, code) for column, code in zip(columns, codes, strict=True)]
-            )
-            for codes in TABLE
-        ]
+            whole = np.outer(whole, [code_chance(grid, cells, code) for code in codes]).ravel()
+        found += whole
     return found
 
 
@@ -62,7 +61,7 @@ def code_chance(grid: ColumnGrid, cells: Floats, code: int) -> float:
     if code == NULL:
         return float(cells[-1]) if grid.has_null else 0.0
     inside = (grid.lows <= code) & (code <= grid.highs)
-    known = cells[: len(grid.lows)]
+    known = cells[grid.cell_of_piece] * grid.share_of_piece
     return float((known * inside / (grid.highs - grid.lows + 1)).sum())
 
 
@@ -75,7 +74,7 @@ sets = st.builds(
 
 @given(
     seed=st.integers(0, 50),
-    allowed=st.dictionaries(st.integers(0, 2), sets, max_size=3),
+    allowed=st.dictionaries(st.integers(0, 3), sets, max_size=3),
 )
 @settings(deadline=None, max_examples=150)
 def test_a_restricted_mixture_is_the_conditional_law(seed: int, allowed: dict[int, CodeSet]):

@@ -18,10 +18,13 @@ from understudy.generators.grids import (
     ColumnGrid,
     Runs,
     column_grid,
+    even_marks,
+    pick,
 )
 from understudy.schema import NULL, Column
 from understudy.schema.layout import to_position
 
+Floats = npt.NDArray[np.float64]
 NUMBERS: dict[str, dict[str, object]] = {
     "few integers": {"kind": "integer", "bounds": [-3, 9]},
     "two integers": {"kind": "integer", "bounds": [0, 1]},
@@ -41,6 +44,12 @@ NUMBERS: dict[str, dict[str, object]] = {
         "resolution": "second",
     },
 }
+
+
+def drawn(grid: ColumnGrid, chances: Floats, rng: Any) -> npt.NDArray[np.int64]:
+    """A code for each row of cells' probabilities.  # (num_rows, width) -> (num_rows,)"""
+    rows = np.arange(len(chances))
+    return grid.codes(pick(chances, rows, rng.random(len(chances))), rng)
 
 
 def column_of(name: str, *, nullable: bool = False) -> Column:
@@ -105,7 +114,7 @@ def test_nulls_have_one_more_cell_which_is_the_last(name: str):
     assert grid.width == plain.width + 1
     last = np.zeros((20, grid.width))
     last[:, -1] = 1
-    assert (grid.draw(last, np.random.default_rng(0)) == NULL).all()
+    assert (drawn(grid, last, np.random.default_rng(0)) == NULL).all()
 
 
 @pytest.mark.parametrize("nullable", [False, True])
@@ -124,7 +133,7 @@ def test_codes_are_drawn_inside_cells_with_the_cells_probabilities(name: str):
     rng = np.random.default_rng(0)
     shares = rng.dirichlet(np.ones(grid.width))
     count = 200_000
-    codes = grid.draw(np.tile(shares, (count, 1)), np.random.default_rng(1))
+    codes = drawn(grid, np.tile(shares, (count, 1)), np.random.default_rng(1))
     assert ((codes == NULL) | ((codes >= 0) & (codes <= grid.highs[-1]))).all()
     cells = np.where(
         codes == NULL, grid.width - 1, np.searchsorted(grid.lows, codes, side="right") - 1
@@ -137,7 +146,7 @@ def test_codes_are_drawn_inside_cells_with_the_cells_probabilities(name: str):
 def test_every_code_of_a_cell_is_as_likely_as_the_others():
     grid = ColumnGrid(np.array([0, 1, 8]), np.array([0, 7, 8]), has_null=False)
     count = 70_000
-    codes = grid.draw(np.tile([0.0, 1.0, 0.0], (count, 1)), np.random.default_rng(2))
+    codes = drawn(grid, np.tile([0.0, 1.0, 0.0], (count, 1)), np.random.default_rng(2))
     seen = np.bincount(codes, minlength=9)
     assert seen[0] == seen[8] == 0
     assert chisquare(seen[1:8]).pvalue > 1e-3
@@ -150,7 +159,7 @@ def test_a_cell_without_probability_is_never_drawn(nullable: bool):
     possible = rng.random((100_000, grid.width)) < 0.5
     possible[~possible.any(axis=1), 2] = True
     chances = np.where(possible, rng.random(possible.shape) + 1e-9, 0.0)
-    codes = grid.draw(chances, rng)
+    codes = drawn(grid, chances, rng)
     cells = np.where(codes == NULL, grid.width - 1, codes)
     assert possible[np.arange(len(cells)), cells].all()
     assert set(codes.tolist()) == set(range(5)) | ({NULL} if nullable else set())
@@ -159,13 +168,13 @@ def test_a_cell_without_probability_is_never_drawn(nullable: bool):
 def test_every_row_is_drawn_with_its_own_probabilities():
     grid = column_grid(column_of("few integers", nullable=True), 32)
     wanted = np.random.default_rng(4).integers(grid.width, size=500)
-    codes = grid.draw(np.eye(grid.width)[wanted], np.random.default_rng(5))
+    codes = drawn(grid, np.eye(grid.width)[wanted], np.random.default_rng(5))
     np.testing.assert_array_equal(codes, np.where(wanted == grid.width - 1, NULL, wanted))
 
 
 def test_probabilities_need_not_add_up_to_one():
     grid = column_grid(column_of("two integers"), 16)
-    codes = grid.draw(np.tile([0.3, 0.1], (40_000, 1)), np.random.default_rng(6))
+    codes = drawn(grid, np.tile([0.3, 0.1], (40_000, 1)), np.random.default_rng(6))
     assert codes.mean() == pytest.approx(0.25, abs=0.015)
 
 
@@ -212,4 +221,94 @@ class Highest:
 def test_the_ends_of_the_unit_interval_fall_into_possible_cells_too(source: Any, code: int):
     grid = column_grid(column_of("ordinal"), 16)
     shares = np.array([[0.0, 0.3, 0.0, 0.6, 0.0], [0.0, 1.0, 0.0, 2.0, 0.0]])
-    np.testing.assert_array_equal(grid.draw(shares, source), [code, code])
+    np.testing.assert_array_equal(drawn(grid, shares, source), [code, code])
+
+
+# Cells of several pieces.
+
+
+PIECES = ColumnGrid(
+    lows=np.array([0, 1, 10, 20, 21, 30]),
+    highs=np.array([0, 9, 19, 20, 29, 39]),
+    has_null=True,
+    cells=np.array([0, 1, 1, 2, 1, 0]),
+    shares=np.array([0.25, 0.5, 0.0, 1.0, 0.5, 0.75]),
+)
+
+
+def test_a_cell_of_several_pieces_is_one_cell():
+    assert (PIECES.num_known, PIECES.width) == (3, 4)
+    plain = ColumnGrid(PIECES.lows, PIECES.highs, has_null=True)
+    assert (plain.num_known, plain.width) == (6, 7)
+
+
+@pytest.mark.parametrize(("cell", "pieces"), [(0, {0: 0.25, 5: 0.75}), (1, {1: 0.5, 4: 0.5})])
+def test_pieces_of_a_cell_are_drawn_in_their_shares_and_their_codes_evenly(
+    cell: int, pieces: dict[int, float]
+):
+    count = 60_000
+    codes = PIECES.codes(np.full(count, cell), np.random.default_rng(7))
+    found = np.searchsorted(PIECES.lows, codes, side="right") - 1
+    assert set(found.tolist()) == set(pieces)  # a piece without a share is never drawn
+    for piece, share in pieces.items():
+        inside = codes[found == piece]
+        assert len(inside) == pytest.approx(share * count, abs=3)
+        low, high = PIECES.lows[piece], PIECES.highs[piece]
+        if low < high:
+            assert chisquare(np.bincount(inside - low, minlength=high - low + 1)).pvalue > 1e-3
+
+
+def test_cells_and_nulls_that_are_mixed_get_codes_of_their_own():
+    cells = np.random.default_rng(8).integers(0, 4, 5000)
+    codes = PIECES.codes(cells, np.random.default_rng(9))
+    np.testing.assert_array_equal(codes == NULL, cells == 3)
+    known = cells < 3
+    pieces = np.searchsorted(PIECES.lows, codes[known], side="right") - 1
+    np.testing.assert_array_equal(PIECES.cell_of_piece[pieces], cells[known])
+    assert (codes[cells == 2] == 20).all()
+
+
+def test_columns_that_lie_in_one_cell_each_get_pieces_independently():
+    """Even draws are even in each column by itself: no column tells another's piece."""
+    halves = ColumnGrid(
+        np.array([0, 1]), np.array([0, 1]), has_null=False, cells=np.zeros(2, int),
+        shares=np.full(2, 0.5),
+    )  # fmt: skip
+    rng = np.random.default_rng(10)
+    cells = np.zeros(40_000, dtype=np.int64)
+    one, other = halves.codes(cells, rng), halves.codes(cells, rng)
+    assert one.mean() == pytest.approx(0.5, abs=1e-4)
+    both = np.bincount(2 * one + other, minlength=4)
+    assert chisquare(both).pvalue > 1e-3
+    assert chisquare(np.bincount(2 * one[:-1] + one[1:], minlength=4)).pvalue > 1e-3
+
+
+# Even draws.
+
+
+def test_even_marks_are_uniform_and_every_stretch_of_them_is_even():
+    rng = np.random.default_rng(11)
+    starts = np.array([even_marks(1, rng)[0] for _ in range(20_000)])
+    assert chisquare(np.histogram(starts, 20, (0, 1))[0]).pvalue > 1e-3
+    marks = even_marks(10_000, rng)
+    assert ((marks >= 0) & (marks < 1)).all()
+    for start, stop in ((0, 10_000), (123, 623), (9000, 9100)):
+        for cut in (0.03, 0.25, 0.5, 0.9):
+            below = (marks[start:stop] < cut).sum()
+            assert abs(below - cut * (stop - start)) <= 4  # independent ones: up to fifty
+
+
+def test_marks_fall_where_the_cumulated_probabilities_say():
+    chances = np.array([[0.2, 0.0, 0.8], [1.0, 3.0, 0.0]])
+    marks = np.array([0.0, 0.19, 0.21, 0.99, 0.0, 0.24, 0.26, 0.99])
+    chosen = np.repeat([0, 1], 4)
+    np.testing.assert_array_equal(pick(chances, chosen, marks), [0, 0, 2, 2, 0, 0, 1, 1])
+
+
+@pytest.mark.parametrize("mark", [0.0, 5e-324, 1e-17, 0.5, 1 - 1e-12, np.nextafter(1.0, 0.0)])
+def test_no_mark_falls_into_a_cell_without_probability_whatever_the_row(mark: float):
+    rng = np.random.default_rng(12)
+    chances = rng.dirichlet(np.full(5, 0.3), 3000) * (rng.random((3000, 5)) < 0.6)
+    chances[chances.sum(axis=1) == 0, 2] = 1.0
+    rows = np.arange(3000)
+    assert (chances[rows, pick(chances, rows, np.full(3000, mark))] > 0).all()

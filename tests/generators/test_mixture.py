@@ -11,10 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
+from scipy.stats import chisquare
 
 from understudy import load_generator, load_schema, save_generator
 from understudy.errors import InputError
-from understudy.generators.grids import Runs
+from understudy.generators.condition import Components, spans_of
+from understudy.generators.grids import ColumnGrid, Runs
 from understudy.generators.mixture import Mixture
 from understudy.generators.obey import CHUNK
 from understudy.schema import NULL, Schema
@@ -73,7 +75,7 @@ def mixture() -> Mixture:
 @pytest.fixture(scope="module")
 def cells(mixture: Mixture) -> npt.NDArray[np.int64]:
     """The grid cells of sampled rows, read back from the table.  # (rows, columns)"""
-    return cells_of(SCHEMA, mixture.sample(NUM_ROWS, seed=3), mixture.runs)
+    return cells_of(SCHEMA, mixture.sample(NUM_ROWS, seed=3), Runs(SCHEMA))
 
 
 def cells_of(schema: Schema, rows: pa.Table, runs: Runs) -> npt.NDArray[np.int64]:
@@ -95,7 +97,7 @@ def assert_frequencies(seen: npt.NDArray[np.int64], exact: Floats) -> None:
 def test_single_columns_have_the_models_marginals(
     column: int, mixture: Mixture, cells: npt.NDArray[np.int64]
 ):
-    start, stop = mixture.runs.spans[column]
+    start, stop = Runs(SCHEMA).spans[column]
     exact = weights_of(mixture) @ mixture.probabilities[:, start:stop]
     assert_frequencies(np.bincount(cells[:, column], minlength=stop - start), exact)
 
@@ -104,7 +106,7 @@ def test_single_columns_have_the_models_marginals(
 def test_pairs_of_columns_have_the_models_joint_marginals(
     pair: tuple[int, int], mixture: Mixture, cells: npt.NDArray[np.int64]
 ):
-    left, right = (mixture.probabilities[:, slice(*mixture.runs.spans[i])] for i in pair)
+    left, right = (mixture.probabilities[:, slice(*Runs(SCHEMA).spans[i])] for i in pair)
     exact = (left * weights_of(mixture)[:, None]).T @ right
     seen = np.zeros(exact.shape, dtype=np.int64)
     np.add.at(seen, (cells[:, pair[0]], cells[:, pair[1]]), 1)
@@ -166,3 +168,139 @@ def test_a_saved_mixture_is_sampled_where_torch_is_not_installed(mixture: Mixtur
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.strip() == str(mixture.sample(5, seed=1).to_pylist())
+
+
+# Grids of the mixture's own, and how even its draws are.
+
+
+def pieced(rng: np.random.Generator, num_cells: int, *, has_null: bool) -> ColumnGrid:
+    """Cells of up to three pieces each, which need not be neighbours."""
+    cells = rng.permutation(np.concatenate([np.arange(num_cells), rng.integers(0, num_cells, 5)]))
+    lows = np.cumsum(rng.integers(1, 40, len(cells))) - 1
+    highs = np.append(lows[1:] - 1, lows[-1] + 9)
+    shares = rng.random(len(cells)) + 0.05
+    return ColumnGrid(lows, highs, has_null, cells, shares / np.bincount(cells, shares)[cells])
+
+
+def pieced_components(seed: int = 0, count: int = 6) -> Components:
+    rng = np.random.default_rng(seed)
+    grids = tuple(pieced(rng, cells, has_null=cells % 2 == 0) for cells in (2, 5, 1, 8))
+    chances = [rng.dirichlet(np.full(grid.width, 0.5), count) for grid in grids]
+    return Components(rng.dirichlet(np.ones(count)), np.concatenate(chances, axis=1), grids)
+
+
+def piece_chances(components: Components) -> list[Floats]:
+    """Each component's chance of every piece, and of null, of each column."""
+    found = []
+    for grid, (start, stop) in zip(components.grids, spans_of(components.grids), strict=True):
+        cells = components.probabilities[:, start:stop]
+        known = cells[:, grid.cell_of_piece] * grid.share_of_piece
+        found.append(np.concatenate([known, cells[:, grid.num_known :]], axis=1))
+    return found
+
+
+def pieces_of(grid: ColumnGrid, codes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    place = np.searchsorted(grid.lows, codes, side="right") - 1
+    return np.where(codes == NULL, len(grid.lows), place)
+
+
+@pytest.mark.parametrize("pair", [*combinations(range(4), 2)])
+def test_pieces_of_two_columns_have_the_models_exact_joint_law(pair: tuple[int, int]):
+    """Even draws tie no columns together: the table is sum_k w_k P_ki P_kj, piece by piece."""
+    components = pieced_components()
+    codes = components.codes(NUM_ROWS, np.random.default_rng(1))
+    left, right = (piece_chances(components)[i] for i in pair)
+    exact = (left * components.weights[:, None]).T @ right
+    seen = np.zeros(exact.shape, dtype=np.int64)
+    np.add.at(seen, tuple(pieces_of(components.grids[i], codes[:, i]) for i in pair), 1)
+    assert_frequencies(seen, exact)
+    likely = exact * NUM_ROWS > 5
+    assert chisquare(
+        np.append(seen[likely], seen[~likely].sum()),
+        np.append(exact[likely], exact[~likely].sum()) * NUM_ROWS + 1e-9,
+        sum_check=False,
+    ).pvalue > 1e-4  # fmt: skip
+
+
+def test_columns_are_independent_inside_a_component():
+    components = pieced_components(seed=3, count=1)
+    codes = components.codes(NUM_ROWS, np.random.default_rng(2))
+    for i, j in combinations(range(4), 2):
+        ranks = np.argsort(np.argsort(codes[:, [i, j]], axis=0, kind="stable"), axis=0)
+        assert abs(np.corrcoef(ranks.T)[0, 1]) < 5 / np.sqrt(NUM_ROWS)
+
+
+def test_three_columns_are_independent_inside_a_component_too():
+    halves = ColumnGrid(np.array([0, 1]), np.array([0, 1]), has_null=False)
+    components = Components(np.ones(1), np.full((1, 6), 0.5), (halves,) * 3)
+    codes = components.codes(80_000, np.random.default_rng(4))
+    assert chisquare(np.bincount(codes @ [4, 2, 1], minlength=8)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("num_rows", [300, 1000, 3000])
+def test_components_of_a_row_or_two_tie_no_columns_together_either(num_rows: int):
+    halves = ColumnGrid(np.array([0, 1]), np.array([0, 1]), has_null=False)
+    alike = Components(np.full(1000, 1e-3), np.full((1000, 4), 0.5), (halves,) * 2)
+    draws = [alike.codes(num_rows, np.random.default_rng(seed)) for seed in range(40)]
+    ties = np.array([np.corrcoef(codes.T)[0, 1] for codes in draws])
+    assert np.sqrt((ties**2).mean()) < 1.6 / np.sqrt(num_rows)  # independent draws: 1.0
+
+
+def test_rows_come_in_no_order():
+    components = pieced_components(seed=5)
+    codes = components.codes(NUM_ROWS, np.random.default_rng(6))
+    for column in codes.T:
+        assert abs(np.corrcoef(column[:-1], column[1:])[0, 1]) < 5 / np.sqrt(NUM_ROWS)
+        assert abs(np.corrcoef(column, np.arange(NUM_ROWS))[0, 1]) < 5 / np.sqrt(NUM_ROWS)
+
+
+@pytest.mark.parametrize("num_rows", [50, 1000, 20_000])
+def test_counts_of_single_columns_are_nearer_to_expected_than_those_of_independent_draws(
+    num_rows: int,
+):
+    components = pieced_components(seed=7, count=40)
+    exact = components.weights @ components.probabilities
+    independent = num_rows * (exact * (1 - exact))
+    apart = np.zeros(len(exact))
+    for seed in range(30):
+        codes = components.codes(num_rows, np.random.default_rng(seed))
+        counts = [
+            np.bincount(
+                np.append(grid.cell_of_piece, grid.num_known)[pieces_of(grid, column)],
+                minlength=grid.width,
+            )
+            for grid, column in zip(components.grids, codes.T, strict=True)
+        ]
+        apart += (np.concatenate(counts) - num_rows * exact) ** 2 / 30
+    # Each of the forty components rounds its own rows: about that many rows of error in square.
+    assert apart.sum() < 0.7 * independent.sum()
+    if num_rows >= 20_000:
+        assert apart.max() < 60
+        assert apart.sum() < 0.05 * independent.sum()
+
+
+def test_components_get_their_rows_to_the_nearest():
+    rng = np.random.default_rng(8)
+    count = 30
+    grid = ColumnGrid(np.arange(count), np.arange(count), has_null=False)
+    components = Components(rng.dirichlet(np.ones(count)), np.eye(count), (grid,))
+    counts = np.bincount(components.codes(997, rng)[:, 0], minlength=count)
+    assert (np.abs(counts - 997 * components.weights) < 1 + 1e-9).all()
+
+
+def test_a_saved_mixture_with_grids_of_its_own_draws_the_same_rows(tmp_path: Path):
+    rng = np.random.default_rng(9)
+    columns = [
+        {"name": "x", "kind": "integer", "bounds": [0, 10_000], "nullable": True},
+        {"name": "ill", "kind": "binary", "role": "label", "categories": [0, 1]},
+    ]
+    schema = load_schema({"columns": columns})
+    x, ill = pieced(rng, 7, has_null=True), ColumnGrid(np.arange(2), np.arange(2), has_null=False)
+    chances = np.concatenate([rng.dirichlet(np.ones(8), 5), np.eye(2)[[0, 0, 1, 1, 1]]], axis=1)
+    chances = chances.astype(np.float32).astype(np.float64)
+    mixture = Mixture(schema, chances, (2, 3), 9, (0.3, 0.7), (x, ill))
+    save_generator(mixture, tmp_path / "model", release="f" * 64)
+    loaded = load_generator(tmp_path / "model")
+    assert loaded.sample(500, seed=1).equals(mixture.sample(500, seed=1))
+    narrow = {"x": (10, 60)}
+    assert loaded.sample(50, given=narrow).equals(mixture.sample(50, given=narrow))

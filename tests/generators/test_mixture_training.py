@@ -99,7 +99,7 @@ def rows_of_components() -> list[Floats]:
     shares = cells.probabilities(scores).double().numpy()
     rng = np.random.default_rng(1)
     alone = [Mixture(SMALL, shares[i : i + 1], (1,), 1) for i in range(NUM_COMPONENTS)]
-    return [LAYOUT.expand(mixture.codes(30_000, rng)) for mixture in alone]
+    return [LAYOUT.expand(mixture.components.codes(30_000, rng)) for mixture in alone]
 
 
 @pytest.mark.parametrize("name", MAPS)

@@ -37,7 +37,7 @@ def rows() -> pd.DataFrame:
         }
     )
     options = {"num_features": 2000, "training": TRAINING}
-    plan = make_plan(schema, Budget(5.0), options=options)
+    plan = make_plan(schema, Budget(5.0), method="dp-merf", options=options)
     return fit_release(release_table(table, plan)).sample(20_000, seed=0).to_pandas()
 
 

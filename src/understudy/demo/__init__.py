@@ -8,9 +8,9 @@ from typing import Any
 
 from understudy.accounting import Budget
 from understudy.errors import InputError, MissingExtraError
+from understudy.generators.anova_training import AnovaTraining
 from understudy.generators.base import save_generator
 from understudy.generators.descent import Progress
-from understudy.generators.training import Training
 from understudy.methods import fit_release, make_plan
 from understudy.private.release import release_table
 from understudy.schema import Schema, load_schema
@@ -36,7 +36,7 @@ def run_demo(
     *,
     epsilon: float = 1.0,
     seed: int = 0,
-    training: Training | None = None,
+    training: AnovaTraining | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Path]:
     """Plan, release, certify, fit, sample and draw; returns where each result lies."""

@@ -97,13 +97,21 @@ def _level_pieces(first: Reading, column: int) -> Pieces:
     """Runs of codes in which nothing stands out."""
     cells, noise = first.map(COLUMNS).factors[column], first.noise_of_count(COLUMNS)
     counts = first.tables(COLUMNS)[column][0]
-    known = counts[: cells.num_known]
+    known = counts[: cells.num_known].copy()
+    # Bounds have bars of one code, which share no level with the wide ones between them.
+    has_bounds = cells.is_ordered and cells.num_codes > cells.num_pieces > 4
+    inner = slice(1, -1) if has_bounds else slice(None)
     if cells.is_ordered and cells.num_known > 2:
-        known = smooth(known, noise, deviations=TOP_DEVIATIONS)
+        known[inner] = smooth(known[inner], noise, deviations=TOP_DEVIATIONS)
     masses = project(np.append(known, counts[cells.num_known :]), total_rows(first))
     null_mass = float(masses[cells.num_known]) if cells.has_null else 0.0
     masses = masses[: cells.num_known]
     fine = _fine(first, column)
+    if has_bounds:
+        stands_out = known[[0, -1]] > TOP_DEVIATIONS * noise
+        cells, masses = _without_bounds(cells, masses, stands_out)
+        if fine is not None and fine[0].num_codes > fine[0].num_pieces:
+            fine = (*_without_bounds(fine[0], fine[1], stands_out), fine[2])
     if fine is None:
         lows = tuple(cells.first_codes.tolist())
         is_atom = (
@@ -113,6 +121,17 @@ def _level_pieces(first: Reading, column: int) -> Pieces:
         )
         return Pieces(lows, masses, is_atom & (cells.last_codes == cells.first_codes), null_mass)
     return _refined(cells, masses, null_mass, *fine)
+
+
+def _without_bounds(
+    cells: Cells, masses: Floats, kept: npt.NDArray[np.bool_]
+) -> tuple[Cells, Floats]:
+    """Bars of one code at the bounds made part of the next, unless rows surely pile up there."""
+    begins = np.ones(len(masses), dtype=bool)
+    begins[1], begins[-1] = kept
+    starts = np.flatnonzero(begins)
+    lows = tuple(cells.first_codes[starts].tolist())
+    return replace(cells, lows=lows), np.add.reduceat(masses, starts)
 
 
 def _fine(first: Reading, column: int) -> tuple[Cells, Floats, float] | None:

@@ -66,7 +66,7 @@ def train_anova(
         sizes, by_column = _fitted(release, margins, training, progress)
     return Mixture(
         schema=release.plan.schema,
-        probabilities=_with_label(release, by_column, sizes),
+        probabilities=_with_label(release, by_column, sizes).astype(np.float32).astype(np.float64),
         sizes=tuple(sizes.tolist()),
         default_num_rows=release.plan.num_rows or round(total_rows(release.readings[0])),
         label_shares=tuple(shares.tolist()),

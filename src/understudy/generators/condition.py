@@ -63,8 +63,11 @@ class Components:
         for place, (grid, (start, stop)) in enumerate(
             zip(self.grids, spans_of(self.grids), strict=True)
         ):
+            # Components in an order of each column's own, and rows of a component too: even
+            # marks in one order for all would tie columns together.
+            turns = rng.permutation(len(self.weights))[chosen]
             marks = np.empty(num_rows)
-            marks[np.lexsort((rng.random(num_rows), chosen))] = even_marks(num_rows, rng)
+            marks[np.lexsort((rng.random(num_rows), turns))] = even_marks(num_rows, rng)
             cells = pick(self.probabilities[:, start:stop], chosen, marks)
             found[:, place] = grid.codes(cells, rng)
         return rng.permutation(found)
@@ -106,7 +109,8 @@ def cut_cells(
 ) -> tuple[ColumnGrid, Floats]:
     """The cells of a column cut to the allowed codes, and the probabilities that are left."""
     first, last = np.asarray(allowed.ranges, dtype=np.int64).reshape(-1, 2).T
-    pieces, parts = np.nonzero((grid.highs[:, None] >= first) & (grid.lows[:, None] <= last))
+    overlaps = (grid.highs[:, None] >= first) & (grid.lows[:, None] <= last)
+    pieces, parts = np.nonzero(overlaps & (grid.share_of_piece > 0)[:, None])
     lows = np.maximum(grid.lows[pieces], first[parts])
     highs = np.minimum(grid.highs[pieces], last[parts])
     kept = (highs - lows + 1) / (grid.highs - grid.lows + 1)[pieces]

@@ -57,12 +57,13 @@ class ColumnGrid:
     def codes(self, cells: Integers, rng: np.random.Generator) -> Integers:
         """A code in each given cell.  # (num_rows,) -> (num_rows,)"""
         known = np.minimum(cells, self.num_known - 1)
-        pieces = known
-        if self.cells is not None:
-            order = np.argsort(self.cell_of_piece, kind="stable")
+        order = np.argsort(self.cell_of_piece, kind="stable")
+        pieces = order[known]
+        if len(order) > self.num_known:
             within = np.zeros((self.num_known, len(order)))
             within[self.cell_of_piece[order], np.arange(len(order))] = self.share_of_piece[order]
-            by_cell = np.argsort(known, kind="stable")
+            # In random order: marks in the rows' order would tie this column's pieces to others'.
+            by_cell = np.lexsort((rng.random(len(cells)), known))
             marks = np.empty(len(cells))
             marks[by_cell] = even_marks(len(cells), rng)
             pieces = order[pick(within, known, marks)]
@@ -80,7 +81,8 @@ def pick(probabilities: Floats, chosen: Integers, marks: Floats) -> Integers:
     cumulative /= cumulative[:, -1:]
     line = (cumulative + np.arange(len(cumulative))[:, None]).ravel()
     width = probabilities.shape[1]
-    found = np.searchsorted(line, marks + chosen, side="right") - chosen * width
+    inside = np.minimum(marks + chosen, np.nextafter(chosen + 1.0, 0.0))  # sums may round up
+    found = np.searchsorted(line, inside, side="right") - chosen * width
     return np.asarray(np.clip(found, 0, width - 1))
 
 

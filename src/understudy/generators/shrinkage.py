@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
+from scipy.special import erfcx
 
 from understudy.features import Cells, Reading
 from understudy.features.choosing import PAIRS
@@ -18,8 +18,6 @@ from understudy.features.placing import LOOKS
 Floats = npt.NDArray[np.float64]
 Targets = dict[tuple[int, ...], Floats]
 """The estimated table of each pair.  # (copies, cells of one, cells of the other)"""
-
-FAR_BELOW = -8.0
 
 
 def positive_counts(cells: Cells, counts: Floats, noise: float, total: float) -> Floats:
@@ -34,9 +32,8 @@ def expected_counts(counts: Floats, noise: float, total: float) -> Floats:
     """Posterior means of counts under an exponential prior, scaled to a total."""
     mean = max(total / len(counts), 1e-9)
     shifted = np.clip((counts - noise**2 / mean) / noise, -1e6, None)
-    density = np.exp(-np.minimum(shifted**2, 1400.0) / 2) / math.sqrt(2 * math.pi)
-    above = shifted + density / np.maximum(ndtr(shifted), 1e-300)
-    found = np.where(shifted < FAR_BELOW, 1 / np.maximum(-shifted, 1.0), above)
+    # A normal variable above zero has the mean s + phi(s) / Phi(s), in its deviations.
+    found = shifted + math.sqrt(2 / math.pi) / erfcx(-shifted / math.sqrt(2))
     return np.asarray(found * (total / found.sum()))
 
 

@@ -269,7 +269,7 @@ def _explanation(
         )
     elif wanted is False:
         found.append("no pairs of columns, as asked")
-    else:
+    elif possible:
         found.append(
             "no pairs of columns: the budget does not carry them on so few rows; columns will be "
             "independent within each class"
