@@ -26,7 +26,7 @@ CELL_DEVIATIONS, ATOM_DEVIATIONS = 6.0, 2.0
 """A cell holds at least so many noise deviations of rows; a value that repeats may do with fewer."""
 
 ATOM_SHARE = 0.5
-"""A piece with this part of a cell's rows is a cell by itself."""
+"""In a pair, a cell with this part of what a union should hold is left by itself."""
 
 TOP_DEVIATIONS = 3.0
 LOOK_CELLS, LOOK_NOISE = (2, 5), 1.5
@@ -75,7 +75,7 @@ def pieces_of(first: Reading, column: int) -> Pieces:
 def _pieces(first: Reading, column: int) -> Pieces:
     found, whole = _level_pieces(first, column), first.map(COLUMNS).factors[column]
     return (
-        _split(found, whole.num_codes, total_rows(first) / MOST_CELLS)
+        _split(found, whole.num_codes, total_rows(first) / (2 * MOST_CELLS))
         if whole.is_ordered
         else found
     )
@@ -216,7 +216,7 @@ def _runs(
         enough = largest
         if has_tails:
             enough = min(largest, max(least, 0.5 * min(beyond, total - beyond)))
-        if is_atom or mass >= ATOM_SHARE * largest:
+        if is_atom or mass >= (largest if has_tails else ATOM_SHARE * largest):
             group, is_open = group + 1, False
         elif not is_open:
             group, held, is_open = group + 1, mass, True
