@@ -206,7 +206,8 @@ def raked(probabilities: Floats, aims: Floats, edges: Sequence[int]) -> Floats:
         part = found[start:stop]
         for _ in range(RAKINGS):
             part *= aim / np.maximum(part.mean(axis=0), 1e-12)
-            part /= np.maximum(part.sum(axis=1, keepdims=True), 1e-12)
+            sums = part.sum(axis=1, keepdims=True)
+            part[:] = np.where(sums > 0, part / np.where(sums > 0, sums, 1.0), aim)
     return found
 
 

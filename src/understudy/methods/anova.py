@@ -260,7 +260,9 @@ def _explanation(
         names = [schema.used[cells.column].name for cells in fine]
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         found.append(f"finer histograms find values that repeat ({shown}): {percent[VALUES]}")
-    found.append(f"{len(places)} columns by label, in cells placed so: {percent[CELLS]}")
+    has_classes = len(places) < len(schema.used)
+    by_label = " by label" if has_classes else ""
+    found.append(f"{len(places)} columns{by_label}, in cells placed so: {percent[CELLS]}")
     possible = math.comb(len(places), 2)
     if looks:
         found.append(
@@ -272,6 +274,6 @@ def _explanation(
     elif possible:
         found.append(
             "no pairs of columns: the budget does not carry them on so few rows; columns will be "
-            "independent within each class"
+            "independent" + (" within each class" if has_classes else "")
         )
     return found
