@@ -26,7 +26,8 @@ import resource, sys, time
 from understudy import Budget, load_schema, make_plan, release_table
 columns = [{"name": f"x{i}", "kind": "continuous", "bounds": [-5, 5]} for i in range(%d)]
 columns.append({"name": "label", "kind": "binary", "role": "label", "categories": [0, 1]})
-plan = make_plan(load_schema({"columns": columns}), Budget(1.0), options={"num_features": 500})
+schema = load_schema({"columns": columns})
+plan = make_plan(schema, Budget(1.0), method="dp-merf", options={"num_features": 500})
 started = time.perf_counter()
 release_table(sys.argv[1], plan)
 seconds = time.perf_counter() - started
