@@ -11,7 +11,7 @@ import numpy as np
 from understudy.features.denoise import centred
 from understudy.features.embedding import Embedding
 from understudy.features.margins import Margins, find_margins
-from understudy.features.placing import LOOKS, merged, total_rows
+from understudy.features.placing import CELLS, LOOKS, merged, total_rows
 from understudy.features.reading import Reading
 from understudy.features.tables import Tables
 
@@ -21,6 +21,10 @@ NOISE_PER_CELL = 0.35
 
 PAIR_NOISE = 4.0
 """A cell of a pair of numbers holds about so many deviations of rows."""
+
+CLOSE = 1.0
+"""Pairs this far from independent, where 2 is as far as can be, are measured in the finest cells:
+columns that nearly determine one another should not contradict one another."""
 
 FEWEST_CELLS, MOST_CELLS = 3, 32
 MOST_PAIRS, MOST_NUMBERS = 400, 150_000
@@ -49,9 +53,18 @@ def choose_pairs(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
         if error + left_out < least:
             best, least = count, error + left_out
     wanted = cells_per_column(total, noise_of_one * math.sqrt(best))
-    cells = tuple(merged(first, each, wanted) for each in second.map("cells").factors)
-    chosen = _affordable([tuple(pair) for pair in order[:best]], [each.dim for each in cells])
-    pairs = replace(block, map=Tables(cells, tuple(sorted(chosen))))
+    finest = second.map(CELLS).factors
+    cells = [merged(first, each, wanted) for each in finest]
+    close = [pair for pair in order[:best] if strengths[pair] >= CLOSE]
+    fine: dict[int, int] = {}
+    for j in sorted({j for pair in close for j in pair}):
+        fine[j] = len(cells)
+        cells.append(finest[j])
+    wishes: list[Pair] = [
+        (fine[i], fine[j]) if (i, j) in close else (i, j) for i, j in order[:best]
+    ]
+    chosen = _affordable(wishes, [each.dim for each in cells])
+    pairs = replace(block, map=Tables(tuple(cells), tuple(sorted(chosen))))
     blocks = (pairs if each.name == PAIRS else each for each in planned.embedding.blocks)
     return replace(planned.embedding, blocks=tuple(blocks))
 

@@ -31,16 +31,21 @@ class Margins:
 
         # (labels, cells of one, cells of the other)
         """
-        left, right = (self.over(j, cells[j]) for j in pair)
+        left, right = (self.over(cells[j]) for j in pair)
         joint = left[:, :, None] * right[:, None, :]
         return np.asarray(self.label_shares[:, None, None] * joint)
 
-    def over(self, column: int, cells: Cells) -> Floats:
+    def over(self, cells: Cells) -> Floats:
         """A column's shares over unions of its cells.  # (labels, cells)"""
-        union = unions(self.cells[column], cells)
+        place = self.place(cells)
+        union = unions(self.cells[place], cells)
         return np.stack([
-            np.bincount(union, weights=row, minlength=cells.dim) for row in self.by_label[column]
+            np.bincount(union, weights=row, minlength=cells.dim) for row in self.by_label[place]
         ])  # fmt: skip
+
+    def place(self, cells: Cells) -> int:
+        """Where the column of these cells stands among the columns here."""
+        return next(i for i, own in enumerate(self.cells) if own.column == cells.column)
 
 
 def unions(finer: Cells, coarser: Cells) -> npt.NDArray[np.int64]:
@@ -67,9 +72,9 @@ def find_margins(readings: Sequence[Reading], *, positive: Positive = project_po
     )
     cells, by_label = second.map(CELLS).factors, []
     evidence = _pair_margins(readings[1:])
-    for j, (own, table) in enumerate(zip(cells, tables, strict=True)):
+    for own, table in zip(cells, tables, strict=True):
         known, variance = _from_histogram(first, own, table, noise)
-        for union, sums, spread in evidence.get(j, []):
+        for union, sums, spread in evidence.get(own.column, []):
             known, variance = _updated(known, variance, unions(own, union), sums, spread)
         adjusted = table + (known - table.sum(axis=0)) / num_labels
         pooled = project(known, total)
@@ -139,7 +144,8 @@ def _pair_margins(readings: Sequence[Reading]) -> dict[int, list[tuple[Cells, Fl
                 for axis, j in enumerate(pair):
                     sums = table.sum(axis=(0, 2 - axis))
                     variance = table.size / len(sums) * noise**2
-                    found.setdefault(j, {}).setdefault(map_.factors[j], []).append((sums, variance))
+                    ways = found.setdefault(map_.factors[j].column, {})
+                    ways.setdefault(map_.factors[j], []).append((sums, variance))
     return {
         j: [(cells, *_average(entries)) for cells, entries in ways.items()]
         for j, ways in found.items()

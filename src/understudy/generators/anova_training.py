@@ -140,8 +140,10 @@ class _Fit:
 
     def add_pairs(self, targets: Targets, cells: Sequence[Cells], weight: float) -> None:
         """Tables of pairs, for all labels together or for each."""
-        places = zip(self._margins.cells, cells, strict=True)
-        union = self._tensor(_diagonal([members(*pair) for pair in places]))
+        starts = np.cumsum([0, *self._widths])
+        union = self._tensor(
+            np.concatenate([self._members(each, starts) for each in cells], axis=1)
+        )
         edges = np.cumsum([0, *(each.dim for each in cells)])
         copies = len(next(iter(targets.values())))
         aim = np.zeros((copies, edges[-1], edges[-1]))
@@ -166,6 +168,13 @@ class _Fit:
             rng = np.random.default_rng(self._training.seed)
             start = rng.standard_normal((len(self._plain), edges[-1])) * self._training.start_spread
             self._moves = (self._tensor(start) @ union.T).contiguous().requires_grad_()
+
+    def _members(self, cells: Cells, starts: npt.NDArray[np.int64]) -> Floats:
+        """Which cells of all columns lie in these of one column.  # (cells of all, cells)"""
+        place = self._margins.place(cells)
+        found = np.zeros((starts[-1], cells.dim))
+        found[starts[place] : starts[place + 1]] = members(self._margins.cells[place], cells)
+        return found
 
     def _probabilities(self) -> tuple[Any, Any]:
         """Probabilities of every component's cells, and their logarithms."""
@@ -208,16 +217,6 @@ def raked(probabilities: Floats, aims: Floats, edges: Sequence[int]) -> Floats:
             part *= aim / np.maximum(part.mean(axis=0), 1e-12)
             sums = part.sum(axis=1, keepdims=True)
             part[:] = np.where(sums > 0, part / np.where(sums > 0, sums, 1.0), aim)
-    return found
-
-
-def _diagonal(blocks: list[Floats]) -> Floats:
-    """A matrix with blocks along its diagonal."""
-    found = np.zeros(tuple(sum(block.shape[axis] for block in blocks) for axis in (0, 1)))
-    row = column = 0
-    for block in blocks:
-        found[row : row + block.shape[0], column : column + block.shape[1]] = block
-        row, column = row + block.shape[0], column + block.shape[1]
     return found
 
 

@@ -77,15 +77,18 @@ def look_targets(
     map_, noise = second.map(LOOKS), second.noise_of_count(LOOKS) / margins.total
     shares = margins.label_shares
     own_noise = noise * np.sqrt(1 - 2 * shares + len(shares) * shares**2)
+    same = {(finer[i].column, finer[j].column): (i, j) for i, j in chosen}
     found: Targets = {}
     for pair, table in zip(map_.subsets, second.tables(LOOKS), strict=True):
         i, j = pair
         expected = margins.independent((i, j), map_.factors)
         apart = centred(table / margins.total - expected)
         together = apart.sum(axis=0)
-        if pair in chosen:
-            excess = chosen[pair][0] - margins.independent((i, j), finer).sum(axis=0)
-            left, right = (_spread(margins, k, finer[k], map_.factors[k]) for k in pair)
+        better = same.get((map_.factors[i].column, map_.factors[j].column))
+        if better is not None:
+            excess = chosen[better][0] - margins.independent(better, finer).sum(axis=0)
+            left = _spread(margins, finer[better[0]], map_.factors[i])
+            right = _spread(margins, finer[better[1]], map_.factors[j])
             shared = left.T @ excess @ right
         else:
             shared = shrunk(together, noise * math.sqrt(len(shares)))
@@ -98,10 +101,11 @@ def look_targets(
     return found
 
 
-def _spread(margins: Margins, column: int, finer: Cells, coarser: Cells) -> Floats:
+def _spread(margins: Margins, finer: Cells, coarser: Cells) -> Floats:
     """Which part of each finer cell lies in each coarser one.  # (finer cells, coarser cells)"""
-    shares = margins.label_shares @ margins.by_label[column] + 1e-12
-    cells = margins.cells[column]
+    place = margins.place(finer)
+    shares = margins.label_shares @ margins.by_label[place] + 1e-12
+    cells = margins.cells[place]
     joint = members(cells, finer).T @ (shares[:, None] * members(cells, coarser))
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 
