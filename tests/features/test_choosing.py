@@ -229,9 +229,13 @@ def test_any_vectors_at_all_choose_pairs_that_were_looked_at_at_the_planned_sens
         earlier.append(Reading(embedding, vector, noise, plan.lattice))
     settled = chosen_by(plan, earlier)
     found = tables_of(settled)
-    looked_at = earlier[1].map(choosing.LOOKS).subsets
-    assert set(found.subsets) <= set(looked_at)
-    assert len(set(found.subsets)) == len(found.subsets)
+    looks = earlier[1].map(choosing.LOOKS)
+    looked_at, pairs = (
+        [tuple(each.factors[j].column for j in pair) for pair in each.subsets]
+        for each in (looks, found)
+    )
+    assert set(pairs) <= set(looked_at)
+    assert len(set(pairs)) == len(pairs), "no pair is measured twice"
     assert list(found.subsets) == sorted(found.subsets), "the order tells nothing"
     for replace in (False, True):
         before, after = (
