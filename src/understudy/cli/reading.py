@@ -34,7 +34,7 @@ def release(
     key: opt.Key = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Read private rows once and publish a noisy embedding with its certificate."""
+    """Read private rows and publish a noisy embedding with its certificate."""
     made, lines = _release(
         data, plan, directory=output, query=query, ledger=ledger, key=key, as_json=as_json
     )

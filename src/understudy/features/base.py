@@ -31,7 +31,7 @@ class FeatureMap(Protocol):
     """Cells in, features out.
 
     Guarantee:
-        For cells as ``Layout.expand`` makes them, every row's features have Euclidean norm at
+        For cells as ``Layout.expand`` makes them (``Tables``: for codes), every row's features have Euclidean norm at
         most 1, depend on that row alone (bit for bit, in NumPy float64), and have the stated
         ``sign``. The private side checks the norm again, in integers.
     """

@@ -109,27 +109,16 @@ def _from_histogram(
         found = np.append(found, cells.num_known)
     counts = np.bincount(found, weights=first.tables(COLUMNS)[cells.column][0], minlength=cells.dim)
     # Cells that split a bar of the histogram learn nothing from it.
-    split = np.bincount(_tops_of_cells(cells, whole), minlength=len(whole.first_codes)) > 1
+    bar_of_piece = np.searchsorted(whole.first_codes, cells.first_codes, side="right") - 1
+    overlaps = np.unique(np.stack([bar_of_piece, cells.cell_of_piece]), axis=1)
+    split = np.bincount(overlaps[0], minlength=len(whole.first_codes)) > 1
     spoilt = np.zeros(cells.dim, dtype=bool)
     spoilt[found[: len(split)][split]] = True
-    spoilt[_cells_in(cells, whole, split)] = True
+    spoilt[cells.cell_of_piece[split[bar_of_piece]]] = True
     bars = np.bincount(found, minlength=cells.dim) * first.noise_of_count(COLUMNS) ** 2
     weight = np.where(spoilt | (bars == 0), 0.0, 1 / np.maximum(bars, 1e-300))
     variance = 1 / (1 / spread + weight)
     return variance * (sums / spread + counts * weight), variance
-
-
-def _tops_of_cells(cells: Cells, whole: Cells) -> npt.NDArray[np.int64]:
-    """For each (bar, cell) that overlap, the bar."""
-    bars = np.searchsorted(whole.first_codes, cells.first_codes, side="right") - 1
-    pairs = np.unique(np.stack([bars, cells.cell_of_piece]), axis=1)
-    return np.asarray(pairs[0])
-
-
-def _cells_in(cells: Cells, whole: Cells, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
-    """Cells with a piece in one of the chosen bars."""
-    bars = np.searchsorted(whole.first_codes, cells.first_codes, side="right") - 1
-    return np.asarray(cells.cell_of_piece[chosen[bars]])
 
 
 def _pair_margins(readings: Sequence[Reading]) -> dict[int, list[tuple[Cells, Floats, float]]]:
