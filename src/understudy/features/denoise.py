@@ -8,6 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+REACH = 4
+"""Counts on either side that a single one is held against."""
+
 LARGE = 3.5
 """Deviations of noise beyond which a difference stands out by itself."""
 
@@ -28,16 +31,26 @@ def smooth(counts: Floats, noise: float, *, deviations: float | None = None) -> 
     A difference between neighbours (of any width) stays if it, or one inside it, is larger than
     ``deviations`` of its noise; by default sqrt(2 log n), beyond which n noises seldom reach. So
     a value that repeats keeps its count to itself, and where nothing stands out counts are level.
+    A single count is held against eight around it, of which a peak differs by more than of one.
     """
     if deviations is None:
         deviations = math.sqrt(2 * math.log(max(2, len(counts))))
-    level, details = _differences(counts)
+    around = _around(counts)
+    is_peak = counts - around > deviations * noise * math.sqrt(1 + 1 / (2 * REACH))
+    level, details = _differences(np.where(is_peak, around, counts))
     kept: list[Floats] = []
     inside = np.zeros(2 * len(details[0]), dtype=bool) if details else np.zeros(0, dtype=bool)
     for detail in details:
         inside = (np.abs(detail) > deviations * noise) | inside[0::2] | inside[1::2]
         kept.append(np.where(inside, detail, 0.0))
-    return _joined(level, kept)[: len(counts)]
+    return np.where(is_peak, counts, _joined(level, kept)[: len(counts)])
+
+
+def _around(counts: Floats) -> Floats:
+    """The middle one of the counts around each: other peaks among them do not matter."""
+    padded = np.pad(counts, REACH, mode="symmetric")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * REACH + 1)
+    return np.asarray(np.median(windows, axis=1))
 
 
 def shrink_levels(counts: Floats, noise: float) -> Floats:

@@ -47,10 +47,10 @@ class AnovaTraining:
     """
 
     num_components: int = 1000
-    steps: int = 400
-    learning_rate: float = 0.15
-    start_spread: float = 0.7
-    caution: float = 0.5
+    steps: int = 300
+    learning_rate: float = 0.5
+    start_spread: float = 0.4
+    caution: float = 1.0
     seed: int = 0
 
 
@@ -145,12 +145,12 @@ class _Fit:
             np.concatenate([self._members(each, starts) for each in cells], axis=1)
         )
         edges = np.cumsum([0, *(each.dim for each in cells)])
-        copies = len(next(iter(targets.values())))
+        copies = len(next(iter(targets.values())).table)
         aim = np.zeros((copies, edges[-1], edges[-1]))
         seen = np.zeros((edges[-1], edges[-1]))
-        for (i, j), table in targets.items():
+        for (i, j), target in targets.items():
             rows, columns = slice(edges[i], edges[i + 1]), slice(edges[j], edges[j + 1])
-            aim[:, rows, columns], seen[rows, columns] = table, 1.0
+            aim[:, rows, columns], seen[rows, columns] = target.table, np.sqrt(target.weight)
         aims, mask = self._tensor(aim), self._tensor(seen)
         bounds = self._edges if copies > 1 else [0, self._edges[-1]]
         groups = list(zip(bounds[:-1], bounds[1:], aims, strict=True))

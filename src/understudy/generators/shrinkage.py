@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,8 +17,17 @@ from understudy.features.margins import Margins, unions
 from understudy.features.placing import LOOKS
 
 Floats = npt.NDArray[np.float64]
-Targets = dict[tuple[int, ...], Floats]
-"""The estimated table of each pair.  # (copies, cells of one, cells of the other)"""
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a pair's table should be, and how much that weighs beside others of the same noise."""
+
+    table: Floats  # (copies, cells of one, cells of the other)
+    weight: float = 1.0
+
+
+Targets = dict[tuple[int, ...], Target]
 
 
 def positive_counts(cells: Cells, counts: Floats, noise: float, total: float) -> Floats:
@@ -54,14 +64,31 @@ def shrunk(table: Floats, noise: float) -> Floats:
     return np.asarray((left * (kept * scale)) @ right)
 
 
+def likely_table(table: Floats, expected: Floats, noise: float) -> tuple[Floats, float]:
+    """A table of shares as far as it is no noise, given what independence makes one expect.
+
+    First no share is negative, which alone clears the empty cells of columns that nearly determine
+    one another; the noise that is left, about that of the cells still in use, is shrunk away.
+    Also gives the share of cells in use.
+    """
+    possible = _nonnegative(expected + centred(table - expected))
+    left = float(np.mean(possible > 0))
+    found = _nonnegative(expected + shrunk(centred(possible - expected), left * noise))
+    return found, left
+
+
+def _nonnegative(table: Floats) -> Floats:
+    return project(table.ravel(), float(table.sum())).reshape(table.shape)
+
+
 def pair_targets(margins: Margins, third: Reading) -> Targets:
     """Chosen pairs: independence within labels, and what is surely more."""
     map_, noise = third.map(PAIRS), third.noise_of_count(PAIRS) / margins.total
     found: Targets = {}
     for pair, table in zip(map_.subsets, third.tables(PAIRS), strict=True):
         expected = margins.independent((pair[0], pair[1]), map_.factors).sum(axis=0)
-        apart = centred(table[0] / margins.total - expected)
-        found[pair] = (expected + shrunk(apart, noise))[None]
+        likely, doubt = likely_table(table[0] / margins.total, expected, noise)
+        found[pair] = Target(likely[None], weight=1 / math.sqrt(doubt))
     return found
 
 
@@ -86,7 +113,7 @@ def look_targets(
         together = apart.sum(axis=0)
         better = same.get((map_.factors[i].column, map_.factors[j].column))
         if better is not None:
-            excess = chosen[better][0] - margins.independent(better, finer).sum(axis=0)
+            excess = chosen[better].table[0] - margins.independent(better, finer).sum(axis=0)
             left = _spread(margins, finer[better[0]], map_.factors[i])
             right = _spread(margins, finer[better[1]], map_.factors[j])
             shared = left.T @ excess @ right
@@ -97,7 +124,8 @@ def look_targets(
             shrunk(centred(each - part * together), deviation) if deviation > 0 else 0.0 * each
             for each, part, deviation in zip(apart, parts, own_noise, strict=True)
         ]
-        found[pair] = expected + parts * shared + np.stack(own)
+        tables = expected + parts * shared + np.stack(own)
+        found[pair] = Target(np.stack([_nonnegative(each) for each in tables]))
     return found
 
 

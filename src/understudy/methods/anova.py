@@ -46,7 +46,7 @@ ROUGH_CELLS = (40, 5, 12)
 MOST_CLASSES = 24
 """A label with more classes is treated like any other column."""
 
-SHARES = {"count": 0.015, COLUMNS: 0.075, VALUES: 0.02, CELLS: 0.3, LOOKS: 0.2, PAIRS: 0.39}
+SHARES = {"count": 0.015, COLUMNS: 0.15, VALUES: 0.02, CELLS: 0.33, LOOKS: 0.1, PAIRS: 0.385}
 WITHOUT_PAIRS = {"count": 0.02, COLUMNS: 0.33, VALUES: 0.05, CELLS: 0.6}
 """Shares of the budget (of mu squared), if pairs are measured and if they are not."""
 
