@@ -134,7 +134,7 @@ def test_where_nothing_depends_few_pairs_are_measured() -> None:
         earlier = readings_of(plan_for(), independent_rows(seed), seed=seed)
         counts.append(len(tables_of(chosen_by(plan_for(), earlier)).subsets))
     assert min(counts) >= 1
-    assert np.mean(counts) <= 4, f"{counts} of 15 pairs"
+    assert np.mean(counts) <= 5, f"{counts} of 15 pairs"
 
 
 def test_where_noise_drowns_everything_few_pairs_are_measured() -> None:
@@ -143,7 +143,7 @@ def test_where_noise_drowns_everything_few_pairs_are_measured() -> None:
     for seed in range(8):
         earlier = readings_of(plan, tied(independent_rows(seed), (0, 1), by=0.5), seed=seed)
         counts.append(len(tables_of(chosen_by(plan, earlier)).subsets))
-    assert np.mean(counts) <= 4, f"{counts} of 15 pairs"
+    assert np.mean(counts) <= 5, f"{counts} of 15 pairs"
 
 
 def test_where_everything_depends_many_pairs_are_measured() -> None:
