@@ -59,7 +59,10 @@ def build(
         for i, distance in enumerate(distances)
     )
     ties = [[1 / (1 + abs(i - j)) for i in range(num_columns)] for j in range(num_columns)]
-    faded = [[tie * (0.6 if i + j == 1 else 0.99) for i, tie in enumerate(row)] for j, row in enumerate(ties)]
+    faded = [
+        [tie * (0.6 if i + j == 1 else 0.99) for i, tie in enumerate(row)]
+        for j, row in enumerate(ties)
+    ]
     models = tuple(
         ModelScores(name, {"roc_auc": 0.87 + i / 100, "prc_auc": 0.70}, {"roc_auc": 0.88 + i / 100, "prc_auc": 0.71},
                     {"roc_auc": 0.5, "prc_auc": 0.24})

@@ -104,9 +104,7 @@ def compare(release: Release, halves: Sequence[Integers]) -> list[Agreement]:
             variance = noise**2 + (means * noise_of_total) ** 2 + chance * total**2
             residuals = (measured - means * total) / np.sqrt(variance)
             found.append(
-                Agreement(
-                    block.name, stage.name, block, measured, means * total, residuals, noise
-                )
+                Agreement(block.name, stage.name, block, measured, means * total, residuals, noise)
             )
     return found
 

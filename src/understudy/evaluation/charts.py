@@ -14,8 +14,8 @@ from understudy.evaluation.words import clipped, decimal, percent, short
 
 WIDTH, HEIGHT = 300.0, 146.0
 TOP, BOTTOM = 14.0, 18.0
-MOST_BARS, NAME_LENGTH = 7, 15
-BAR_LEFT, BAR_RIGHT, LINE = 98.0, 232.0, 20.0
+MOST_BARS, NAME_LENGTH = 7, 13
+BAR_LEFT, BAR_RIGHT, LINE = 98.0, 222.0, 20.0
 MOST_TICKS = 5
 INTERVAL = 1.96
 """Deviations of a normal law on either side that hold 95 % of it."""
@@ -119,7 +119,7 @@ def _ticks(words: Sequence[str], step: float, *, is_at_edges: bool) -> tuple[Tic
     if last < 1:
         return tuple(Tick(WIDTH / 2, word) for word in words)
     longest = max(map(len, words))
-    room = max(1, min(MOST_TICKS - 1, int(WIDTH / (6.0 * (longest + 2))) - 1, last))
+    room = max(1, min(MOST_TICKS - 1, int(WIDTH / (6.8 * (longest + 2))) - 1, last))
     picked = sorted({round(i * last / room) for i in range(room + 1)})
     if not is_at_edges:
         return tuple(Tick((i + 0.5) * step, words[i]) for i in picked)
@@ -131,16 +131,19 @@ def _ticks(words: Sequence[str], step: float, *, is_at_edges: bool) -> tuple[Tic
 
 def categories(series: Series) -> Categories:
     """A choice's largest categories by what is compared with; small ones share the last bar."""
-    order = sorted(
-        range(len(series.names)), key=lambda i: -max(series.given[i], series.synthetic[i])
-    )
+    largest = [max(shares) for shares in zip(series.given, series.synthetic, strict=True)]
+    order = sorted((i for i, share in enumerate(largest) if share > 0), key=lambda i: -largest[i])
     kept = order if len(order) <= MOST_BARS else order[: MOST_BARS - 1]
     rows = [(series.names[i], series.given[i], series.synthetic[i], series.doubt) for i in kept]
     rest = order[len(kept) :]
     if rest:
-        sums = [math.fsum(side[i] for i in rest) for side in (series.given, series.synthetic)]
-        rows.append((f"{len(rest)} others", *sums, series.doubt * math.sqrt(len(rest))))
-    reach = max(max(given + INTERVAL * doubt, synthetic) for _, given, synthetic, doubt in rows)
+        given = math.fsum(series.given[i] for i in rest)
+        synthetic = math.fsum(series.synthetic[i] for i in rest)
+        doubt = series.doubt * math.sqrt(len(rest))
+        rows.append((f"{len(rest)} others", given, synthetic, doubt))
+    reach = max(
+        (max(given + INTERVAL * doubt, drawn) for _, given, drawn, doubt in rows), default=1
+    )
 
     def length(share: float) -> float:
         return (BAR_RIGHT - BAR_LEFT) * min(max(share, 0.0) / (reach or 1.0), 1.0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from understudy.evaluation.results import Matrix
 from understudy.evaluation.words import clipped
 
-MOST_COLUMNS, NAME_LENGTH = 24, 14
+MOST_COLUMNS, NAME_LENGTH = 24, 13
 SHADES = 10
 LARGEST_DIFFERENCE = 0.3
 """A difference of associations from which on the shade is the darkest."""

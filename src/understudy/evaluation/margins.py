@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,7 @@ import pyarrow as pa
 from understudy.evaluation.agreement import (
     Agreement,
     Floats,
+    Integers,
     counts_per_feature,
     root_mean_square,
     share_inside,
@@ -144,9 +145,9 @@ def _category_names(column: Column, width: int) -> tuple[str, ...]:
     return (*map(str, column.categories), NULL_NAME)[:width]
 
 
-def _values(column: Column, codes: Sequence[int] | Floats | np.ndarray[tuple[int], np.dtype[np.int64]]) -> tuple[str, ...]:
+def _values(column: Column, codes: Integers) -> tuple[str, ...]:
     """What codes of a number stand for, in a few characters."""
-    decoded = decode_column(column, np.asarray(codes, dtype=np.int64))
+    decoded = decode_column(column, codes)
     if column.resolution is not None:
         return tuple(str(cell)[:10] for cell in decoded.cast(pa.timestamp("us")).to_pylist())
     return tuple(short(float(cell)) for cell in decoded.to_pylist())

@@ -19,7 +19,6 @@ from understudy.evaluation.agreement import (
     Agreement,
     Integers,
     compare,
-    root_mean_square,
     rows_to_draw,
     share_inside,
 )
@@ -27,15 +26,16 @@ from understudy.evaluation.charts import Series, categories, histogram
 from understudy.evaluation.heat import LARGEST_RESIDUAL, MOST_COLUMNS, residual_map
 from understudy.evaluation.margins import Margin, PairFit, margins_of, pairs_of
 from understudy.evaluation.pages import render
-from understudy.evaluation.words import counted, decimal, listed, percent, whole
+from understudy.evaluation.words import counted, decimal, listed, percent
 from understudy.features import Fourier, Grid, Hermite, Mahalanobis, OneHot, Tables, Tensors
 from understudy.published import Release, build_certificate
 from understudy.schema import Schema
 from understudy.schema.encode import encode_batch
 
-COLUMNS_DRAWN, PAIRS_LISTED = 24, 8
-MISSES, FOLLOWS = 1.25, 0.75
-"""Residuals of this size and more: the generator misses something; of that size: it follows noise."""
+COLUMNS_DRAWN, PAIRS_LISTED, NAMED, FEW = 24, 8, 5, 50
+MISSES, FOLLOWS, DOUBT = 1.2, 0.75, 3.0
+"""Residuals of this size and more, beyond three deviations of chance: the generator misses something.
+Of that size and less: it follows noise."""
 
 EDGES = np.arange(-4.0, 4.1, 0.5)
 Progress = Callable[[str, int, int], None]
@@ -69,10 +69,16 @@ class PublicReport:
         """Share of all measured numbers inside their 95 % interval."""
         return share_inside(np.concatenate([each.residuals.ravel() for each in self.agreements]))
 
+    @property
+    def headline(self) -> str:
+        """The report in one sentence."""
+        return _headline(self)
+
     def to_json(self) -> dict[str, Any]:
         """The numbers of the report."""
         return {
             "release": self.release.fingerprint,
+            "headline": self.headline,
             "rows_drawn": self.rows_drawn,
             "share_inside_95": self.inside,
             "blocks": [
@@ -131,44 +137,79 @@ def render_public(report: PublicReport, *, version: str) -> str:
             "report": report,
             "total": total,
             "noise_of_total": release.noise_std("count") * math.sqrt(len(release.sums("count"))),
-            "headline": _headline(report),
+            "headline": report.headline,
             "sentences": _sentences(report),
             "blocks": [_block(each) for each in report.agreements],
             "cards": [_card(margin, total) for margin in drawn],
             "rest": report.margins[COLUMNS_DRAWN:],
             "pairs": report.pairs[:PAIRS_LISTED],
             "map": _map(report.pairs) if report.pairs else None,
+            "numbers": sum(each.size for each in report.agreements),
+            "few": FEW,
             "limit": decimal(LARGEST_RESIDUAL, 0),
         },
     )
 
 
+def is_missed(rms: float, size: int) -> bool:
+    """Whether residuals are larger than noise makes them, in what they are and in what is likely."""
+    # n times the mean square of n standard normals has mean n and variance 2 n.
+    return rms >= max(MISSES, math.sqrt(1 + DOUBT * math.sqrt(2 / max(size, 1))))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Something that was measured, with the size and the number of its residuals."""
+
+    name: str
+    rms: float
+    size: int
+
+
+def _parts(report: PublicReport) -> dict[str, list[_Part]]:
+    """What headline and sentences speak of, worst first."""
+    blocks = sorted(report.agreements, key=lambda each: -each.rms)
+    found = {
+        "column": [_Part(f"'{m.column.name}'", m.rms, m.residuals.size) for m in report.margins],
+        "pair": [_Part("'{}' with '{}'".format(*f.pair), f.rms, f.size) for f in report.pairs],
+        "block": [_Part(f"'{each.name}'", each.rms, each.size) for each in blocks],
+    }
+    return {noun: parts for noun, parts in found.items() if parts}
+
+
 def _headline(report: PublicReport) -> str:
-    size = sum(each.size for each in report.agreements)
-    words = (
-        f"{percent(report.inside)} of the {whole(size)} noisy numbers that were released lie within "
-        f"their 95 % interval around what synthetic rows give"
-    )
-    missed = [each for each in report.agreements if each.rms >= MISSES]
-    if missed:
-        return f"{words}; in {listed([f'“{each.name}”' for each in missed])} they differ by more than noise."
-    return f"{words}: the rows agree with the release as far as its noise lets anyone see."
+    parts = _parts(report)
+    shown = [noun for noun in parts if noun != "block" or "pair" not in parts]
+    counts, missed = [], []
+    for noun in shown:
+        wrong = [part for part in parts[noun] if is_missed(part.rms, part.size)]
+        total = len(parts[noun])
+        counts.append(
+            f"{total - len(wrong)} of {counted(total, noun)}"
+            if wrong
+            else f"all {counted(total, noun)}"
+        )
+        missed += wrong
+    words = f"Synthetic rows agree with the release, to about the size of its noise, in {listed(counts)}"
+    if not missed:
+        return f"{words} that it measured."
+    worst = max(missed, key=lambda part: part.rms)
+    return f"{words} that it measured; they differ most in {worst.name}."
 
 
 def _sentences(report: PublicReport) -> list[str]:
     found = []
-    for kind, named in (
-        ("columns", [(m.column.name, m.rms) for m in report.margins]),
-        ("pairs", [(" with ".join(fit.pair), fit.rms) for fit in report.pairs]),
-    ):
-        missed = [(name, rms) for name, rms in named if rms >= MISSES]
+    for noun, parts in _parts(report).items():
+        missed = [part for part in parts if is_missed(part.rms, part.size)]
+        named = ", ".join(f"{part.name} ({decimal(part.rms, 1)})" for part in missed[:NAMED])
+        more = f" and {len(missed) - NAMED} more" if len(missed) > NAMED else ""
         if missed:
-            listing = ", ".join(f"{name} ({decimal(rms, 1)})" for name, rms in missed[:5])
-            more = f" and {len(missed) - 5} more" if len(missed) > 5 else ""
-            found.append(f"More than noise, in {counted(len(missed), kind[:-1])}: {listing}{more}.")
-        elif named:
-            found.append(f"All {len(named)} {kind} agree within what noise explains.")
-    close = [each.name for each in report.agreements if each.rms <= FOLLOWS and each.size > 50]
+            found.append(f"More than noise, in {counted(len(missed), noun)}: {named}{more}.")
+        else:
+            found.append(f"To about the size of the noise: all {counted(len(parts), noun)}.")
+    close = [
+        f"'{each.name}'" for each in report.agreements if each.rms <= FOLLOWS and each.size > FEW
+    ]
     if close:
         found.append(
             f"Closer than noise in {listed(close)}: there the generator follows some of the noise. "
@@ -229,8 +270,3 @@ def _map(pairs: Sequence[PairFit]) -> Any:
     known = {frozenset(fit.pair): fit.rms for fit in pairs}
     matrix = [[known.get(frozenset((a, b)), math.nan) for b in names] for a in names]
     return residual_map(names, matrix)
-
-
-def overall(report: PublicReport) -> float:
-    """Size of all residuals together."""
-    return root_mean_square(np.concatenate([each.residuals.ravel() for each in report.agreements]))

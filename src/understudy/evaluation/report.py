@@ -94,9 +94,7 @@ def _score(score: Score) -> dict[str, Any]:
 def _card(view: ColumnView, *, is_drawn: bool) -> dict[str, Any]:
     words = f"{decimal(view.distance)} ({decimal(view.floor)})"
     if max(view.null_share_real, view.null_share_synthetic) > 0:
-        words += (
-            f", null {percent(view.null_share_real)} / {percent(view.null_share_synthetic)}"
-        )
+        words += f", null {percent(view.null_share_real)} / {percent(view.null_share_synthetic)}"
     if not is_drawn:
         return {"name": view.name, "words": words}
     series = Series(view.bins, edge_words(view.bins), view.real, view.synthetic)
@@ -128,7 +126,8 @@ def _tick(word: str) -> str:
 def _described(view: ColumnView) -> str:
     """The picture in words, for whoever does not see it."""
     apart = sorted(
-        zip(view.bins, view.real, view.synthetic, strict=True), key=lambda row: -abs(row[1] - row[2])
+        zip(view.bins, view.real, view.synthetic, strict=True),
+        key=lambda row: -abs(row[1] - row[2]),
     )
     worst = [
         f"{bin_}: {percent(real)} of real, {percent(synthetic)} of synthetic rows"
@@ -141,9 +140,7 @@ def _maps(found: Associations, ties: Sequence[Tie]) -> dict[str, Any]:
     shown = most_different(found.real, found.synthetic)
     names = [found.columns[i] for i in shown]
     real, synthetic = chosen(found.real, shown), chosen(found.synthetic, shown)
-    worst = [
-        f"{tie.pair[0]} with {tie.pair[1]} {decimal(tie.difference, 2)}" for tie in ties[:3]
-    ]
+    worst = [f"{tie.pair[0]} with {tie.pair[1]} {decimal(tie.difference, 2)}" for tie in ties[:3]]
     return {
         "real": association_map(names, real),
         "synthetic": association_map(names, synthetic),
@@ -160,7 +157,10 @@ def _models(prediction: Prediction) -> dict[str, Any]:
     mean = ModelScores(
         "Mean",
         *(
-            {key: _mean([getattr(model, side).get(key) for model in prediction.models]) for key in keys}
+            {
+                key: _mean([getattr(model, side).get(key) for model in prediction.models])
+                for key in keys
+            }
             for side in ("synthetic", "real", "baseline")
         ),
     )
@@ -195,7 +195,11 @@ def _mean(values: Sequence[float | None]) -> float:
 def _model(
     model: ModelScores, keys: Sequence[str], low: float, high: float, *, is_mean: bool
 ) -> dict[str, Any]:
-    sides = {"baseline-dot": model.baseline, "given-dot": model.real, "synthetic-dot": model.synthetic}
+    sides = {
+        "baseline-dot": model.baseline,
+        "given-dot": model.real,
+        "synthetic-dot": model.synthetic,
+    }
     span = high - low or 1.0
     dots = [
         (kind, (side[keys[0]] - low) / span)

@@ -121,7 +121,9 @@ def judge(evaluation: Evaluation, *, epsilon: float | None = None) -> Verdict:
         "Single rows: no synthetic row stands for a person, and rare groups smaller than the noise "
         "are not kept."
     )
-    return Verdict(_headline(uses, evaluation, ties, epsilon), uses, tuple(trust), tuple(doubt), ties)
+    return Verdict(
+        _headline(uses, evaluation, ties, epsilon), uses, tuple(trust), tuple(doubt), ties
+    )
 
 
 def _uses(evaluation: Evaluation) -> Iterable[Use]:
@@ -274,11 +276,8 @@ def _prediction(prediction: Prediction | None) -> tuple[list[str], list[str]]:
     score = mean_score(prediction)
     sign = 1.0 if score.metric.better == "higher" else -1.0
     key = score.metric.key
-    lost = [
-        (sign * (model.real[key] - model.synthetic[key]), model.model)
-        for model in prediction.models
-        if key in model.real and key in model.synthetic
-    ]
+    known = [model for model in prediction.models if key in model.real and key in model.synthetic]
+    lost = [(sign * (model.real[key] - model.synthetic[key]), model.model) for model in known]
     good = [name for gap, name in lost if gap <= DISTANCES[1]]
     bad = sorted(((gap, name) for gap, name in lost if gap > DISTANCES[2]), reverse=True)
     trust, doubt = [], []
@@ -290,15 +289,12 @@ def _prediction(prediction: Prediction | None) -> tuple[list[str], list[str]]:
     if bad:
         named = [f"{name} (loses {decimal(gap)})" for gap, name in bad[:NAMED]]
         doubt.append(f"Models that need what was not kept: {', '.join(named)}.")
-    best = [
-        max(prediction.models, key=lambda model, side=side: sign * getattr(model, side)[key]).model
-        for side in ("real", "synthetic")
-    ]
-    if len(prediction.models) > 1:
-        same = best[0] == best[1]
-        words = f"Choosing among models: {best[1]} does best when trained on synthetic rows"
-        if same:
+    if len(known) > 1:
+        best_on_real = max(known, key=lambda model: sign * model.real[key]).model
+        best_here = max(known, key=lambda model: sign * model.synthetic[key]).model
+        words = f"Choosing among models: {best_here} does best when trained on synthetic rows"
+        if best_here == best_on_real:
             trust.append(f"{words}, and on real ones.")
         else:
-            doubt.append(f"{words}, {best[0]} when trained on real ones.")
+            doubt.append(f"{words}, {best_on_real} when trained on real ones.")
     return trust, doubt
