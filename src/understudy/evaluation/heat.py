@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from understudy.evaluation.results import Matrix
-from understudy.evaluation.words import clipped
+from understudy.evaluation.words import squeezed
 
 MOST_COLUMNS, NAME_LENGTH = 24, 13
 SHADES = 10
@@ -73,7 +73,7 @@ def _draw(
             if shade > 0:
                 found.setdefault((colour, shade), []).append(f"M{x} {y}h1v1h-1z")
     return HeatMap(
-        tuple(clipped(name, NAME_LENGTH) for name in names),
+        tuple(squeezed(name, NAME_LENGTH) for name in names),
         tuple((*key, "".join(cells)) for key, cells in sorted(found.items())),
     )
 

@@ -77,7 +77,7 @@ def render_report(
 
 def _score(score: Score) -> dict[str, Any]:
     share, level = kept(score), level_of(score)
-    words = "as independent columns do" if share is None else f"{percent(share, 0)} of the way"
+    way = percent(min(max(share or 0.0, 0.0), 1.0), 0)
     return {
         "title": score.metric.title,
         "meaning": score.metric.meaning,
@@ -85,7 +85,7 @@ def _score(score: Score) -> dict[str, Any]:
         "floor": decimal(score.floor),
         "baseline": decimal(score.baseline),
         "share": share,
-        "share_words": words if share is not None else "",
+        "share_words": f"{score.metric.title}: {way} of the way from independent columns to real rows",
         "level": level.name.lower().replace("_", "-") if level is not None else "",
         "level_words": level.words if level is not None else "",
     }

@@ -221,11 +221,14 @@ def _columns(views: tuple[ColumnView, ...]) -> tuple[list[str], list[str]]:
             f"Shares of {', '.join(named)}{more}: so many rows sit in another bin or category."
         )
     apart = [v for v in views if abs(v.null_share_real - v.null_share_synthetic) > NULLS]
-    doubt += [
-        f"How often '{view.name}' is null: {percent(view.null_share_synthetic)} of synthetic rows, "
-        f"{percent(view.null_share_real)} of real ones."
-        for view in apart[:NAMED]
-    ]
+    if apart:
+        named = [
+            f"'{view.name}' ({percent(view.null_share_real)} became "
+            f"{percent(view.null_share_synthetic)})"
+            for view in apart[:NAMED]
+        ]
+        more = f" and {counted(len(apart) - NAMED, 'more column')}" if len(apart) > NAMED else ""
+        doubt.append(f"How often cells are null: {', '.join(named)}{more}.")
     return trust, doubt
 
 

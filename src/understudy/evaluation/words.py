@@ -41,6 +41,12 @@ def clipped(name: str, length: int) -> str:
     return name if len(name) <= length else name[: length - 1] + ELLIPSIS
 
 
+def squeezed(name: str, length: int) -> str:
+    """A name that fits and keeps its end, which is what tells columns of a wide table apart."""
+    kept = (length - 1) // 3
+    return name if len(name) <= length else name[: length - 1 - kept] + ELLIPSIS + name[-kept:]
+
+
 def listed(words: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
