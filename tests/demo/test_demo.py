@@ -9,6 +9,7 @@ import pytest
 
 from understudy import UnderstudyError, load_release, verify_release
 from understudy.demo import demo_schema, demo_table, run_demo
+from understudy.evaluation.report import BANNER
 from understudy.generators.anova_training import AnovaTraining
 
 
@@ -34,6 +35,21 @@ def test_the_demo_leaves_rows_a_picture_and_a_release_that_verifies(tmp_path: Pa
     assert rows.column_names == list(demo_table().columns)
     assert rows.num_rows == round(load_release(results["release"]).label_counts.sum())
     assert results["picture"].read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_ends_with_the_internal_report_and_says_what_it_is_doing(tmp_path: Path):
+    stages = []
+    quick = AnovaTraining(steps=5, num_components=20)
+    results = run_demo(
+        tmp_path / "out", training=quick, progress=lambda stage, *_: stages.append(stage)
+    )
+    assert list(results)[-1] == "report"
+    page = results["report"].read_text()
+    assert BANNER in page
+    assert "At epsilon 1:" in page
+    assert all(f"<strong>{name}</strong>" in page for name in demo_table().columns)
+    assert stages[0] == "training"
+    assert len(set(stages)) > 2
 
 
 def test_the_demo_does_not_overwrite(tmp_path: Path):

@@ -14,6 +14,7 @@ from understudy.evaluation.charts import (
     histogram,
     line_chart,
     outline,
+    round_steps,
 )
 from understudy.evaluation.heat import (
     MOST_COLUMNS,
@@ -84,6 +85,16 @@ def test_lines_keep_their_order_on_a_logarithmic_axis() -> None:
     assert up == sorted(up, reverse=True)
     assert [name for name, _ in chart.levels] == ["real"]
     assert chart.levels[0][1] < min(up)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.5, 0.88), (0.81, 0.815), (0.5, 0.5), (-0.3, 0.9), (120.0, 5000.0)]
+)
+def test_the_steps_of_an_axis_are_few_round_and_hold_all(low: float, high: float) -> None:
+    steps = round_steps(low, high)
+    assert steps[0] <= low <= high <= steps[-1]
+    assert 3 <= len(steps) <= 8
+    assert all(len(f"{step:.4g}") <= 6 for step in steps)
 
 
 def test_one_size_alone_is_drawn_in_the_middle() -> None:

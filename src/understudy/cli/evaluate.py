@@ -51,7 +51,7 @@ def evaluate(
         str,
         typer.Option(
             "--protocol",
-            help="What models are scored by: probabilities, or the papers' hard predictions.",
+            help="How models are scored: probabilities, or papers (hard guesses, the papers' settings).",
         ),
     ] = "probabilities",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of splits and models.")] = 0,
@@ -197,7 +197,7 @@ def _score_lines(found: Evaluation) -> list[str]:
             ]
         )
     title = f"{found.rows_synthetic:,} synthetic rows against {found.rows_real:,} real ones"
-    return [table(title, ["score", "synthetic", "real rows", "independent", "in a word"], rows)]
+    return [table(title, ["score", "synthetic", "real", "indep.", "in a word"], rows)]
 
 
 def _finite(value: Any) -> Any:

@@ -74,7 +74,7 @@ def rows_to_draw(release: Release) -> int:
     )
     wide = max(
         (block.map.size_of_stack for block in release.blocks if isinstance(block.map, Tensors)),
-        default=1,
+        default=0,
     )
     affordable = min(
         MOST_ROWS,

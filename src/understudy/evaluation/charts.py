@@ -182,9 +182,8 @@ def line_chart(points: Sequence[tuple[int, float]], levels: dict[str, float | No
     """A score against the number of rows; ``levels`` are drawn right across."""
     kept = {name: level for name, level in levels.items() if level is not None}
     heights = [value for _, value in points] + list(kept.values())
-    low, high = min(heights), max(heights)
-    pad = max(0.1 * (high - low), 0.005)
-    low, high = low - pad, high + pad
+    grid = round_steps(min(heights), max(heights))
+    low, high = grid[0], grid[-1]
     first, last = (math.log(max(points[end][0], 1)) for end in (0, -1))
     floor, right = LINE_HEIGHT - 26, LINE_WIDTH - 18
 
@@ -196,14 +195,22 @@ def line_chart(points: Sequence[tuple[int, float]], levels: dict[str, float | No
         return floor - (value - low) / (high - low) * (floor - LINE_TOP)
 
     placed = [(across(rows), up(value), f"{rows:,}: {value:.3f}") for rows, value in points]
-    grid = [low + (high - low) * i / 4 for i in range(5)]
     return LineChart(
         points=tuple(placed),
         line="M" + "L".join(f"{place(x)} {place(y)}" for x, y, _ in placed),
         levels=tuple((name, up(level)) for name, level in kept.items()),
         across=_spread(tuple(Tick(across(rows), short(rows)) for rows, _ in points)),
-        up=tuple(Tick(up(value), f"{value:.2f}", "end") for value in grid),
+        up=tuple(Tick(up(value), f"{value:.4g}", "end") for value in grid),
     )
+
+
+def round_steps(low: float, high: float) -> list[float]:
+    """Three to seven round numbers that begin below and end above."""
+    rough = max(high - low, 1e-3 * max(abs(high), 1e-3)) / 4
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= rough)
+    first, last = math.floor(low / step - 0.1), math.ceil(high / step + 0.1)
+    return [round(i * step, 12) for i in range(first, last + 1)]
 
 
 def _spread(ticks: tuple[Tick, ...]) -> tuple[Tick, ...]:
