@@ -48,17 +48,25 @@ class Effort:
     rows: int
     sets: int
     test_rows: int
+    """On each side of a two-sample test. Boosted trees stop early from 10,000 rows in all."""
+    test_folds: int
     neighbour_rows: int
     training_rows: int
     num_jobs: int
 
 
 FULL = Effort(
-    rows=200_000, sets=1500, test_rows=10_000, neighbour_rows=5000, training_rows=50_000,
+    rows=200_000, sets=1500, test_rows=10_000, test_folds=5, neighbour_rows=5000, training_rows=50_000,
     num_jobs=os.cpu_count() or 1,
 )  # fmt: skip
 QUICK = Effort(
-    rows=50_000, sets=150, test_rows=7000, neighbour_rows=2000, training_rows=10_000, num_jobs=1
+    rows=50_000,
+    sets=150,
+    test_rows=8000,
+    test_folds=3,
+    neighbour_rows=2000,
+    training_rows=10_000,
+    num_jobs=1,
 )
 
 
@@ -169,8 +177,9 @@ def _associations(sides: Sides) -> Associations:
 
 def _test_scores(sides: Sides, *, effort: Effort, seed: int, progress: Progress) -> list[Score]:
     scores = two_sample_scores(
-        sides, most_rows=effort.test_rows, seed=seed, num_jobs=effort.num_jobs
-    )
+        sides, most_rows=effort.test_rows, num_folds=effort.test_folds, seed=seed,
+        num_jobs=effort.num_jobs,
+    )  # fmt: skip
     progress("tests", 1, 3)
     scores += kernel_scores(sides, most_rows=effort.neighbour_rows, seed=seed)
     progress("tests", 2, 3)

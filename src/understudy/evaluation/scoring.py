@@ -64,13 +64,15 @@ def association_scores(sides: Sides) -> list[Score]:
     return [_mean_score("association_mean", found), largest]
 
 
-def two_sample_scores(sides: Sides, *, most_rows: int, seed: int, num_jobs: int = 1) -> list[Score]:
+def two_sample_scores(
+    sides: Sides, *, most_rows: int, num_folds: int, seed: int, num_jobs: int = 1
+) -> list[Score]:
     """Boosted trees, in bins and by exact values. An AUC below that of a guess counts as a guess."""
     from sklearn.utils.parallel import Parallel, delayed
 
     real, *others = equal_parts(sides, most_rows=most_rows, seed=seed)
     found = Parallel(n_jobs=num_jobs)(
-        delayed(two_sample_auc)(real, other, binned=binned, seed=seed)
+        delayed(two_sample_auc)(real, other, binned=binned, seed=seed, num_folds=num_folds)
         for binned in (True, False)
         for other in others
     )

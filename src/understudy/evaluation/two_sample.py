@@ -21,8 +21,9 @@ def two_sample_auc(
     binned: bool,
     seed: int = 0,
     most_rows: int = MOST_ROWS,
+    num_folds: int = 5,
 ) -> float:
-    """ROC-AUC of a classifier that tells real from synthetic rows, over five held-out folds.
+    """ROC-AUC of a classifier that tells real from synthetic rows, over held-out folds.
 
     Both sides have equally many rows, at most ``most_rows``. A category is its code, null 0; a
     number is its bin of 20 with ``binned``, else itself with NaN for null. A row that occurs on
@@ -44,7 +45,7 @@ def two_sample_auc(
     with one_thread():
         guesses = cross_val_predict(
             HistGradientBoostingClassifier(random_state=seed), rows, is_synthetic,
-            cv=StratifiedKFold(shuffle=True, random_state=seed), method="predict_proba",
+            cv=StratifiedKFold(num_folds, shuffle=True, random_state=seed), method="predict_proba",
         )  # fmt: skip
     return float(roc_auc_score(is_synthetic, guesses[:, 1]))
 
