@@ -181,7 +181,7 @@ def _sampler(made: Release, directory: Path | None, *, as_json: bool) -> Generat
 
 
 def _score_lines(found: Evaluation) -> list[str]:
-    from understudy.evaluation.verdict import level_of
+    from understudy.evaluation.grading import level_of
     from understudy.evaluation.words import decimal
 
     rows = []

@@ -30,6 +30,11 @@ class HeatMap:
         """Cells along a side."""
         return len(self.names)
 
+    @property
+    def room(self) -> float:
+        """What the longest name takes beside and below the cells, of a picture 300 wide."""
+        return 8 + 6.6 * max((len(name) for name in self.names), default=0)
+
 
 def association_map(names: Sequence[str], matrix: Matrix) -> HeatMap:
     """Values from 0 to 1."""

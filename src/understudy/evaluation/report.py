@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from understudy.evaluation.charts import Series, categories, histogram, line_chart
+from understudy.evaluation.grading import kept, level_of
 from understudy.evaluation.heat import (
     LARGEST_DIFFERENCE,
     association_map,
@@ -26,7 +27,7 @@ from understudy.evaluation.results import (
     Prediction,
     Score,
 )
-from understudy.evaluation.verdict import Tie, judge, kept, level_of, mean_score
+from understudy.evaluation.verdict import Tie, judge, mean_score
 from understudy.evaluation.words import decimal, percent, short
 
 BANNER = "Internal: computed from real rows, outside the certificate. Do not publish."

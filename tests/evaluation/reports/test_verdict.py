@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from understudy.evaluation.grading import Level, kept, level_of
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.results import Evaluation, Score
-from understudy.evaluation.verdict import Level, find_ties, judge, kept, level_of, mean_score
+from understudy.evaluation.verdict import find_ties, judge, mean_score
 
 Make = Callable[..., Evaluation]
 
@@ -107,3 +108,15 @@ def test_the_mean_of_models_leaves_out_what_is_missing(make: Make) -> None:
     score = mean_score(replace(prediction, models=bare))
     assert score.value == pytest.approx(0.88)
     assert score.baseline is None
+
+
+def test_what_bins_hide_is_said_where_it_is_bad_and_not_where_it_is_good(make: Make) -> None:
+    evaluation = make()
+    assert any("a ROC-AUC of 0.660" in words for words in judge(evaluation).doubt)
+    good = tuple(
+        replace(score, value=0.501) if score.metric.key == "two_sample_auc_raw" else score
+        for score in evaluation.scores
+    )
+    assert not any(
+        "Passing for" in words for words in judge(replace(evaluation, scores=good)).doubt
+    )
