@@ -51,10 +51,9 @@ def number_shifts(left: CodedTable, right: CodedTable) -> Floats:
 
 
 def null_gaps(left: CodedTable, right: CodedTable) -> Floats:
-    """Difference between the shares of nulls, for every column that may hold them or does."""
+    """Difference between the shares of nulls, for every column that may hold them."""
     shares = [(table.bins == 0).mean(axis=0) for table in (left, right)]
-    asked = np.array([column.nullable for column in left.columns])
-    return np.asarray(np.abs(shares[0] - shares[1])[asked | (shares[0] > 0) | (shares[1] > 0)])
+    return np.asarray(np.abs(shares[0] - shares[1])[[each.nullable for each in left.columns]])
 
 
 def column_views(

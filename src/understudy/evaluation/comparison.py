@@ -66,7 +66,7 @@ def compare(distance: Distance, sides: Sides) -> Compared:
 
 def chance_ratio(half: Floats, quarter: Floats, spread: float) -> float:
     """Chance at a ``spread`` (1/n + 1/m, in units of that of the halves), relative to the halves."""
-    if half.mean() <= 0 or quarter.mean() <= 0:
+    if not half.any() or not quarter.any():
         return 1.0
     power = float(np.clip(np.log2(quarter.mean() / half.mean()), 0.0, 0.5))
     return float(spread**power)
