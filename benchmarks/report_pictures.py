@@ -1,9 +1,10 @@
-"""Pictures of the internal report on Adult at epsilon 1, by the program and headless Chromium.
+"""Pictures of the reports: the demo's, and those on Adult at epsilon 1, by headless Chromium.
 
     python benchmarks/report_pictures.py DATA_DIR OUTPUT_DIR [--methods dp-anova dp-merf]
 
 DATA_DIR holds adult.parquet and schemas/adult.yaml. An 80/20 split by seed 0: a release from the first
-part, rows from the release, models tested on the second. Adult is public, so its report may be shown.
+part, rows from the release, models tested on the second. Both tables are public, so that their
+internal reports may be shown.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        run("demo", "-o", folder / "demo")
+        photograph(folder / "demo" / "report.html", arguments.output / "report-demo.png")
         split(arguments.data / "adult.parquet", folder)
         for method in arguments.methods:
             page = report(folder, arguments.data / "schemas" / "adult.yaml", method)
-            picture = arguments.output / f"report-adult-{method}.png"
-            photograph(page, picture.resolve(), folder / f"browser-{method}")
-            print(f"{picture}: {picture.stat().st_size:,} bytes of {page.stat().st_size:,} of HTML")
+            photograph(page, arguments.output / f"report-adult-{method}.png")
+        public = folder / "public.html"
+        run("report", folder / f"{arguments.methods[0]}-release", "-o", public)
+        photograph(public, arguments.output / "report-public.png")
 
 
 def split(path: Path, folder: Path) -> None:
@@ -55,18 +59,23 @@ def report(folder: Path, schema: Path, method: str) -> Path:
     """Rows at epsilon 1, and the report on them."""
     rows, release, page = (folder / f"{method}{end}" for end in (".parquet", "-release", ".html"))
     real, test = folder / "train.parquet", folder / "test.parquet"
-    synth = ["synth", real, "-s", schema, "-e", "1", "-m", method, "-o", rows]
-    judged = ["evaluate", rows, "-r", real, "--test", test, "--release", release, "-o", page]
-    for words in ([*synth, "--release-dir", release], judged):
-        subprocess.run([*RUN, *map(str, words)], check=True)
+    run("synth", real, "-s", schema, "-e", 1, "-m", method, "-o", rows, "--release-dir", release)
+    run("evaluate", rows, "-r", real, "--test", test, "--release", release, "-o", page)
     return page
 
 
-def photograph(page: Path, picture: Path, profile: Path) -> None:
+def run(*words: object) -> None:
+    """The program, as people call it."""
+    subprocess.run([*RUN, *map(str, words)], check=True)
+
+
+def photograph(page: Path, picture: Path) -> None:
     """What a person sees first."""
-    size = f"--window-size={WIDTH},{HEIGHT}"
-    places = (f"--user-data-dir={profile}", f"--screenshot={picture}", page.as_uri())
-    subprocess.run([*CHROMIUM, size, *places], check=True, stderr=subprocess.DEVNULL)
+    with tempfile.TemporaryDirectory() as profile:
+        places = (f"--user-data-dir={profile}", f"--screenshot={picture.resolve()}", page.as_uri())
+        size = f"--window-size={WIDTH},{HEIGHT}"
+        subprocess.run([*CHROMIUM, size, *places], check=True, stderr=subprocess.DEVNULL)
+    print(f"{picture}: {picture.stat().st_size:,} bytes of {page.stat().st_size:,} of HTML")
 
 
 if __name__ == "__main__":

@@ -175,7 +175,7 @@ class LineChart:
     up: tuple[Tick, ...]
 
 
-LINE_WIDTH, LINE_HEIGHT, LINE_LEFT, LINE_TOP = 560.0, 220.0, 44.0, 12.0
+LINE_WIDTH, LINE_HEIGHT, LINE_LEFT, LINE_TOP = 420.0, 200.0, 44.0, 12.0
 
 
 def line_chart(points: Sequence[tuple[int, float]], levels: dict[str, float | None]) -> LineChart:

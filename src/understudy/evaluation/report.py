@@ -17,7 +17,6 @@ from understudy.evaluation.heat import (
     difference_map,
     most_different,
 )
-from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.pages import render
 from understudy.evaluation.results import (
     Associations,
@@ -27,7 +26,7 @@ from understudy.evaluation.results import (
     Prediction,
     Score,
 )
-from understudy.evaluation.verdict import Tie, judge, mean_score
+from understudy.evaluation.verdict import Tie, bare_title, judge, mean_score
 from understudy.evaluation.words import decimal, percent, short
 
 BANNER = "Internal: computed from real rows, outside the certificate. Do not publish."
@@ -178,7 +177,7 @@ def _models(prediction: Prediction) -> dict[str, Any]:
         "protocol": prediction.protocol,
         "test_rows": prediction.test_rows,
         "is_held_out": prediction.is_held_out,
-        "scores": [METRICS[key].title.removesuffix(" on real test rows") for key in keys],
+        "scores": [bare_title(key) for key in keys],
         "low": low,
         "high": high,
         "rows": [

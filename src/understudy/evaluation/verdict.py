@@ -115,6 +115,11 @@ def mean_score(prediction: Prediction) -> Score:
     )
 
 
+def bare_title(key: str) -> str:
+    """A prediction's score without the words that all of them share."""
+    return METRICS[key].title.removesuffix(" on real test rows")
+
+
 def _beside(score: Score) -> str:
     words = f"{score.metric.title} {decimal(score.value)}, real rows {decimal(score.floor)}"
     if score.baseline is not None:
@@ -177,7 +182,7 @@ def _columns(views: tuple[ColumnView, ...]) -> tuple[list[str], list[str]]:
     trust, doubt = [], []
     if close:
         trust.append(
-            f"Shares and averages of {_of(len(close), len(views), 'column')}: no more than "
+            f"Shares of {_of(len(close), len(views), 'column')}: no more than "
             f"{percent(max(view.distance for view in close))} of rows would have to move."
         )
     if far:
@@ -252,8 +257,8 @@ def _prediction(prediction: Prediction | None) -> tuple[list[str], list[str]]:
     trust, doubt = [], []
     if good:
         trust.append(
-            f"Models of '{prediction.label}' trained on synthetic rows: {_of(len(good), len(lost), 'model')} "
-            f"lose at most {DISTANCES[1]} of {score.metric.title} against training on real rows."
+            f"Models of '{prediction.label}': in {_of(len(good), len(lost), 'model')}, training on "
+            f"synthetic instead of real rows costs at most {DISTANCES[1]} of {bare_title(key)}."
         )
     if bad:
         named = [f"{name} (loses {decimal(gap)})" for gap, name in bad[:NAMED]]
