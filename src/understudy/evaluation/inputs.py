@@ -40,7 +40,7 @@ def task_of(label: Column) -> Task:
 
 def design(table: CodedTable, *, label: Column) -> Floats:
     """Every column but the label: a number's null is the middle, a choice's null a place of its own."""
-    parts: list[Floats] = []
+    parts: list[Floats] = [np.empty((len(table), 0))]
     for position, column in enumerate(table.columns):
         if column.name == label.name:
             continue
