@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 RUN = (sys.executable, "-c", "from understudy.cli import main; main()")
-WIDTH, HEIGHT = 1280, 1500
+WIDTH, SHORT, LONG = 1280, 1430, 1900
 CHROMIUM = (
     "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
@@ -36,14 +36,14 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run("demo", "-o", folder / "demo")
-        photograph(folder / "demo" / "report.html", arguments.output / "report-demo.png")
+        photograph(folder / "demo" / "report.html", arguments.output / "report-demo.png", SHORT)
         split(arguments.data / "adult.parquet", folder)
         for method in arguments.methods:
             page = report(folder, arguments.data / "schemas" / "adult.yaml", method)
-            photograph(page, arguments.output / f"report-adult-{method}.png")
+            photograph(page, arguments.output / f"report-adult-{method}.png", LONG)
         public = folder / "public.html"
         run("report", folder / f"{arguments.methods[0]}-release", "-o", public)
-        photograph(public, arguments.output / "report-public.png")
+        photograph(public, arguments.output / "report-public.png", LONG)
 
 
 def split(path: Path, folder: Path) -> None:
@@ -69,11 +69,11 @@ def run(*words: object) -> None:
     subprocess.run([*RUN, *map(str, words)], check=True)
 
 
-def photograph(page: Path, picture: Path) -> None:
-    """What a person sees first."""
+def photograph(page: Path, picture: Path, height: int) -> None:
+    """The page from its top, so many pixels down."""
     with tempfile.TemporaryDirectory() as profile:
         places = (f"--user-data-dir={profile}", f"--screenshot={picture.resolve()}", page.as_uri())
-        size = f"--window-size={WIDTH},{HEIGHT}"
+        size = f"--window-size={WIDTH},{height}"
         subprocess.run([*CHROMIUM, size, *places], check=True, stderr=subprocess.DEVNULL)
     print(f"{picture}: {picture.stat().st_size:,} bytes of {page.stat().st_size:,} of HTML")
 

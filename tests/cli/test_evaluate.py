@@ -58,7 +58,7 @@ def test_the_internal_report_is_written_for_its_owner_alone(run: Any, made: Any)
     assert str(page) in found.out
     text = page.read_text()
     assert BANNER in text
-    assert "epsilon 1.0 at delta 1e-05" in text
+    assert 'epsilon 1.0 at <span class="keep">delta 1e-05</span>' in text
     assert stat.S_IMODE(page.stat().st_mode) == 0o600
 
 

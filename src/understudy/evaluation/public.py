@@ -19,6 +19,7 @@ from understudy.evaluation.agreement import (
     Agreement,
     Integers,
     compare,
+    counts_per_feature,
     rows_to_draw,
     share_inside,
 )
@@ -234,18 +235,24 @@ def _block(each: Agreement) -> dict[str, Any]:
     if isinstance(each.block.map, Tables):
         widths = sorted({len(subset) for subset in each.block.map.subsets})
         tables = counted(len(each.block.map.subsets), "table")
-        words = f"{words}: {tables} of {' and '.join(map(str, widths))} column(s)"
+        words = f"{words}: {tables} of {listed([counted(width, 'column') for width in widths])}"
     shares = np.histogram(np.clip(each.residuals, -3.99, 3.99), EDGES)[0] / each.size
     normal = np.diff([0.5 * (1 + math.erf(edge / math.sqrt(2))) for edge in EDGES])
     ticks = tuple(f"{edge:g}" for edge in EDGES)
     series = Series(ticks[:-1], ticks, tuple(normal.tolist()), tuple(shares.tolist()))
     return {
         "stage": each.stage, "name": each.name, "words": words + (", by label" if each.block.per_label else ""),
-        "size": each.size, "noise": each.noise, "rms": each.rms, "inside": each.inside,
+        "size": each.size, "noise": _noise_words(each), "rms": each.rms, "inside": each.inside,
         "chart": histogram(series),
         "label": f"Residuals of {each.name}: {percent(each.inside)} lie within their 95 % interval; their "
         f"size is {decimal(each.rms, 2)}, where noise alone gives 1.",
     }  # fmt: skip
+
+
+def _noise_words(each: Agreement) -> str:
+    """The deviation of the noise, in rows where rows are counted."""
+    scale = counts_per_feature(each.block)
+    return decimal(each.noise, 1) if scale is None else f"{decimal(each.noise * scale, 1)} rows"
 
 
 def _card(margin: Margin, total: float) -> dict[str, Any]:

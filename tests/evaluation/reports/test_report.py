@@ -125,7 +125,7 @@ def test_the_worst_columns_are_drawn_and_the_others_listed(make: Make) -> None:
 
 def test_epsilon_and_certificate_stand_on_the_page_if_there_is_a_release(make: Make) -> None:
     with_release = render_report(make(), name="adult", version="0", certificate=CERTIFICATE)
-    assert "epsilon 1.0 at delta 1e-05" in with_release
+    assert 'epsilon 1.0 at <span class="keep">delta 1e-05</span>' in with_release
     assert "At epsilon 1:" in with_release
     assert "abcdefabcdefabcd" in with_release
     assert "not stated here" in rendered(make())
