@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,9 @@ from understudy.published import Release
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+
+Progress = Callable[[str, int, int], None]
+"""Is told what is being done, how many of its steps are done, and how many it has."""
 
 STEP = 2**12
 MOST_ROWS, MOST_CELLS, MOST_FEATURES = 400_000, 16_000_000, 300_000_000
@@ -84,12 +87,23 @@ def rows_to_draw(release: Release) -> int:
     return max(FEWEST_ROWS, affordable)
 
 
-def compare(release: Release, halves: Sequence[Integers]) -> list[Agreement]:
+def compare(
+    release: Release, halves: Sequence[Integers], *, progress: Progress | None = None
+) -> list[Agreement]:
     """Every block of a release against two independently drawn sets of rows, as codes.
 
     How much two draws differ tells what chance adds to the comparison.
     """
-    first, second = (_mean_features(release, codes) for codes in halves)
+    rows = sum(map(len, halves))
+
+    def told(done: int) -> None:
+        if progress is not None:
+            progress("comparing", done, rows)
+
+    first, second = (
+        _mean_features(release, codes, told, before=i * len(halves[0]))
+        for i, codes in enumerate(halves)
+    )
     total = float(release.label_counts.sum())
     counts = release.sums("count")
     noise_of_total = release.noise_std("count") * math.sqrt(len(counts))
@@ -133,10 +147,13 @@ def counts_per_feature(block: Block) -> float | None:
     return None
 
 
-def _mean_features(release: Release, codes: Integers) -> dict[str, Floats]:
+def _mean_features(
+    release: Release, codes: Integers, told: Callable[[int], None], *, before: int
+) -> dict[str, Floats]:
     """Mean over rows of every block's features.  # (copies, dim) of each"""
     sums: dict[str, Any] = {}
     for start in range(0, len(codes), STEP):
+        told(before + start)
         part = codes[start : start + STEP]
         cells = release.plan.layout.expand(part)
         for embedding in release.embeddings:

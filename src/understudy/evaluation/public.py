@@ -8,7 +8,7 @@ Guarantee:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ import pyarrow as pa
 from understudy.evaluation.agreement import (
     Agreement,
     Integers,
+    Progress,
     compare,
     counts_per_feature,
     rows_to_draw,
@@ -39,7 +40,6 @@ MISSES, FOLLOWS, DOUBT = 1.2, 0.75, 3.0
 Of that size and less: it follows noise."""
 
 EDGES = np.arange(-4.0, 4.1, 0.5)
-Progress = Callable[[str, int, int], None]
 
 
 class Sampler(Protocol):
@@ -105,9 +105,7 @@ def examine(
         if progress is not None:
             progress("drawing rows", half, 2)
         halves.append(_codes(generator, num_rows // 2, seed + half))
-    if progress is not None:
-        progress("comparing", 0, 1)
-    agreements = tuple(compare(release, halves))
+    agreements = tuple(compare(release, halves, progress=progress))
     return PublicReport(
         release,
         num_rows,

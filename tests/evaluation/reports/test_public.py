@@ -165,6 +165,17 @@ def test_residuals_are_missed_only_beyond_chance_and_size() -> None:
     assert is_missed(3.0, 8)
 
 
+def test_the_comparison_says_how_far_it_is(report: PublicReport) -> None:
+    told: list[tuple[str, int, int]] = []
+    examine(
+        report.release, Truth(report.release.plan.schema), progress=lambda *step: told.append(step)
+    )
+    assert [stage for stage, _, _ in told[:3]] == ["drawing rows", "drawing rows", "comparing"]
+    done = [step for stage, step, _ in told if stage == "comparing"]
+    assert done == sorted(set(done))
+    assert 0.5 * agreement.MOST_ROWS < done[-1] < agreement.MOST_ROWS
+
+
 def test_fewer_rows_are_drawn_where_their_features_cost_more(
     report: PublicReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
