@@ -221,7 +221,7 @@ def _sampling_notes(
     for name, frame in (("real", reference), ("synthetic", synthetic)):
         if len(frame) > effort.rows:
             notes.append(f"{effort.rows:,} of the {name} rows were drawn and looked at.")
-    for size in range(1, min(WIDEST_SET, num_columns) + 1):
+    for size in range(2, min(WIDEST_SET, num_columns) + 1):
         if comb(num_columns, size) > effort.sets:
             notes.append(
                 f"Of {comb(num_columns, size):,} sets of {size} columns, {effort.sets:,} were drawn."

@@ -45,10 +45,11 @@ def column_scores(sides: Sides) -> tuple[list[Score], tuple[ColumnView, ...]]:
 
 
 def marginal_scores(sides: Sides, *, most_sets: int, seed: int) -> list[Score]:
-    """Marginals of one to four columns."""
+    """Marginals of one to four columns: all single columns, at most ``most_sets`` of the others."""
     num_columns, scores = len(sides.real.columns), []
     for size in range(1, min(WIDEST_SET, num_columns) + 1):
-        sets = column_sets(num_columns, size, most_sets=most_sets, seed=seed)
+        most = None if size == 1 else most_sets
+        sets = column_sets(num_columns, size, most_sets=most, seed=seed)
         found = compare(partial(marginal_gaps, sets=sets), sides)
         scores.append(_mean_score(f"marginal_{size}", found))
     return scores
