@@ -143,7 +143,11 @@ def test_what_was_drawn_is_said(schema, clinic, other_clinic, monkeypatch):
         num_jobs=1,
     )  # fmt: skip
     monkeypatch.setattr(module, "QUICK", small)
-    notes = " ".join(evaluate(other_clinic, clinic, schema, quick=True).notes)
+    found = evaluate(other_clinic, clinic, schema, quick=True)
+    notes = " ".join(found.notes)
+    singles = np.mean([view.distance for view in found.columns])
+    assert by_key(found)["marginal_1"].value == pytest.approx(singles)
+    assert "sets of 1" not in notes
     assert "400 of the real rows" in notes
     assert "400 of the synthetic rows" in notes
     assert "Of 10 sets of 2 columns, 4 were drawn" in notes

@@ -7,6 +7,8 @@ own; rows in which a number is null are left out.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from understudy.evaluation.cells import Floats, Integers
@@ -28,10 +30,15 @@ def association_matrix(table: CodedTable) -> Floats:
     return found
 
 
-def association_gaps(left: CodedTable, right: CodedTable) -> Floats:
+def association_gaps(
+    left: CodedTable,
+    right: CodedTable,
+    *,
+    matrix: Callable[[CodedTable], Floats] = association_matrix,
+) -> Floats:
     """Absolute differences of both matrices, every pair of columns once."""
     below = np.tril_indices(len(left.columns), k=-1)
-    return np.asarray(np.abs(association_matrix(left) - association_matrix(right))[below])
+    return np.asarray(np.abs(matrix(left) - matrix(right))[below])
 
 
 def as_matrix(values: Floats) -> Matrix:

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from understudy.errors import InputError
-from understudy.evaluation.associations import as_matrix, association_matrix
 from understudy.evaluation.comparison import Sides, make_sides
 from understudy.evaluation.judging import Judgement, judge_prediction
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.models import Protocol, parse_protocol
 from understudy.evaluation.prediction import Progress
-from understudy.evaluation.results import Associations, Evaluation, Score
+from understudy.evaluation.results import Evaluation, Score
 from understudy.evaluation.scoring import (
     WIDEST_SET,
     association_scores,
@@ -62,8 +61,8 @@ FULL = Effort(
 QUICK = Effort(
     rows=50_000,
     sets=150,
-    test_rows=8000,
-    test_folds=3,
+    test_rows=10_100,
+    test_folds=2,
     neighbour_rows=2000,
     training_rows=10_000,
     num_jobs=1,
@@ -106,9 +105,7 @@ def evaluate(
         told("distances", 1, 3)
         marginals = marginal_scores(sides, most_sets=effort.sets, seed=seed)
         told("distances", 2, 3)
-        paired = _first_columns(sides, MOST_COLUMNS_PAIRED)
-        pairs = association_scores(paired)
-        associations = _associations(paired)
+        pairs, associations = association_scores(_first_columns(sides, MOST_COLUMNS_PAIRED))
         told("distances", 3, 3)
         tests = _test_scores(sides, effort=effort, seed=seed, progress=told)
         judged = _judge(sides, schema, test, chosen, effort=effort, seed=seed, progress=told)
@@ -169,12 +166,6 @@ def _invalid_score(schema: Schema, synthetic: pd.DataFrame, reference: pd.DataFr
     return Score(METRICS["invalid_cells"], found, floor=real, baseline=real)
 
 
-def _associations(sides: Sides) -> Associations:
-    real, synthetic = (association_matrix(table) for table in (sides.real, sides.synthetic))
-    names = tuple(column.name for column in sides.real.columns)
-    return Associations(names, as_matrix(real), as_matrix(synthetic))
-
-
 def _test_scores(sides: Sides, *, effort: Effort, seed: int, progress: Progress) -> list[Score]:
     scores = two_sample_scores(
         sides, most_rows=effort.test_rows, num_folds=effort.test_folds, seed=seed,
@@ -221,7 +212,7 @@ def _sampling_notes(
     for name, frame in (("real", reference), ("synthetic", synthetic)):
         if len(frame) > effort.rows:
             notes.append(f"{effort.rows:,} of the {name} rows were drawn and looked at.")
-    for size in range(1, min(WIDEST_SET, num_columns) + 1):
+    for size in range(2, min(WIDEST_SET, num_columns) + 1):
         if comb(num_columns, size) > effort.sets:
             notes.append(
                 f"Of {comb(num_columns, size):,} sets of {size} columns, {effort.sets:,} were drawn."

@@ -7,18 +7,18 @@ equally many synthetic rows, rows of the other half, and rows with independent c
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 
-from understudy.evaluation.associations import association_gaps
+from understudy.evaluation.associations import as_matrix, association_gaps, association_matrix
 from understudy.evaluation.columns import column_views, null_gaps, number_gaps, number_shifts
 from understudy.evaluation.comparison import Compared, Sides, compare, equal_parts
 from understudy.evaluation.geometry import make_geometry
 from understudy.evaluation.marginals import column_sets, marginal_gaps
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.neighbours import copied_share, nearest_distances
-from understudy.evaluation.results import ColumnView, Score
+from understudy.evaluation.results import Associations, ColumnView, Score
 from understudy.evaluation.two_sample import kernel_test, two_sample_auc
 
 WIDEST_SET = 4
@@ -45,23 +45,27 @@ def column_scores(sides: Sides) -> tuple[list[Score], tuple[ColumnView, ...]]:
 
 
 def marginal_scores(sides: Sides, *, most_sets: int, seed: int) -> list[Score]:
-    """Marginals of one to four columns."""
+    """Marginals of one to four columns: all single columns, at most ``most_sets`` of the others."""
     num_columns, scores = len(sides.real.columns), []
     for size in range(1, min(WIDEST_SET, num_columns) + 1):
-        sets = column_sets(num_columns, size, most_sets=most_sets, seed=seed)
+        most = None if size == 1 else most_sets
+        sets = column_sets(num_columns, size, most_sets=most, seed=seed)
         found = compare(partial(marginal_gaps, sets=sets), sides)
         scores.append(_mean_score(f"marginal_{size}", found))
     return scores
 
 
-def association_scores(sides: Sides) -> list[Score]:
-    """Mean and largest difference; none if there is one column only."""
-    found = compare(association_gaps, sides)
+def association_scores(sides: Sides) -> tuple[list[Score], Associations]:
+    """Mean and largest difference, none if there is one column only; and both matrices."""
+    matrix = cache(association_matrix)  # a table is compared more than once
+    found = compare(partial(association_gaps, matrix=matrix), sides)
+    names = tuple(column.name for column in sides.real.columns)
+    shown = Associations(names, as_matrix(matrix(sides.real)), as_matrix(matrix(sides.synthetic)))
     if not found.value.size:
-        return []
+        return [], shown
     parts = (found.value, found.floor, found.baseline)
     largest = Score(METRICS["association_max"], *(float(each.max()) for each in parts))
-    return [_mean_score("association_mean", found), largest]
+    return [_mean_score("association_mean", found), largest], shown
 
 
 def two_sample_scores(
