@@ -93,10 +93,10 @@ def _score(score: Score) -> dict[str, Any]:
 
 def _card(view: ColumnView, *, is_drawn: bool) -> dict[str, Any]:
     words = f"{decimal(view.distance)} ({decimal(view.floor)})"
-    if max(view.null_share_real, view.null_share_synthetic) > 0:
-        words += f", null {percent(view.null_share_real)} / {percent(view.null_share_synthetic)}"
     if not is_drawn:
         return {"name": view.name, "words": words}
+    if max(view.null_share_real, view.null_share_synthetic) > 0:
+        words += f", null {percent(view.null_share_real)} / {percent(view.null_share_synthetic)}"
     series = Series(view.bins, edge_words(view.bins), view.real, view.synthetic)
     is_number = view.kind == "number"
     return {
