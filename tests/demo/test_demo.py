@@ -26,9 +26,20 @@ def test_every_cell_of_the_table_lies_in_its_public_domain():
             assert table[column.name].between(*column.low_high).all(), column.name
 
 
-def test_the_demo_leaves_rows_a_picture_and_a_release_that_verifies(tmp_path: Path):
-    quick = AnovaTraining(steps=5, num_components=20)
-    results = run_demo(tmp_path / "out", training=quick)
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Path], list[str]]:
+    """A short demo: where its results are, and what it said it was doing."""
+    stages: list[str] = []
+    results = run_demo(
+        tmp_path_factory.mktemp("demo") / "out",
+        training=AnovaTraining(steps=5, num_components=20),
+        progress=lambda stage, *_: stages.append(stage),
+    )
+    return results, stages
+
+
+def test_the_demo_leaves_rows_a_picture_and_a_release_that_verifies(ended):
+    results, _ = ended
     assert all(path.exists() for path in results.values())
     assert verify_release(results["release"]).epsilon <= 1.0
     rows = pyarrow.csv.read_csv(results["rows"])
@@ -37,12 +48,8 @@ def test_the_demo_leaves_rows_a_picture_and_a_release_that_verifies(tmp_path: Pa
     assert results["picture"].read_bytes().startswith(b"\x89PNG")
 
 
-def test_the_demo_ends_with_the_internal_report_and_says_what_it_is_doing(tmp_path: Path):
-    stages = []
-    quick = AnovaTraining(steps=5, num_components=20)
-    results = run_demo(
-        tmp_path / "out", training=quick, progress=lambda stage, *_: stages.append(stage)
-    )
+def test_the_demo_ends_with_the_internal_report_and_says_what_it_is_doing(ended):
+    results, stages = ended
     assert list(results)[-1] == "report"
     page = results["report"].read_text()
     assert BANNER in page
