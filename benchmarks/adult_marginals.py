@@ -22,9 +22,10 @@ from pathlib import Path
 
 import pandas as pd
 import yaml
-from metrics import marginal_distance
 
 from understudy import load_schema
+from understudy.evaluation.marginals import marginal_distance
+from understudy.evaluation.tables import code_table
 
 COMMAND = Path(sys.executable).with_name("understudy")
 PAPER = {"0.3": (0.332, 0.418), "0.1": (0.377, 0.467)}
@@ -62,7 +63,8 @@ def main() -> None:
                 )  # fmt: skip
                 seconds = time.perf_counter() - started
                 rows = pd.read_parquet(folder / "rows.parquet")
-            found = [marginal_distance(schema, real, rows, size) for size in (3, 4)]
+            sides = [code_table(schema, frame) for frame in (real, rows)]
+            found = [marginal_distance(*sides, size=size) for size in (3, 4)]
             paper = PAPER.get(epsilon, ("", ""))
             writer.writerow([
                 arguments.method, epsilon, seed, f"{found[0]:.4f}", paper[0], f"{found[1]:.4f}", paper[1],

@@ -19,9 +19,11 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from metrics import invalid_cells, one_way_distances, train_on_synthetic
+from classifiers import train_on_synthetic
 
 from understudy import load_schema
+from understudy.evaluation.marginals import one_way_distances
+from understudy.evaluation.tables import code_table, invalid_cells
 
 COMMAND = Path(sys.executable).with_name("understudy")
 
@@ -69,8 +71,8 @@ def main() -> None:
 
 
 def _report(writer, names, schema, rows, train, test, *, seconds) -> None:
-    distances = one_way_distances(schema, train, rows)
-    scores = train_on_synthetic(schema, rows, test, ">50K")
+    distances = one_way_distances(code_table(schema, train), code_table(schema, rows))
+    scores = train_on_synthetic(schema, rows, test)
     worst = max(distances, key=distances.get)
     writer.writerow([
         *names, invalid_cells(schema, rows), f"{np.mean(list(distances.values())):.4f}",

@@ -21,8 +21,10 @@ from pathlib import Path
 import numpy as np
 from classifiers import twelve_scores
 from command_line import REAL, Synthesis, Table, load_table, synthesise
-from metrics import marginal_distance
-from two_sample import two_sample_auc
+
+from understudy.evaluation.marginals import marginal_distance
+from understudy.evaluation.tables import code_table
+from understudy.evaluation.two_sample import two_sample_auc
 
 SCORES = (
     "roc", "prc", "tv1", "tv2", "tv3", "tv4", "auc_binned", "auc_raw", "cpu_seconds", "seconds",
@@ -86,12 +88,13 @@ def main() -> None:
 def all_scores(table: Table, made: Synthesis, *, method: str, seed: int) -> list[float]:
     """The scores of one run, in the order of ``SCORES``."""
     train, test = table.split(seed)
-    twelve = twelve_scores(table.schema, made.rows, test, table.positive)
-    looked_at = test if method == REAL else made.rows
+    twelve = twelve_scores(table.schema, made.rows, test)
+    real = code_table(table.schema, train)
+    other = code_table(table.schema, test if method == REAL else made.rows)
     return [
         *np.mean(list(twelve.values()), axis=0),
-        *(marginal_distance(table.schema, train, looked_at, size) for size in (1, 2, 3, 4)),
-        *(two_sample_auc(table.schema, train, looked_at, binned=kind) for kind in (True, False)),
+        *(marginal_distance(real, other, size=size) for size in (1, 2, 3, 4)),
+        *(two_sample_auc(real, other, binned=kind) for kind in (True, False)),
         made.cpu_seconds,
         made.wall_seconds,
     ]

@@ -9,11 +9,9 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
 
 from understudy import Schema, load_schema
 
@@ -23,12 +21,11 @@ REAL = "real"  # stands for a method that hands out its training rows
 
 @dataclass(frozen=True)
 class Table:
-    """Rows, their schema, and the label that counts as positive (None with many classes)."""
+    """Rows and their schema."""
 
     frame: pd.DataFrame
     schema: Schema
     schema_path: Path
-    positive: Any
 
     def split(self, seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
         """80 % of the rows to learn from, the others to test on."""
@@ -52,7 +49,6 @@ def load_table(data: Path, name: str) -> Table:
         frame=pd.read_parquet(data / f"{name}.parquet"),
         schema=load_schema(schema_path),
         schema_path=schema_path,
-        positive=yaml.safe_load(schema_path.read_text()).get("positive"),
     )
 
 

@@ -18,8 +18,11 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+from classifiers import prediction_scores
 from command_line import REAL, load_table, synthesise
-from metrics import invalid_cells, marginal_distance, prediction_scores
+
+from understudy.evaluation.marginals import marginal_distance
+from understudy.evaluation.tables import code_table, invalid_cells
 
 TABLES = (
     "adult", "census", "cervical", "covtype", "creditcard", "epileptic", "isolet", "kddcup99",
@@ -53,13 +56,11 @@ def main() -> None:
                     train, table.schema_path, method=method, epsilon=arguments.epsilon,
                     seed=seed, options=arguments.options,
                 )  # fmt: skip
+                sides = [code_table(table.schema, frame) for frame in (train, found.rows)]
                 distances = [
-                    marginal_distance(table.schema, train, found.rows, size, most_sets=MOST_SETS)
-                    for size in (1, 2, 3)
+                    marginal_distance(*sides, size=size, most_sets=MOST_SETS) for size in (1, 2, 3)
                 ]
-                scores = prediction_scores(
-                    table.schema, some(found.rows), some(test), table.positive
-                )
+                scores = prediction_scores(table.schema, some(found.rows), some(test))
                 writer.writerow([
                     name, method, arguments.epsilon if method != REAL else "", seed,
                     invalid_cells(table.schema, found.rows),

@@ -21,10 +21,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from understudy.evaluation.likelihood import LabelledMixture
+
 COMMAND = Path(sys.executable).with_name("understudy")
 DEVIATION, PER_MODE = 0.2, 3_600
 CENTRES = np.array([(column - 2, row - 2) for row in range(5) for column in range(5)])
 CLASSES = np.array([(column + 2 * row) % 5 for row in range(5) for column in range(5)])
+MIXTURE = LabelledMixture(CENTRES, CLASSES, DEVIATION)
 SCHEMA = """\
 name: gaussian-mixture
 columns:
@@ -42,21 +45,6 @@ def draw_mixture(seed: int) -> pd.DataFrame:
     return pd.DataFrame({"x": points[:, 0], "y": points[:, 1], "class": CLASSES[modes]})
 
 
-def negative_log_likelihood(rows: pd.DataFrame) -> np.ndarray:
-    """-log p(x, y), p(x, y) = sum over the class's modes of N(x; mode, 0.2^2 I) / 25."""
-    squares = ((rows[["x", "y"]].to_numpy()[:, None] - CENTRES) ** 2).sum(axis=2)
-    logs = -squares / (2 * DEVIATION**2) - np.log(2 * np.pi * DEVIATION**2) - np.log(25)
-    logs[rows["class"].to_numpy()[:, None] != CLASSES] = -np.inf
-    return -np.logaddexp.reduce(logs, axis=1)
-
-
-def modes_found(rows: pd.DataFrame) -> int:
-    squares = ((rows[["x", "y"]].to_numpy()[:, None] - CENTRES) ** 2).sum(axis=2)
-    nearest = squares.argmin(axis=1)
-    right = nearest[CLASSES[nearest] == rows["class"].to_numpy()]
-    return int((np.bincount(right, minlength=25) / len(rows) >= 0.01).sum())
-
-
 def draw_picture(tables: dict[str, pd.DataFrame], path: Path) -> None:
     from matplotlib.figure import Figure
 
@@ -64,7 +52,7 @@ def draw_picture(tables: dict[str, pd.DataFrame], path: Path) -> None:
     for axis, (title, rows) in zip(figure.subplots(1, len(tables)), tables.items(), strict=True):
         some = rows.sample(6_000, random_state=0)
         axis.scatter(some["x"], some["y"], c=some["class"], s=2, cmap="tab10", vmax=9)
-        nats = negative_log_likelihood(rows).mean()
+        nats = MIXTURE.negative_log_likelihood(*split(rows)).mean()
         axis.set(title=f"{title}: {nats:.2f} nats", xlim=(-3, 3), ylim=(-3, 3), aspect="equal")
     figure.savefig(path, dpi=110)
 
@@ -97,7 +85,13 @@ def main() -> None:
 
 
 def scores(rows: pd.DataFrame) -> tuple[str, int]:
-    return f"{negative_log_likelihood(rows).mean():.3f}", modes_found(rows)
+    nats = MIXTURE.negative_log_likelihood(*split(rows)).mean()
+    return f"{nats:.3f}", MIXTURE.modes_found(*split(rows))
+
+
+def split(rows: pd.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """Points and their classes."""
+    return rows[["x", "y"]].to_numpy(), rows["class"].to_numpy()
 
 
 def synthesise(

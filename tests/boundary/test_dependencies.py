@@ -13,7 +13,9 @@ PACKAGES = {
     "numpy": "numpy", "opendp": "opendp", "pyarrow": "pyarrow", "rich": "rich", "scipy": "scipy",
     "safetensors": "safetensors", "threadpoolctl": "threadpoolctl", "typer": "typer", "yaml": "pyyaml",
 }  # fmt: skip
-EXTRAS = {"duckdb", "matplotlib", "statsmodels", "torch", "pandas", "polars"}
+EXTRAS = {
+    "duckdb", "matplotlib", "pandas", "polars", "sklearn", "statsmodels", "torch", "xgboost",
+}  # fmt: skip
 
 
 def imported(path: Path) -> set[str]:

@@ -38,7 +38,7 @@ def commands(command: Any = None, name: str = "understudy") -> Iterator[tuple[st
 def test_the_commands_are_the_ones_that_were_promised() -> None:
     assert {name.removeprefix("understudy ") for name, _ in commands()} == {
         "schema draft", "schema check", "plan", "release", "fit", "sample", "synth", "verify",
-        "ledger init", "ledger show", "demo",
+        "ledger init", "ledger show", "demo", "evaluate", "report",
     }  # fmt: skip
 
 
@@ -56,9 +56,9 @@ def test_help_tells_what_reads_private_data_from_what_is_free_for_ever(run: Any)
     text = run("--help").out
     reads, free = text.split("Free for ever")
     assert "Reads private data" in reads
-    for verb in ("release", "synth"):
+    for verb in ("release", "synth", "evaluate"):
         assert f" {verb} " in reads
-    for verb in ("plan", "fit", "sample", "verify", "schema", "ledger", "demo"):
+    for verb in ("plan", "fit", "sample", "verify", "report", "schema", "ledger", "demo"):
         assert f" {verb} " in free
 
 

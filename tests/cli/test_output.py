@@ -6,7 +6,15 @@ import json
 
 import pytest
 
-from understudy.cli.output import emit, report_refusal, table, training_bar, verbatim, waiting
+from understudy.cli.output import (
+    emit,
+    report_refusal,
+    stage_bar,
+    table,
+    training_bar,
+    verbatim,
+    waiting,
+)
 from understudy.errors import BudgetError, InputError
 
 
@@ -50,4 +58,20 @@ def test_a_refusal_as_json_has_its_three_parts(capsys: pytest.CaptureFixture[str
 def test_nothing_moves_on_a_screen_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
     with waiting("reading", as_json=False), training_bar(as_json=False) as progress:
         assert progress is None
+    with stage_bar(as_json=False) as stages:
+        assert stages is None
     assert capsys.readouterr() == ("", "")
+
+
+def test_a_bar_names_the_stage_on_a_screen(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with stage_bar(as_json=False) as progress:
+        assert progress is not None
+        progress("models", 3, 12)
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "models" in said.err
+    assert "3/12" in said.err

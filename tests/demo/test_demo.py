@@ -9,6 +9,7 @@ import pytest
 
 from understudy import UnderstudyError, load_release, verify_release
 from understudy.demo import demo_schema, demo_table, run_demo
+from understudy.evaluation.report import BANNER
 from understudy.generators.anova_training import AnovaTraining
 
 
@@ -25,15 +26,37 @@ def test_every_cell_of_the_table_lies_in_its_public_domain():
             assert table[column.name].between(*column.low_high).all(), column.name
 
 
-def test_the_demo_leaves_rows_a_picture_and_a_release_that_verifies(tmp_path: Path):
-    quick = AnovaTraining(steps=5, num_components=20)
-    results = run_demo(tmp_path / "out", training=quick)
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Path], list[str]]:
+    """A short demo: where its results are, and what it said it was doing."""
+    stages: list[str] = []
+    results = run_demo(
+        tmp_path_factory.mktemp("demo") / "out",
+        training=AnovaTraining(steps=5, num_components=20),
+        progress=lambda stage, *_: stages.append(stage),
+    )
+    return results, stages
+
+
+def test_the_demo_leaves_rows_a_picture_and_a_release_that_verifies(ended):
+    results, _ = ended
     assert all(path.exists() for path in results.values())
     assert verify_release(results["release"]).epsilon <= 1.0
     rows = pyarrow.csv.read_csv(results["rows"])
     assert rows.column_names == list(demo_table().columns)
     assert rows.num_rows == round(load_release(results["release"]).label_counts.sum())
     assert results["picture"].read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_demo_ends_with_the_internal_report_and_says_what_it_is_doing(ended):
+    results, stages = ended
+    assert list(results)[-1] == "report"
+    page = results["report"].read_text()
+    assert BANNER in page
+    assert "At epsilon 1:" in page
+    assert all(f"<strong>{name}</strong>" in page for name in demo_table().columns)
+    assert stages[0] == "training"
+    assert len(set(stages)) > 2
 
 
 def test_the_demo_does_not_overwrite(tmp_path: Path):

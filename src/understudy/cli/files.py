@@ -1,9 +1,11 @@
-"""Synthetic rows to files."""
+"""Synthetic rows and pages to files, whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +15,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-def check_output(path: Path) -> None:
+ROWS, PAGES = (".csv", ".parquet"), (".html",)
+PUBLIC, INTERNAL = 0o644, 0o600
+"""Who may read a file: everybody, or its owner alone."""
+
+
+def check_output(path: Path, *, kinds: tuple[str, ...] = ROWS) -> None:
     """Refuse an output that exists, has an unknown type or cannot be written."""
-    if path.suffix.lower() not in (".csv", ".parquet"):
-        raise UsageError(f"output '{path}'", "must end in .csv or .parquet")
+    if path.suffix.lower() not in kinds:
+        raise UsageError(f"output '{path}'", f"must end in {' or '.join(kinds)}")
     if path.exists():
         raise InputError(f"output '{path}'", "exists already", "Choose another name, or remove it")
     parent = path.parent
@@ -29,18 +36,31 @@ def check_output(path: Path) -> None:
 
 
 def write_rows(rows: pa.Table, path: Path) -> None:
-    """Write synthetic rows, whole or not at all."""
+    """Write synthetic rows."""
     import pyarrow.csv as csv
     import pyarrow.parquet as parquet
 
-    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
-    try:
+    with _scratch(path, mode=PUBLIC) as scratch:
         if path.suffix.lower() == ".csv":
             csv.write_csv(rows, scratch, csv.WriteOptions(quoting_style="needed"))
         else:
             parquet.write_table(rows, scratch, compression="zstd")
-        Path(scratch).chmod(0o644)
+
+
+def write_page(text: str, path: Path, *, mode: int) -> None:
+    """Write a report; ``mode`` says who may read it."""
+    with _scratch(path, mode=mode) as scratch:
+        Path(scratch).write_text(text, encoding="utf-8")
+
+
+@contextmanager
+def _scratch(path: Path, *, mode: int) -> Iterator[str]:
+    """A file beside its place, moved there once it is whole."""
+    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    os.close(handle)
+    try:
+        yield scratch
+        Path(scratch).chmod(mode)
         Path(scratch).rename(path)
     except OSError:
         raise InputError(

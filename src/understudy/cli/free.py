@@ -9,7 +9,7 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.files import check_output, write_rows
-from understudy.cli.output import emit, training_bar, verbatim, waiting
+from understudy.cli.output import emit, stage_bar, training_bar, verbatim, waiting
 from understudy.cli.planning import plan_document, plan_lines
 from understudy.cli.wishes import read_balance, read_given
 
@@ -118,7 +118,7 @@ def demo(
     """Run the whole pipeline on a real table that ships with statsmodels."""
     from understudy.demo import run_demo
 
-    with training_bar(as_json=as_json) as progress:
+    with stage_bar(as_json=as_json) as progress:
         results = run_demo(output, epsilon=epsilon, seed=seed, progress=progress)
     lines = ["[bold green]Done.[/bold green] The results:"]
     lines += [f"  {name:<12} {verbatim(path)}" for name, path in results.items()]

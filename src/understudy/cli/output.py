@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -120,5 +120,27 @@ def training_bar(*, as_json: bool) -> Iterator[Progress | None]:
 
         def progress(done: int, steps: int, loss: float) -> None:
             bar.update(task, completed=done, total=steps, loss=loss)
+
+        yield progress
+
+
+@contextmanager
+def stage_bar(*, as_json: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+    """A bar that names what is being done, how far it is and how long it has taken."""
+    if as_json or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
+    )  # fmt: skip
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def progress(stage: str, done: int, total: int) -> None:
+            bar.update(task, description=stage, completed=done, total=total)
 
         yield progress

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+from understudy import __version__
 from understudy.accounting import Budget
 from understudy.errors import InputError, MissingExtraError
 from understudy.generators.anova_training import AnovaTraining
@@ -13,7 +15,11 @@ from understudy.generators.base import save_generator
 from understudy.generators.descent import Progress
 from understudy.methods import fit_release, make_plan
 from understudy.private.release import release_table
+from understudy.published import build_certificate
 from understudy.schema import Schema, load_schema
+
+Stages = Callable[[str, int, int], None]
+"""Is told what is being done, how many of its steps are done, and how many it has."""
 
 
 def demo_schema() -> Schema:
@@ -37,12 +43,14 @@ def run_demo(
     epsilon: float = 1.0,
     seed: int = 0,
     training: AnovaTraining | None = None,
-    progress: Progress | None = None,
+    progress: Stages | None = None,
 ) -> dict[str, Path]:
-    """Plan, release, certify, fit, sample and draw; returns where each result lies."""
+    """Plan, release, certify, fit, sample, draw and judge; returns where each result lies."""
     import pyarrow.csv as csv
 
     from understudy.demo.picture import draw_comparison
+    from understudy.evaluation.evaluate import evaluate
+    from understudy.evaluation.report import render_report
 
     folder = Path(output)
     try:
@@ -54,15 +62,27 @@ def run_demo(
     schema, real = demo_schema(), demo_table()
     plan = make_plan(schema, Budget(epsilon), options={"seed": seed, "training": training})
     release = release_table(real, plan, directory=folder / "release")
-    generator = fit_release(release, progress=progress)
+    generator = fit_release(release, progress=_training(progress))
     save_generator(generator, folder / "generator", release=release.fingerprint)
     rows = generator.sample(generator.default_num_rows, seed=seed)
     csv.write_csv(rows, folder / "synthetic.csv")
     draw_comparison(schema, real, rows.to_pandas(), folder / "comparison.png", epsilon=epsilon)
+    found = evaluate(rows.to_pandas(), real, schema, quick=True, seed=seed, progress=progress)
+    certificate = build_certificate(plan, dict(release.facts), fingerprint=release.fingerprint)
+    page = render_report(
+        found, name=schema.name, version=__version__, reference="all rows of the demo table",
+        certificate=certificate,
+    )  # fmt: skip
+    (folder / "report.html").write_text(page, encoding="utf-8")
     return {
         "rows": folder / "synthetic.csv",
         "picture": folder / "comparison.png",
         "certificate": folder / "release" / "certificate.html",
         "release": folder / "release",
         "generator": folder / "generator",
+        "report": folder / "report.html",
     }
+
+
+def _training(progress: Stages | None) -> Progress | None:
+    return None if progress is None else lambda done, steps, _: progress("training", done, steps)

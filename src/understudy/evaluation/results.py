@@ -47,6 +47,9 @@ class ColumnView:
     floor: float
     null_share_real: float
     null_share_synthetic: float
+    kolmogorov_smirnov: float | None = None
+    """Of a number only, as is the next."""
+    wasserstein: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

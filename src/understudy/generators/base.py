@@ -96,3 +96,11 @@ def load_generator(directory: str | Path) -> Generator:
     raise InputError(
         f"generator '{folder}'", "is missing or damaged", "Make it: understudy fit RELEASE -o MODEL"
     )
+
+
+def release_of(directory: str | Path) -> str | None:
+    """The fingerprint of the release that a stored generator was fitted to; none if it is damaged."""
+    try:
+        return str(json.loads((Path(directory) / DOCUMENT).read_bytes())["release"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,209 @@
+"""The two reports: one for those who hold the real rows, one for everybody."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from understudy.cli import options as opt
+from understudy.cli.files import INTERNAL, PAGES, PUBLIC, check_output, write_page
+from understudy.cli.frames import read_frame
+from understudy.cli.output import emit, stage_bar, table, training_bar, verbatim
+from understudy.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from understudy.evaluation.results import Evaluation
+    from understudy.generators import Generator
+    from understudy.published import Release
+    from understudy.schema import Schema
+
+
+def evaluate(
+    synthetic: Annotated[Path, typer.Argument(help="File of synthetic rows.")],
+    reference: Annotated[
+        Path, typer.Option("--reference", "-r", help="File of real rows to compare with.")
+    ],
+    schema: Annotated[
+        Path | None,
+        typer.Option("--schema", "-s", help="Public schema (default: that of --release)."),
+    ] = None,
+    test: Annotated[
+        Path | None,
+        typer.Option("--test", help="Real rows that the release has not seen, to test models on."),
+    ] = None,
+    release: Annotated[
+        Path | None,
+        typer.Option(
+            "--release", help="Release of the rows: its epsilon and certificate are shown."
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="New .html file for the internal report.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: samples of rows, few models.")
+    ] = False,
+    protocol: Annotated[
+        str,
+        typer.Option(
+            "--protocol",
+            help="How models are scored: probabilities, or papers (hard guesses, the papers' settings).",
+        ),
+    ] = "probabilities",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of splits and models.")] = 0,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Score synthetic rows against real ones. The result is internal: it lies outside the certificate."""
+    from understudy import __version__
+    from understudy.evaluation.evaluate import evaluate as score_rows
+    from understudy.evaluation.report import render_report
+    from understudy.evaluation.verdict import judge
+    from understudy.published import build_certificate
+
+    if output is not None:
+        check_output(output, kinds=PAGES)
+    made, known = _described(release, schema)
+    with stage_bar(as_json=as_json) as progress:
+        rows, real = read_frame(synthetic, known), read_frame(reference, known)
+        held_out = read_frame(test, known) if test is not None else None
+        found = score_rows(
+            rows, real, known, test=held_out, quick=quick, seed=seed, protocol=protocol,
+            progress=progress,
+        )  # fmt: skip
+    certificate = None
+    if made is not None:
+        certificate = build_certificate(made.plan, dict(made.facts), fingerprint=made.fingerprint)
+    verdict = judge(found, epsilon=certificate["guarantee"]["epsilon"] if certificate else None)
+    if output is not None:
+        words = f"{reference.name}, {'all rows' if test is None else f'and {test.name} for tests'}"
+        page = render_report(
+            found, name=known.name, version=__version__, reference=words, certificate=certificate
+        )
+        write_page(page, output, mode=INTERNAL)
+    document = {
+        "report": str(output) if output else None,
+        "headline": verdict.headline,
+        "trust": list(verdict.trust),
+        "doubt": list(verdict.doubt),
+        "uses": [asdict(use) | {"level": use.level.words} for use in verdict.uses],
+        "evaluation": found.to_json(),
+    }
+    lines = [
+        *_score_lines(found),
+        f"[bold]{verbatim(verdict.headline)}[/bold]",
+        "Internal: computed from real rows, outside the certificate.",
+    ]
+    if output is not None:
+        lines.append(f"  report       {verbatim(output)}")
+    else:
+        lines.append("  Add [bold]-o report.html[/bold] for the page with pictures.")
+    emit(_finite(document), lines, as_json=as_json)
+
+
+def report(
+    release: Annotated[Path, typer.Argument(help="Directory of a release.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="New .html file for the public report.")
+    ],
+    generator: Annotated[
+        Path | None,
+        typer.Option("--generator", "-g", help="Its generator, made by fit (default: fit one)."),
+    ] = None,
+    seed: opt.Seed = 0,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Compare a release's noisy numbers with rows of its generator; reads no row and may be published."""
+    from understudy import __version__
+    from understudy.evaluation.public import examine, render_public
+    from understudy.published import load_release
+
+    check_output(output, kinds=PAGES)
+    made = load_release(release)
+    sampler = _sampler(made, generator, as_json=as_json)
+    with stage_bar(as_json=as_json) as progress:
+        found = examine(made, sampler, seed=seed, progress=progress)
+    write_page(render_public(found, version=__version__), output, mode=PUBLIC)
+    rows = [
+        [each.name, f"{each.size:,}", f"{each.rms:.2f}", f"{100 * each.inside:.1f} %"]
+        for each in found.agreements
+    ]
+    lines = [
+        table(
+            "Noisy numbers against synthetic rows",
+            ["block", "numbers", "size of residuals", "inside 95 %"],
+            rows,
+        ),
+        f"[bold]{verbatim(found.headline)}[/bold]",
+        f"  report       {verbatim(output)}, which may be published with the release",
+    ]
+    emit(_finite({"report": str(output)} | found.to_json()), lines, as_json=as_json)
+
+
+def _described(release: Path | None, schema: Path | None) -> tuple[Release | None, Schema]:
+    """The release, if one is given, and the schema that it or the file describes."""
+    from understudy.published import load_release
+    from understudy.schema import load_schema
+
+    made = load_release(release) if release is not None else None
+    if schema is not None:
+        known = load_schema(schema)
+    elif made is not None:
+        known = made.plan.schema
+    else:
+        raise UsageError(
+            "schema", "is needed", "Add --schema FILE, or --release DIR, which has one"
+        )
+    if made is not None and {c.name for c in made.plan.schema.used} != {c.name for c in known.used}:
+        raise InputError(
+            f"release '{release}'", "has other columns than the schema", "Leave --schema out"
+        )
+    return made, known
+
+
+def _sampler(made: Release, directory: Path | None, *, as_json: bool) -> Generator:
+    from understudy.generators import load_generator
+    from understudy.generators.base import release_of
+    from understudy.methods import fit_release
+
+    if directory is None:
+        with training_bar(as_json=as_json) as progress:
+            return fit_release(made, progress=progress)
+    loaded = load_generator(directory)
+    if release_of(directory) != made.fingerprint:
+        raise InputError(
+            f"generator '{directory}'", "was fitted to another release", "Fit one to this release"
+        )
+    return loaded
+
+
+def _score_lines(found: Evaluation) -> list[str]:
+    from understudy.evaluation.grading import level_of
+    from understudy.evaluation.words import decimal
+
+    rows = []
+    for score in found.scores:
+        level = level_of(score)
+        rows.append(
+            [
+                score.metric.title,
+                decimal(score.value),
+                decimal(score.floor),
+                decimal(score.baseline),
+                level.words if level is not None else "",
+            ]
+        )
+    title = f"{found.rows_synthetic:,} synthetic rows against {found.rows_real:,} real ones"
+    return [table(title, ["score", "synthetic", "real", "indep.", "in a word"], rows)]
+
+
+def _finite(value: Any) -> Any:
+    """The same document with null where a number is not one, which JSON cannot hold."""
+    if isinstance(value, dict):
+        return {str(key): _finite(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

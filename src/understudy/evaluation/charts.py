@@ -1,0 +1,227 @@
+"""Where the marks of a report's pictures lie; the templates draw them.
+
+Only numbers and plain names come out of here, so that what a schema calls its categories is
+escaped in one place, by the template.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from understudy.evaluation.words import clipped, decimal, percent, short
+
+WIDTH, HEIGHT = 300.0, 146.0
+TOP, BOTTOM = 14.0, 18.0
+MOST_BARS, NAME_LENGTH = 7, 13
+BAR_LEFT, BAR_RIGHT, LINE = 98.0, 222.0, 20.0
+MOST_TICKS = 5
+INTERVAL = 1.96
+"""Deviations of a normal law on either side that hold 95 % of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One column's shares twice over: what is compared with, and synthetic rows.
+
+    ``doubt`` is the deviation of the known noise in each of ``given``; none means exact.
+    """
+
+    names: tuple[str, ...]
+    ticks: tuple[str, ...]
+    """At the edges of the bins, one more than these; or as many as bins, in their middles."""
+    given: tuple[float, ...]
+    synthetic: tuple[float, ...]
+    doubt: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """A word on an axis."""
+
+    place: float
+    text: str
+    anchor: str = "middle"
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Bars (or dots with whiskers) of what is compared with, and a stepped line over them."""
+
+    bars: str
+    dots: tuple[tuple[float, float], ...]
+    whiskers: str
+    line: str
+    ticks: tuple[Tick, ...]
+    top: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """One category: two bars, or one bar and a whisker."""
+
+    name: str
+    y: float
+    given: float
+    synthetic: float
+    low: float
+    high: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Categories:
+    """The largest categories one below the other, the others together."""
+
+    bars: tuple[Bar, ...]
+
+
+def histogram(series: Series) -> Histogram:
+    """A number's bins side by side, each as wide as the next."""
+    reach = max(max(series.given) + INTERVAL * series.doubt, max(series.synthetic), 1e-9)
+    step = WIDTH / len(series.given)
+    floor = HEIGHT - BOTTOM
+
+    def height(share: float) -> float:
+        return floor - (floor - TOP) * min(max(share, 0.0), reach) / reach
+
+    tops = [height(share) for share in series.given]
+    is_noisy = series.doubt > 0
+    middles = [(i + 0.5) * step for i in range(len(tops))]
+    return Histogram(
+        bars="" if is_noisy else outline(tops, step, floor, is_closed=True),
+        dots=tuple(zip(middles, tops, strict=True)) if is_noisy else (),
+        whiskers="".join(
+            f"M{place(x)} {place(height(share - INTERVAL * series.doubt))}"
+            f"V{place(height(share + INTERVAL * series.doubt))}"
+            for x, share in zip(middles, series.given, strict=True)
+        )
+        if is_noisy
+        else "",
+        line=outline([height(share) for share in series.synthetic], step, floor, is_closed=False),
+        ticks=_ticks(series.ticks, step, is_at_edges=len(series.ticks) > len(tops)),
+        top=percent(reach),
+    )
+
+
+def outline(tops: Sequence[float], step: float, floor: float, *, is_closed: bool) -> str:
+    """A stepped path over bins of equal width."""
+    moves = [f"M0 {place(floor)}V{place(tops[0])}" if is_closed else f"M0 {place(tops[0])}"]
+    for i, top in enumerate(tops):
+        moves.append(f"V{place(top)}H{place((i + 1) * step)}")
+    return "".join(moves) + (f"V{place(floor)}Z" if is_closed else "")
+
+
+def _ticks(words: Sequence[str], step: float, *, is_at_edges: bool) -> tuple[Tick, ...]:
+    """As many words as have room, the first and the last among them."""
+    last = len(words) - 1
+    if last < 1:
+        return tuple(Tick(WIDTH / 2, word) for word in words)
+    longest = max(map(len, words))
+    room = max(1, min(MOST_TICKS - 1, int(WIDTH / (6.8 * (longest + 2))) - 1, last))
+    picked = sorted({round(i * last / room) for i in range(room + 1)})
+    if not is_at_edges:
+        return tuple(Tick((i + 0.5) * step, words[i]) for i in picked)
+    return tuple(
+        Tick(i * step, words[i], "start" if i == 0 else "end" if i == last else "middle")
+        for i in picked
+    )
+
+
+def categories(series: Series) -> Categories:
+    """A choice's largest categories by what is compared with; small ones share the last bar."""
+    largest = [max(shares) for shares in zip(series.given, series.synthetic, strict=True)]
+    order = sorted((i for i, share in enumerate(largest) if share > 0), key=lambda i: -largest[i])
+    kept = order if len(order) <= MOST_BARS else order[: MOST_BARS - 1]
+    rows = [(series.names[i], series.given[i], series.synthetic[i], series.doubt) for i in kept]
+    rest = order[len(kept) :]
+    if rest:
+        given = math.fsum(series.given[i] for i in rest)
+        synthetic = math.fsum(series.synthetic[i] for i in rest)
+        doubt = series.doubt * math.sqrt(len(rest))
+        rows.append((f"{len(rest)} others", given, synthetic, doubt))
+    reach = max(
+        (max(given + INTERVAL * doubt, drawn) for _, given, drawn, doubt in rows), default=1
+    )
+
+    def length(share: float) -> float:
+        return (BAR_RIGHT - BAR_LEFT) * min(max(share, 0.0) / (reach or 1.0), 1.0)
+
+    return Categories(
+        tuple(
+            Bar(
+                name=clipped(name, NAME_LENGTH),
+                y=4 + i * LINE,
+                given=length(given),
+                synthetic=length(synthetic),
+                low=BAR_LEFT + length(given - INTERVAL * doubt),
+                high=BAR_LEFT + length(given + INTERVAL * doubt),
+                text=f"{decimal(100 * given, 1)} / {decimal(100 * synthetic, 1)}",
+            )
+            for i, (name, given, synthetic, doubt) in enumerate(rows)
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LineChart:
+    """Points joined by a line over a logarithmic axis, with levels to compare with."""
+
+    points: tuple[tuple[float, float, str], ...]
+    line: str
+    levels: tuple[tuple[str, float], ...]
+    across: tuple[Tick, ...]
+    up: tuple[Tick, ...]
+
+
+LINE_WIDTH, LINE_HEIGHT, LINE_LEFT, LINE_TOP = 420.0, 200.0, 44.0, 12.0
+
+
+def line_chart(points: Sequence[tuple[int, float]], levels: dict[str, float | None]) -> LineChart:
+    """A score against the number of rows; ``levels`` are drawn right across."""
+    kept = {name: level for name, level in levels.items() if level is not None}
+    heights = [value for _, value in points] + list(kept.values())
+    grid = round_steps(min(heights), max(heights))
+    low, high = grid[0], grid[-1]
+    first, last = (math.log(max(points[end][0], 1)) for end in (0, -1))
+    floor, right = LINE_HEIGHT - 26, LINE_WIDTH - 18
+
+    def across(rows: int) -> float:
+        share = (math.log(max(rows, 1)) - first) / (last - first) if last > first else 0.5
+        return LINE_LEFT + 14 + share * (right - LINE_LEFT - 28)
+
+    def up(value: float) -> float:
+        return floor - (value - low) / (high - low) * (floor - LINE_TOP)
+
+    placed = [(across(rows), up(value), f"{rows:,}: {value:.3f}") for rows, value in points]
+    return LineChart(
+        points=tuple(placed),
+        line="M" + "L".join(f"{place(x)} {place(y)}" for x, y, _ in placed),
+        levels=tuple((name, up(level)) for name, level in kept.items()),
+        across=_spread(tuple(Tick(across(rows), short(rows)) for rows, _ in points)),
+        up=tuple(Tick(up(value), f"{value:.4g}", "end") for value in grid),
+    )
+
+
+def round_steps(low: float, high: float) -> list[float]:
+    """Three to seven round numbers that begin below and end above."""
+    rough = max(high - low, 1e-3 * max(abs(high), 1e-3)) / 4
+    size = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * size for factor in (1, 2, 5, 10) if factor * size >= rough)
+    first, last = math.floor(low / step - 0.1), math.ceil(high / step + 0.1)
+    return [round(i * step, 12) for i in range(first, last + 1)]
+
+
+def _spread(ticks: tuple[Tick, ...]) -> tuple[Tick, ...]:
+    """Ticks without those that would touch the one before."""
+    kept: list[Tick] = []
+    for tick in reversed(ticks):  # the last one matters most
+        if not kept or kept[-1].place - tick.place > 44:
+            kept.append(tick)
+    return tuple(reversed(kept))
+
+
+def place(number: float) -> str:
+    """A coordinate, to a tenth."""
+    return f"{number:.1f}".removesuffix(".0")

@@ -1,0 +1,29 @@
+"""The templates of both reports. Every word that comes from a table or schema is escaped."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from understudy.evaluation.charts import place
+from understudy.evaluation.words import decimal, percent, whole
+
+
+def render(template: str, values: dict[str, Any]) -> str:
+    """A page as one piece of HTML that fetches nothing."""
+    return str(_environment().get_template(template).render(values))
+
+
+@cache
+def _environment() -> Any:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("understudy.evaluation"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(place=place, decimal=decimal, percent=percent, whole=whole)
+    return environment

@@ -1,0 +1,274 @@
+"""What the numbers mean, in sentences: good enough for what, worst where, what to leave alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite, nan
+from statistics import fmean
+
+from understudy.evaluation.grading import DISTANCES, Level, level_of
+from understudy.evaluation.metrics import METRICS
+from understudy.evaluation.results import ColumnView, Evaluation, Prediction, Score
+from understudy.evaluation.words import counted, decimal, listed, percent
+
+SMALL_DISTANCE, LARGE_DISTANCE = 0.02, 0.05
+TIE, LOST_TIE, NULLS = 0.1, 0.1, 0.02
+NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Something people do with a table, and how far it can be done with this one."""
+
+    words: str
+    level: Level
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """A pair of columns, and how strongly they depend on one another."""
+
+    pair: tuple[str, str]
+    real: float
+    synthetic: float
+
+    @property
+    def difference(self) -> float:
+        """Above 0: stronger than in the real rows."""
+        return self.synthetic - self.real
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The report's sentences."""
+
+    headline: str
+    uses: tuple[Use, ...]
+    trust: tuple[str, ...]
+    doubt: tuple[str, ...]
+    ties: tuple[Tie, ...]
+    """Most different first."""
+
+
+def judge(evaluation: Evaluation, *, epsilon: float | None = None) -> Verdict:
+    """Everything that a report says in words."""
+    uses = tuple(_uses(evaluation))
+    ties = tuple(find_ties(evaluation))
+    trust, doubt = _columns(evaluation.columns)
+    for sentences, others in (_ties(ties), _prediction(evaluation.prediction)):
+        trust, doubt = trust + sentences, doubt + others
+    doubt += _details(evaluation)
+    doubt += [
+        f"{use.words[0].upper()}{use.words[1:]}: {use.reason}."
+        for use in uses
+        if use.level <= Level.FAIR and use.words.startswith("three")
+    ]
+    doubt.append(
+        "Single rows: no synthetic row stands for a person, and rare groups smaller than the noise "
+        "are not kept."
+    )
+    return Verdict(
+        _headline(uses, evaluation, ties, epsilon), uses, tuple(trust), tuple(doubt), ties
+    )
+
+
+def _uses(evaluation: Evaluation) -> Iterable[Use]:
+    by_key = {score.metric.key: score for score in evaluation.scores}
+    for words, keys in USES.items():
+        found = [by_key[key] for key in keys if key in by_key]
+        graded = [(level, score) for score in found if (level := level_of(score)) is not None]
+        if graded:
+            level, score = min(graded, key=lambda pair: pair[0])
+            yield Use(words, level, _beside(score))
+    if evaluation.prediction is not None and evaluation.prediction.models:
+        score = mean_score(evaluation.prediction)
+        level = level_of(score)
+        if level is not None:
+            label = evaluation.prediction.label
+            yield Use(f"training models of '{label}'", level, _beside(score))
+
+
+USES = {
+    "single columns": ("marginal_1",),
+    "pairs of columns": ("marginal_2",),
+    "three and more columns at once": ("marginal_3", "marginal_4"),
+}
+"""What people do, and the scores that tell whether it can be done."""
+
+
+def mean_score(prediction: Prediction) -> Score:
+    """The mean over all models of the task's first score, beside real rows and the baseline."""
+    models = prediction.models
+    key = next(iter(models[0].synthetic))
+
+    def mean(sides: Iterable[dict[str, float]]) -> float | None:
+        values = [side[key] for side in sides if isfinite(side.get(key, nan))]
+        return fmean(values) if values else None
+
+    return Score(
+        METRICS[key],
+        nan if (value := mean(model.synthetic for model in models)) is None else value,
+        mean(model.real for model in models),
+        mean(model.baseline for model in models),
+    )
+
+
+def bare_title(key: str) -> str:
+    """A prediction's score without the words that all of them share."""
+    return METRICS[key].title.removesuffix(" on real test rows")
+
+
+def _beside(score: Score) -> str:
+    words = f"{score.metric.title} {decimal(score.value)}, real rows {decimal(score.floor)}"
+    if score.baseline is not None:
+        words += f", independent columns {decimal(score.baseline)}"
+    return words
+
+
+def _headline(
+    uses: tuple[Use, ...], evaluation: Evaluation, ties: tuple[Tie, ...], epsilon: float | None
+) -> str:
+    groups = {
+        "good enough for": [use.words for use in uses if use.level >= Level.CLOSE],
+        "with care for": [use.words for use in uses if use.level is Level.FAIR],
+        "not for": [use.words for use in uses if use.level is Level.WEAK],
+    }
+    parts = [f"{words} {listed(named)}" for words, named in groups.items() if named]
+    if evaluation.columns:
+        worst = evaluation.columns[0]
+        where = f"'{worst.name}' (distance {decimal(worst.distance)}"
+        where += f", where real rows alone give {decimal(worst.floor)})"
+        if ties and abs(ties[0].difference) > LOST_TIE:
+            where += " and the tie of '{}' with '{}'".format(*ties[0].pair)
+        parts.append(f"worst in {where}")
+    sentence = "; ".join(parts)
+    before = f"At epsilon {epsilon:g}: " if epsilon is not None else ""
+    return before + (sentence if before else sentence[:1].upper() + sentence[1:]) + "."
+
+
+def is_close(view: ColumnView) -> bool:
+    """Whether a column differs no more than two samples of real rows do, or hardly."""
+    return view.distance <= max(SMALL_DISTANCE, 2 * view.floor)
+
+
+def is_far(view: ColumnView) -> bool:
+    """Whether a column's shares should not be relied on."""
+    return view.distance > max(LARGE_DISTANCE, 3 * view.floor)
+
+
+DETAILS = {
+    "kolmogorov_smirnov": "Exact values of numbers: cumulative shares are off by {} on average; values that "
+    "repeat may come back spread out.",
+    "two_sample_auc_raw": "Passing for real rows: boosted trees tell synthetic from real ones with a ROC-AUC "
+    "of {}, where 0.5 is a guess.",
+}
+"""What bins hide, by the scores that show it."""
+
+
+def _details(evaluation: Evaluation) -> list[str]:
+    found = []
+    for score in evaluation.scores:
+        level = level_of(score)
+        if score.metric.key in DETAILS and level is not None and level <= Level.FAIR:
+            found.append(DETAILS[score.metric.key].format(decimal(score.value)))
+    return found
+
+
+def _columns(views: tuple[ColumnView, ...]) -> tuple[list[str], list[str]]:
+    close = [view for view in views if is_close(view)]
+    far = [view for view in views if is_far(view)]
+    trust, doubt = [], []
+    if close:
+        trust.append(
+            f"Shares of {_of(len(close), len(views), 'column')}: no more than "
+            f"{percent(max(view.distance for view in close))} of rows would have to move."
+        )
+    if far:
+        named = [f"'{view.name}' ({percent(view.distance)})" for view in far[:NAMED]]
+        more = f" and {counted(len(far) - NAMED, 'more column')}" if len(far) > NAMED else ""
+        doubt.append(
+            f"Shares of {', '.join(named)}{more}: so many rows sit in another bin or category."
+        )
+    apart = [v for v in views if abs(v.null_share_real - v.null_share_synthetic) > NULLS]
+    if apart:
+        named = [
+            f"'{view.name}' ({percent(view.null_share_real)} became "
+            f"{percent(view.null_share_synthetic)})"
+            for view in apart[:NAMED]
+        ]
+        more = f" and {counted(len(apart) - NAMED, 'more column')}" if len(apart) > NAMED else ""
+        doubt.append(f"How often cells are null: {', '.join(named)}{more}.")
+    return trust, doubt
+
+
+def _of(part: int, total: int, noun: str) -> str:
+    return f"all {counted(total, noun)}" if part == total else f"{part} of {counted(total, noun)}"
+
+
+def find_ties(evaluation: Evaluation) -> list[Tie]:
+    """All pairs of columns, those that differ most first."""
+    names = evaluation.associations.columns
+    found = [
+        Tie((names[i], names[j]), evaluation.associations.real[i][j],
+            evaluation.associations.synthetic[i][j])
+        for i in range(len(names))
+        for j in range(i)
+    ]  # fmt: skip
+    known = [tie for tie in found if tie.difference == tie.difference]
+    return sorted(known, key=lambda tie: -abs(tie.difference))
+
+
+def _ties(ties: tuple[Tie, ...]) -> tuple[list[str], list[str]]:
+    real = [tie for tie in ties if tie.real >= TIE]
+    held = [tie for tie in real if abs(tie.difference) <= LOST_TIE]
+    trust, doubt = [], []
+    if held:
+        trust.append(
+            f"{_of(len(held), len(real), 'tie').capitalize()} between columns that real rows show "
+            f"(strength of {TIE} and more): within {LOST_TIE} of their real strength."
+        )
+    for words, chosen in (
+        ("Weaker than in real rows", [t for t in ties if t.difference < -LOST_TIE]),
+        ("Stronger than in real rows", [t for t in ties if t.difference > LOST_TIE]),
+    ):
+        if chosen:
+            named = [
+                f"'{tie.pair[0]}' with '{tie.pair[1]}' "
+                f"({decimal(tie.real, 2)} became {decimal(tie.synthetic, 2)})"
+                for tie in chosen[:NAMED]
+            ]
+            more = f", and {len(chosen) - NAMED} more" if len(chosen) > NAMED else ""
+            doubt.append(f"{words}: {', '.join(named)}{more}.")
+    return trust, doubt
+
+
+def _prediction(prediction: Prediction | None) -> tuple[list[str], list[str]]:
+    if prediction is None or not prediction.models:
+        return [], []
+    score = mean_score(prediction)
+    sign = 1.0 if score.metric.better == "higher" else -1.0
+    key = score.metric.key
+    known = [model for model in prediction.models if key in model.real and key in model.synthetic]
+    lost = [(sign * (model.real[key] - model.synthetic[key]), model.model) for model in known]
+    good = [name for gap, name in lost if gap <= DISTANCES[1]]
+    bad = sorted(((gap, name) for gap, name in lost if gap > DISTANCES[2]), reverse=True)
+    trust, doubt = [], []
+    if good:
+        trust.append(
+            f"Models of '{prediction.label}': in {_of(len(good), len(lost), 'model')}, training on "
+            f"synthetic instead of real rows costs at most {DISTANCES[1]} of {bare_title(key)}."
+        )
+    if bad:
+        named = [f"{name} (loses {decimal(gap)})" for gap, name in bad[:NAMED]]
+        doubt.append(f"Models that need what was not kept: {', '.join(named)}.")
+    if len(known) > 1:
+        best_on_real = max(known, key=lambda model: sign * model.real[key]).model
+        best_here = max(known, key=lambda model: sign * model.synthetic[key]).model
+        words = f"Choosing among models: {best_here} does best when trained on synthetic rows"
+        if best_here == best_on_real:
+            trust.append(f"{words}, and on real ones.")
+        else:
+            doubt.append(f"{words}, {best_on_real} when trained on real ones.")
+    return trust, doubt
