@@ -66,37 +66,37 @@ def train_on_synthetic(schema: Schema, train: pd.DataFrame, test: pd.DataFrame) 
     }
 
 
-def prediction_scores(
+def three_scores(
     schema: Schema, train: pd.DataFrame, test: pd.DataFrame
-) -> tuple[float, float]:
-    """Two scores on real test rows, each the mean of three classifiers trained on ``train``.
+) -> dict[str, tuple[float, float]]:
+    """Scores on real test rows of three classifiers trained on ``train``.
 
     ROC-AUC and average precision with two classes, weighted and macro F1 with more.
     """
-    classifiers = (
-        make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
-        RandomForestClassifier(100, random_state=0, n_jobs=2),
-        HistGradientBoostingClassifier(random_state=0, early_stopping=False),
-    )
-    seen, unseen, found = _examples(schema, train), _examples(schema, test), []
-    for classifier in classifiers:
-        if task_of(schema.label) != "binary":
-            guesses = classifier.fit(seen.inputs, seen.target).predict(unseen.inputs)
-            found.append(
-                [f1_score(unseen.target, guesses, average=kind) for kind in ("weighted", "macro")]
-            )
-        elif len(np.unique(seen.target)) == 1:  # a class that was never generated
-            found.append([0.5, float(unseen.target.mean())])
+    classifiers = {
+        "logistic": make_pipeline(StandardScaler(), LogisticRegression(max_iter=300)),
+        "forest": RandomForestClassifier(100, random_state=0, n_jobs=2),
+        "boosting": HistGradientBoostingClassifier(random_state=0, early_stopping=False),
+    }
+    seen, unseen = _examples(schema, train), _examples(schema, test)
+    is_binary = task_of(schema.label) == "binary"
+    if is_binary and len(np.unique(seen.target)) == 1:  # a class that was never generated
+        return dict.fromkeys(classifiers, (0.5, float(unseen.target.mean())))
+    found = {}
+    for name, classifier in classifiers.items():
+        classifier.fit(seen.inputs, seen.target)
+        if is_binary:
+            chances = classifier.predict_proba(unseen.inputs)[:, 1]
+            measures = (roc_auc_score, average_precision_score)
+            first, second = (float(measure(unseen.target, chances)) for measure in measures)
         else:
-            scores = classifier.fit(seen.inputs, seen.target).predict_proba(unseen.inputs)[:, 1]
-            found.append(
-                [
-                    roc_auc_score(unseen.target, scores),
-                    average_precision_score(unseen.target, scores),
-                ]
+            guesses = classifier.predict(unseen.inputs)
+            first, second = (
+                float(f1_score(unseen.target, guesses, average=kind))
+                for kind in ("weighted", "macro")
             )
-    first, second = np.mean(found, axis=0)
-    return float(first), float(second)
+        found[name] = first, second
+    return found
 
 
 def _examples(schema: Schema, frame: pd.DataFrame) -> Examples:

@@ -29,7 +29,7 @@ ATOM_SHARE = 0.5
 """In a pair, a cell with this part of what a union should hold is left by itself."""
 
 TOP_DEVIATIONS = 3.0
-LOOK_CELLS, LOOK_NOISE = (2, 5), 1.5
+LOOK_CELLS, LOOK_NOISE = (2, 8), 1.5
 """Cells per column in the first look at pairs: a pair's cell should hold 1.5 deviations of rows."""
 
 

@@ -28,7 +28,7 @@ from understudy.generators.shrinkage import (
 from understudy.published import Release
 
 Floats = npt.NDArray[np.float64]
-MOST_WORK, FEWEST_COMPONENTS = 2e9, 200
+MOST_WORK, FEWEST_COMPONENTS = 8e9, 200
 """Operations of a training step; wide tables get fewer components instead of slower steps."""
 
 UNSEEN = 1e-4

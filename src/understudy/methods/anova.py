@@ -40,7 +40,7 @@ LONGEST_VALUES = MOST_VALUES = 2**17
 LONG_BARS = 4096
 """Bars of the finer histogram of a column with too many codes to count one by one."""
 
-ROUGH_CELLS = (40, 5, 12)
+ROUGH_CELLS = (40, 8, 12)
 """Cells that a column may get by label, in the first look at pairs, and in chosen pairs."""
 
 MOST_CLASSES = 24
