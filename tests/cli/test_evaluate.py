@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from understudy.evaluation import agreement
-from understudy.evaluation.report import BANNER
+from understudy.reports import agreement
+from understudy.reports.internal import BANNER
 
 
 @pytest.fixture(autouse=True)

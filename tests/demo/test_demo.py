@@ -9,8 +9,8 @@ import pytest
 
 from understudy import UnderstudyError, load_release, verify_release
 from understudy.demo import demo_schema, demo_table, run_demo
-from understudy.evaluation.report import BANNER
 from understudy.generators.anova_training import AnovaTraining
+from understudy.reports.internal import BANNER
 
 
 def test_the_schema_has_the_tables_columns():

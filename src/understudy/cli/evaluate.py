@@ -60,9 +60,9 @@ def evaluate(
     """Score synthetic rows against real ones. The result is internal: it lies outside the certificate."""
     from understudy import __version__
     from understudy.evaluation.evaluate import evaluate as score_rows
-    from understudy.evaluation.report import render_report
-    from understudy.evaluation.verdict import judge
     from understudy.published import build_certificate
+    from understudy.reports.internal import render_report
+    from understudy.reports.verdict import judge
 
     if output is not None:
         check_output(output, kinds=PAGES)
@@ -118,8 +118,8 @@ def report(
 ) -> None:
     """Compare a release's noisy numbers with rows of its generator; reads no row and may be published."""
     from understudy import __version__
-    from understudy.evaluation.public import examine, render_public
     from understudy.published import load_release
+    from understudy.reports.public import examine, render_public
 
     check_output(output, kinds=PAGES)
     made = load_release(release)
@@ -181,8 +181,8 @@ def _sampler(made: Release, directory: Path | None, *, as_json: bool) -> Generat
 
 
 def _score_lines(found: Evaluation) -> list[str]:
-    from understudy.evaluation.grading import level_of
-    from understudy.evaluation.words import decimal
+    from understudy.reports.grading import level_of
+    from understudy.reports.words import decimal
 
     rows = []
     for score in found.scores:

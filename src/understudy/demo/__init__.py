@@ -50,7 +50,7 @@ def run_demo(
 
     from understudy.demo.picture import draw_comparison
     from understudy.evaluation.evaluate import evaluate
-    from understudy.evaluation.report import render_report
+    from understudy.reports.internal import render_report
 
     folder = Path(output)
     try:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import isfinite, nan
 from statistics import fmean
 
-from understudy.evaluation.grading import DISTANCES, Level, level_of
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.results import ColumnView, Evaluation, Prediction, Score
-from understudy.evaluation.words import counted, decimal, listed, percent
+from understudy.reports.grading import DISTANCES, Level, level_of
+from understudy.reports.words import counted, decimal, listed, percent
 
 SMALL_DISTANCE, LARGE_DISTANCE = 0.02, 0.05
 TIE, LOST_TIE, NULLS = 0.1, 0.1, 0.02

@@ -8,16 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from understudy.evaluation.charts import Series, categories, histogram, line_chart
-from understudy.evaluation.grading import kept, level_of
-from understudy.evaluation.heat import (
-    LARGEST_DIFFERENCE,
-    association_map,
-    chosen,
-    difference_map,
-    most_different,
-)
-from understudy.evaluation.pages import render
 from understudy.evaluation.results import (
     Associations,
     ColumnView,
@@ -26,8 +16,18 @@ from understudy.evaluation.results import (
     Prediction,
     Score,
 )
-from understudy.evaluation.verdict import Tie, bare_title, judge, mean_score
-from understudy.evaluation.words import decimal, percent, short
+from understudy.reports.charts import Series, categories, histogram, line_chart
+from understudy.reports.grading import kept, level_of
+from understudy.reports.heat import (
+    LARGEST_DIFFERENCE,
+    association_map,
+    chosen,
+    difference_map,
+    most_different,
+)
+from understudy.reports.pages import render
+from understudy.reports.verdict import Tie, bare_title, judge, mean_score
+from understudy.reports.words import decimal, percent, short
 
 BANNER = "Internal: computed from real rows, outside the certificate. Do not publish."
 COLUMNS_DRAWN, TIES_LISTED = 24, 8

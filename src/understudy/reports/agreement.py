@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.evaluation.charts import INTERVAL
 from understudy.features import Block, Constant, Grid, OneHot, Tables, Tensors
 from understudy.published import Release
+from understudy.reports.charts import INTERVAL
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -15,7 +15,9 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from understudy.evaluation.agreement import (
+from understudy.features import Fourier, Grid, Hermite, Mahalanobis, OneHot, Tables, Tensors
+from understudy.published import Release, build_certificate
+from understudy.reports.agreement import (
     Agreement,
     Integers,
     Progress,
@@ -24,13 +26,11 @@ from understudy.evaluation.agreement import (
     rows_to_draw,
     share_inside,
 )
-from understudy.evaluation.charts import Series, categories, histogram
-from understudy.evaluation.heat import LARGEST_RESIDUAL, MOST_COLUMNS, residual_map
-from understudy.evaluation.margins import Margin, PairFit, margins_of, pairs_of
-from understudy.evaluation.pages import render
-from understudy.evaluation.words import counted, decimal, listed, percent
-from understudy.features import Fourier, Grid, Hermite, Mahalanobis, OneHot, Tables, Tensors
-from understudy.published import Release, build_certificate
+from understudy.reports.charts import Series, categories, histogram
+from understudy.reports.heat import LARGEST_RESIDUAL, MOST_COLUMNS, residual_map
+from understudy.reports.margins import Margin, PairFit, margins_of, pairs_of
+from understudy.reports.pages import render
+from understudy.reports.words import counted, decimal, listed, percent
 from understudy.schema import Schema
 from understudy.schema.encode import encode_batch
 

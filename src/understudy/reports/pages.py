@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from understudy.evaluation.charts import place
-from understudy.evaluation.words import decimal, percent, whole
+from understudy.reports.charts import place
+from understudy.reports.words import decimal, percent, whole
 
 
 def render(template: str, values: dict[str, Any]) -> str:
@@ -19,7 +19,7 @@ def _environment() -> Any:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("understudy.evaluation"),
+        loader=jinja2.PackageLoader("understudy.reports"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

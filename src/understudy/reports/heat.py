@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from understudy.evaluation.results import Matrix
-from understudy.evaluation.words import squeezed
+from understudy.reports.words import squeezed
 
 MOST_COLUMNS, NAME_LENGTH = 24, 13
 SHADES = 10

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from understudy.evaluation.words import clipped, decimal, percent, short
+from understudy.reports.words import clipped, decimal, percent, short
 
 WIDTH, HEIGHT = 300.0, 146.0
 TOP, BOTTOM = 14.0, 18.0

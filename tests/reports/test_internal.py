@@ -9,8 +9,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from understudy.evaluation.report import BANNER, COLUMNS_DRAWN, edge_words, render_report
 from understudy.evaluation.results import Evaluation
+from understudy.reports.internal import BANNER, COLUMNS_DRAWN, edge_words, render_report
 
 Make = Callable[..., Evaluation]
 LARGEST = 2 * 1024**2

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from understudy.evaluation.charts import (
+from understudy.reports.charts import (
     HEIGHT,
     WIDTH,
     Series,
@@ -16,7 +16,7 @@ from understudy.evaluation.charts import (
     outline,
     round_steps,
 )
-from understudy.evaluation.heat import (
+from understudy.reports.heat import (
     MOST_COLUMNS,
     association_map,
     chosen,
@@ -24,7 +24,7 @@ from understudy.evaluation.heat import (
     most_different,
     residual_map,
 )
-from understudy.evaluation.words import clipped, counted, decimal, listed, percent, short, squeezed
+from understudy.reports.words import clipped, counted, decimal, listed, percent, short, squeezed
 
 
 def test_a_stepped_path_goes_over_every_bin() -> None:

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.evaluation.grading import Level, kept, level_of
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.results import Evaluation, Score
-from understudy.evaluation.verdict import find_ties, judge, mean_score
+from understudy.reports.grading import Level, kept, level_of
+from understudy.reports.verdict import find_ties, judge, mean_score
 
 Make = Callable[..., Evaluation]
 

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from understudy.evaluation.agreement import (
+from understudy.features import Cells, Grid, OneHot, Tables
+from understudy.published import Release
+from understudy.reports.agreement import (
     Agreement,
     Floats,
     Integers,
@@ -17,10 +19,8 @@ from understudy.evaluation.agreement import (
     root_mean_square,
     share_inside,
 )
-from understudy.evaluation.charts import Series
-from understudy.evaluation.words import short
-from understudy.features import Cells, Grid, OneHot, Tables
-from understudy.published import Release
+from understudy.reports.charts import Series
+from understudy.reports.words import short
 from understudy.schema import Column
 from understudy.schema.decode import decode_column
 from understudy.schema.layout import from_position
