@@ -100,6 +100,10 @@ class Office:
     def ledger(self) -> Path:
         return self.path("ledger.db")
 
+    def write(self, num_rows: int, path: Path) -> None:
+        """A table of the same form with more rows."""
+        pq.write_table(small_table(num_rows), path)
+
     def spent(self) -> tuple[Any, ...]:
         state = read_ledger(self.ledger)
         return (state.spent_units, state.rows)
