@@ -31,7 +31,7 @@ from understudy.evaluation.marginals import marginal_distance
 from understudy.evaluation.tables import code_table
 from understudy.features import choosing, placing
 from understudy.features.placing import COLUMNS, Pieces, Reading, total_rows
-from understudy.generators import anova_training, shrinkage
+from understudy.generators import shrinkage
 from understudy.generators.anova_training import AnovaTraining
 from understudy.methods import fit_release, make_plan
 from understudy.private.release import release_table
@@ -94,7 +94,6 @@ VARIANTS = {
     "noise not shrunk": Variant(replaced=((shrinkage, "shrunk", lambda table, noise: table),)),
     "no caution": Variant(training={"caution": 0.0}),
     "caution 3": Variant(training={"caution": 3.0}),
-    "not raked": Variant(replaced=((anova_training, "RAKINGS", 0),)),
     "250 components": Variant(training={"num_components": 250}),
     "2000 components": Variant(training={"num_components": 2000}),
     "600 steps": Variant(training={"steps": 600}),

@@ -146,7 +146,7 @@ def test_wide_or_tiny_tables_get_no_pairs_and_the_plan_says_so(
 def test_between_few_and_many_rows_some_pairs_are_drawn_by_the_seed():
     many = [{"name": f"c{i}", "kind": "integer", "bounds": [0, 9]} for i in range(30)]
     counts = {}
-    for rows in (200, 500, 1000, 2000, 4000, 8000, 50_000):
+    for rows in (200, 500, 1000, 2000, 2800, 4000, 5600, 8000, 50_000):
         plan = dp_anova(schema_with(*many, rows=rows), Budget(1.0))
         counts[rows] = len(tables_of(plan, "looks").subsets) if len(plan.stages) == 3 else 0
     assert list(counts.values()) == sorted(counts.values())

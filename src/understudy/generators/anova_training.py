@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -33,9 +32,6 @@ MOST_WORK, FEWEST_COMPONENTS = 8e9, 200
 
 UNSEEN = 1e-4
 """What a cell's share within a label is taken to be at least, over the number of cells."""
-
-
-RAKINGS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,24 +196,7 @@ class _Fit:
             if progress is not None and (step % 20 == 19 or step == steps - 1):
                 progress(step + 1, steps, float(apart.detach()))
         found = self._probabilities()[0].detach().double().numpy()
-        parts = np.split(found, np.cumsum(self._widths)[:-1], axis=1)
-        aims = self._margins.by_label
-        return [raked(part, aim, self._edges) for part, aim in zip(parts, aims, strict=True)]
-
-
-def raked(probabilities: Floats, aims: Floats, edges: Sequence[int]) -> Floats:
-    """Components whose mean within each label is what is known of the column, by small factors.
-
-    # (components, cells), (labels, cells) -> (components, cells)
-    """
-    found = probabilities.copy()
-    for (start, stop), aim in zip(pairwise(edges), aims, strict=True):
-        part = found[start:stop]
-        for _ in range(RAKINGS):
-            part *= aim / np.maximum(part.mean(axis=0), 1e-12)
-            sums = part.sum(axis=1, keepdims=True)
-            part[:] = np.where(sums > 0, part / np.where(sums > 0, sums, 1.0), aim)
-    return found
+        return np.split(found, np.cumsum(self._widths)[:-1], axis=1)
 
 
 def _with_label(release: Release, by_column: list[Floats], sizes: npt.NDArray[np.int64]) -> Floats:

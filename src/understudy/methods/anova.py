@@ -57,7 +57,7 @@ quarter of the rows; values are counted one by one if a value with a 20th of the
 ROWS_PER_LOOK = 12.0
 """Pairs are looked at if the table has so many times the noise of one of their counts in rows."""
 
-LEAST_COVERAGE = 0.25
+LEAST_COVERAGE = 0.5
 """If noise allows fewer of the pairs, there are none: the budget serves single columns better."""
 
 
