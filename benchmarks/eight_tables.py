@@ -7,7 +7,7 @@ DATA_DIR holds NAME.parquet and schemas/NAME.yaml. A seed draws an 80/20 split; 
 the 80 %, distances are taken to them, and classifiers trained on synthetic rows are tested on the
 20 %. Prints CSV. Columns `score` and `second` are ROC-AUC and average precision with two classes,
 weighted and macro F1 with more (mean of logistic regression, random forest and boosted trees, on
-at most 50,000 rows; the first of the two for each as well). `auc_binned` and `auc_raw` are boosted
+at most --most-rows rows; the first of the two for each as well). `auc_binned` and `auc_raw` are boosted
 trees' chances to tell synthetic rows from real ones. The method `independent` releases single
 columns by DP-ANOVA and nothing else.
 """
@@ -33,7 +33,7 @@ from understudy.evaluation.two_sample import two_sample_auc
 TABLES = (
     "adult", "census", "cervical", "covtype", "creditcard", "epileptic", "isolet", "kddcup99",
 )  # fmt: skip
-MOST_ROWS, MOST_SETS = 50_000, 300
+MOST_SETS = 300
 HEADER = (
     "table", "method", "epsilon", "seed", "invalid", "tv1", "tv2", "tv3", "tv4", "auc_binned",
     "auc_raw", "score", "second", "logistic", "forest", "boosting", "cpu_seconds", "seconds",
@@ -51,6 +51,7 @@ def main() -> None:
     parser.add_argument("--tables", nargs="+", default=TABLES)
     parser.add_argument("--epsilons", nargs="+", default=["1", "0.2"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--most-rows", type=int, default=50_000, help="for classifiers")
     parser.add_argument(
         "--options", nargs=argparse.REMAINDER, default=[], help="passed on to synth"
     )
@@ -67,32 +68,33 @@ def main() -> None:
                     train, table.schema_path, method=used, epsilon=epsilon, seed=seed,
                     options=[*options, *arguments.options],
                 )  # fmt: skip
+                values = measured(table.schema, train, test, found.rows, arguments.most_rows)
                 writer.writerow([
                     name, method, epsilon, seed, invalid_cells(table.schema, found.rows),
-                    *(f"{value:.4f}" for value in measured(table.schema, train, test, found.rows)),
+                    *(f"{value:.4f}" for value in values),
                     f"{found.cpu_seconds:.1f}", f"{found.wall_seconds:.1f}",
                 ])  # fmt: skip
                 sys.stdout.flush()
 
 
 def measured(
-    schema: Schema, train: pd.DataFrame, test: pd.DataFrame, rows: pd.DataFrame
+    schema: Schema, train: pd.DataFrame, test: pd.DataFrame, rows: pd.DataFrame, most_rows: int
 ) -> list[float]:
     """Distances, chances to be told apart, and scores of classifiers."""
     real, other = (code_table(schema, frame) for frame in (train, rows))
     distances = [
         marginal_distance(real, other, size=size, most_sets=MOST_SETS) for size in (1, 2, 3, 4)
     ]
-    sides = [code_table(schema, some(frame)) for frame in (train, rows)]
+    sides = [code_table(schema, some(frame, most_rows)) for frame in (train, rows)]
     told_apart = [two_sample_auc(*sides, binned=kind) for kind in (True, False)]
-    scores = three_scores(schema, some(rows), some(test))
+    scores = three_scores(schema, some(rows, most_rows), some(test, most_rows))
     means = np.mean(list(scores.values()), axis=0).tolist()
     return [*distances, *told_apart, *means, *(first for first, _ in scores.values())]
 
 
-def some(frame: pd.DataFrame) -> pd.DataFrame:
-    """At most ``MOST_ROWS`` of the rows."""
-    return frame if len(frame) <= MOST_ROWS else frame.sample(MOST_ROWS, random_state=0)
+def some(frame: pd.DataFrame, most: int) -> pd.DataFrame:
+    """At most so many of the rows."""
+    return frame if len(frame) <= most else frame.sample(most, random_state=0)
 
 
 if __name__ == "__main__":
