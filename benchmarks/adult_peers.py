@@ -1,6 +1,6 @@
 """Methods on Adult, scored as the peers were scored, through the real command line.
 
-    python benchmarks/adult_peers.py DATA_DIR [--methods real dp-merf] [--epsilons 1 0.3 0.1]
+    python benchmarks/adult_peers.py [--data DIR] [--methods real dp-merf] [--epsilons 1 0.3 0.1]
                                      [--seeds 0 1 2] [--options ...]
 
 A seed draws an 80/20 split; the method sees the 80 %. `roc` and `prc` are means over the twelve
@@ -16,11 +16,18 @@ from __future__ import annotations
 import argparse
 import csv
 import sys
-from pathlib import Path
 
 import numpy as np
 from classifiers import twelve_scores
-from command_line import REAL, Synthesis, Table, load_table, synthesise
+from command_line import (
+    REAL,
+    Synthesis,
+    Table,
+    add_data_argument,
+    add_options_argument,
+    load_table,
+    synthesise,
+)
 
 from understudy.evaluation.marginals import marginal_distance
 from understudy.evaluation.tables import code_table
@@ -58,13 +65,11 @@ PEERS = {
 def main() -> None:
     """Print a row for every method, epsilon and seed, then the means."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
+    add_data_argument(parser)
     parser.add_argument("--methods", nargs="+", default=[REAL, "dp-merf"])
     parser.add_argument("--epsilons", nargs="+", default=["1", "0.3", "0.1"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument(
-        "--options", nargs=argparse.REMAINDER, default=[], help="passed on to synth"
-    )
+    add_options_argument(parser)
     arguments = parser.parse_args()
     table = load_table(arguments.data, "adult")
     writer = csv.writer(sys.stdout)

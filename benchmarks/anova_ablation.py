@@ -1,6 +1,6 @@
 """What each part of DP-ANOVA is worth: Adult with the part left out or set otherwise.
 
-    python benchmarks/anova_ablation.py DATA_DIR [--epsilons 1 0.1] [--seeds 0 1 2] [--variants ...]
+    python benchmarks/anova_ablation.py [--data DIR] [--epsilons 1 0.1] [--seeds 0 1 2] [--variants ...]
 
 A seed draws an 80/20 split. `tv1` to `tv4` are distances to the 80 % on 20 bins (300 sets of three
 and four columns), `roc` and `prc` means of three classifiers tested on the 20 %. Noise has no seed,
@@ -18,13 +18,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
-from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 from classifiers import three_scores
-from command_line import load_table
+from command_line import add_data_argument, load_table
 
 from understudy.accounting import Budget
 from understudy.evaluation.marginals import marginal_distance
@@ -103,7 +102,7 @@ VARIANTS = {
 def main() -> None:
     """Run every variant and print a row for each split."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
+    add_data_argument(parser)
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 0.1])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))

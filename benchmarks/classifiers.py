@@ -31,16 +31,21 @@ from understudy.evaluation.tables import code_table
 
 
 def twelve_scores(
-    schema: Schema, train: pd.DataFrame, test: pd.DataFrame
+    schema: Schema,
+    train: pd.DataFrame,
+    test: pd.DataFrame,
+    *,
+    protocol: Protocol = Protocol.PROBABILITIES,
+    num_jobs: int = 2,
 ) -> dict[str, tuple[float, ...]]:
     """Scores on real test rows of each classifier trained on ``train``.
 
     ROC-AUC and average precision with two classes; weighted and macro F1 and accuracy with more. A
     classifier that refuses its rows counts as a constant guess and is named on stderr.
     """
-    task, protocol = task_of(schema.label), Protocol.PROBABILITIES
+    task = task_of(schema.label)
     exam = Exam(task, protocol, {"train": _examples(schema, train)}, _examples(schema, test))
-    outcomes = run_exam(exam, models_for(task, protocol), num_jobs=2)
+    outcomes = run_exam(exam, models_for(task, protocol), num_jobs=num_jobs)
     for outcome in outcomes:
         if outcome.refusal is not None:
             print(f"{outcome.model}: not fitted, {outcome.refusal}", file=sys.stderr)

@@ -1,7 +1,8 @@
-"""What the scripts that compare methods share: a table, its splits, and `understudy synth`."""
+"""What the scripts share: where tables lie, their splits, and `understudy synth`."""
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -17,6 +18,23 @@ from understudy import Schema, load_schema
 
 COMMAND = Path(sys.executable).with_name("understudy")
 REAL = "real"  # stands for a method that hands out its training rows
+DATA_VARIABLE = "UNDERSTUDY_DATA"
+
+
+def add_data_argument(parser: argparse.ArgumentParser) -> None:
+    """``--data DIR``, with a default from the environment."""
+    given = os.environ.get(DATA_VARIABLE)
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", default=given and Path(given), required=not given,
+        help=f"folder of NAME.parquet and schemas/NAME.yaml (default: ${DATA_VARIABLE})",
+    )  # fmt: skip
+
+
+def add_options_argument(parser: argparse.ArgumentParser) -> None:
+    """``--options ...``, which takes the rest of the line."""
+    parser.add_argument(
+        "--options", nargs=argparse.REMAINDER, default=[], help="passed on to synth; comes last"
+    )
 
 
 @dataclass(frozen=True)
@@ -42,14 +60,24 @@ class Synthesis:
     cpu_seconds: float = 0.0
 
 
+def schema_of(data: Path, name: str) -> Path:
+    """Where the schema of a table lies."""
+    return data / "schemas" / f"{name}.yaml"
+
+
 def load_table(data: Path, name: str) -> Table:
     """``name`` from NAME.parquet and schemas/NAME.yaml."""
-    schema_path = data / "schemas" / f"{name}.yaml"
+    schema_path = schema_of(data, name)
     return Table(
         frame=pd.read_parquet(data / f"{name}.parquet"),
         schema=load_schema(schema_path),
         schema_path=schema_path,
     )
+
+
+def some(frame: pd.DataFrame, most_rows: int) -> pd.DataFrame:
+    """At most ``most_rows`` of the rows."""
+    return frame if len(frame) <= most_rows else frame.sample(most_rows, random_state=0)
 
 
 def synthesise(

@@ -1,15 +1,15 @@
 """Methods side by side on the eight tables of the papers, through the real command line.
 
-    python benchmarks/eight_tables.py DATA_DIR [--methods dp-anova dp-hp] [--tables adult ...]
+    python benchmarks/eight_tables.py [--data DIR] [--methods dp-anova dp-hp] [--tables adult ...]
                                       [--epsilons 1 0.2] [--seeds 0 1 2]
 
-DATA_DIR holds NAME.parquet and schemas/NAME.yaml. A seed draws an 80/20 split; the method sees
-the 80 %, distances are taken to them, and classifiers trained on synthetic rows are tested on the
-20 %. Prints CSV. Columns `score` and `second` are ROC-AUC and average precision with two classes,
-weighted and macro F1 with more (mean of logistic regression, random forest and boosted trees, on
-at most --most-rows rows; the first of the two for each as well). `auc_binned` and `auc_raw` are boosted
-trees' chances to tell synthetic rows from real ones. The method `independent` releases single
-columns by DP-ANOVA and nothing else.
+A seed draws an 80/20 split; the method sees the 80 %, distances are taken to them, and classifiers
+trained on synthetic rows are tested on the 20 %. Prints CSV. Columns `score` and `second` are ROC-AUC
+and average precision with two classes, weighted and macro F1 with more (mean of logistic regression,
+random forest and boosted trees, on at most --most-rows rows; the first of the two for each as well).
+`auc_binned` and `auc_raw` are boosted trees' chances to tell synthetic rows from real ones, which
+means nothing for the method `real`, whose rows they have seen. The method `independent` releases
+single columns by DP-ANOVA and nothing else.
 """
 
 from __future__ import annotations
@@ -18,12 +18,18 @@ import argparse
 import csv
 import sys
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 from classifiers import three_scores
-from command_line import REAL, load_table, synthesise
+from command_line import (
+    REAL,
+    add_data_argument,
+    add_options_argument,
+    load_table,
+    some,
+    synthesise,
+)
 
 from understudy import Schema
 from understudy.evaluation.marginals import marginal_distance
@@ -44,7 +50,7 @@ ALIASES = {"independent": ("dp-anova", ["--labels", "none", "--no-pairs"])}
 def main() -> None:
     """Run every table, method and seed and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
+    add_data_argument(parser)
     parser.add_argument(
         "--methods", nargs="+", default=[REAL, "independent", "dp-merf", "dp-hp", "dp-anova"]
     )
@@ -52,9 +58,7 @@ def main() -> None:
     parser.add_argument("--epsilons", nargs="+", default=["1", "0.2"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--most-rows", type=int, default=50_000, help="for classifiers")
-    parser.add_argument(
-        "--options", nargs=argparse.REMAINDER, default=[], help="passed on to synth"
-    )
+    add_options_argument(parser)
     arguments = parser.parse_args()
     writer = csv.writer(sys.stdout)
     writer.writerow(HEADER)
@@ -90,11 +94,6 @@ def measured(
     scores = three_scores(schema, some(rows, most_rows), some(test, most_rows))
     means = np.mean(list(scores.values()), axis=0).tolist()
     return [*distances, *told_apart, *means, *(first for first, _ in scores.values())]
-
-
-def some(frame: pd.DataFrame, most: int) -> pd.DataFrame:
-    """At most so many of the rows."""
-    return frame if len(frame) <= most else frame.sample(most, random_state=0)
 
 
 if __name__ == "__main__":

@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from command_line import COMMAND, add_options_argument
 
 from understudy.evaluation.likelihood import LabelledMixture
 
-COMMAND = Path(sys.executable).with_name("understudy")
 DEVIATION, PER_MODE = 0.2, 3_600
 CENTRES = np.array([(column - 2, row - 2) for row in range(5) for column in range(5)])
 CLASSES = np.array([(column + 2 * row) % 5 for row in range(5) for column in range(5)])
@@ -64,9 +64,7 @@ def main() -> None:
     parser.add_argument("--epsilon", default="1")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--picture", type=Path)
-    parser.add_argument(
-        "--options", nargs=argparse.REMAINDER, default=[], help="passed on to synth"
-    )
+    add_options_argument(parser)
     arguments = parser.parse_args()
     writer = csv.writer(sys.stdout)
     writer.writerow(["rows", "epsilon", "seed", "nll", "modes", "seconds"])

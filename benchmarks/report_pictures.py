@@ -1,8 +1,8 @@
 """Pictures of the reports: the demo's, and those on Adult at epsilon 1, by headless Chromium.
 
-    python benchmarks/report_pictures.py DATA_DIR OUTPUT_DIR [--methods dp-anova dp-merf]
+    python benchmarks/report_pictures.py OUTPUT_DIR [--data DIR] [--methods dp-anova dp-merf]
 
-DATA_DIR holds adult.parquet and schemas/adult.yaml. An 80/20 split by seed 0: a release from the first
+An 80/20 split by seed 0: a release from the first
 part, rows from the release, models tested on the second. Both tables are public, so that their
 internal reports may be shown.
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
+from command_line import add_data_argument, schema_of
 
 RUN = (sys.executable, "-c", "from understudy.cli import main; main()")
 WIDTH, SHORT, LONG = 1280, 1430, 1900
@@ -29,7 +30,7 @@ CHROMIUM = (
 def main() -> None:
     """Make every method's rows, report and picture."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", type=Path)
+    add_data_argument(parser)
     parser.add_argument("output", type=Path)
     parser.add_argument("--methods", nargs="+", default=["dp-anova", "dp-merf"])
     arguments = parser.parse_args()
@@ -39,7 +40,7 @@ def main() -> None:
         photograph(folder / "demo" / "report.html", arguments.output / "report-demo.png", SHORT)
         split(arguments.data / "adult.parquet", folder)
         for method in arguments.methods:
-            page = report(folder, arguments.data / "schemas" / "adult.yaml", method)
+            page = report(folder, schema_of(arguments.data, "adult"), method)
             photograph(page, arguments.output / f"report-adult-{method}.png", LONG)
         public = folder / "public.html"
         run("report", folder / f"{arguments.methods[0]}-release", "-o", public)

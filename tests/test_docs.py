@@ -11,7 +11,11 @@ from understudy.cli.reference import write_reference
 from understudy.schema.table import parse_yaml
 
 ROOT = Path(__file__).parent.parent
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "proofs").glob("*.md")])
+PAGES = sorted(
+    page
+    for folder in (".", "docs", "proofs", "benchmarks")
+    for page in (ROOT / folder).glob("*.md")
+)
 
 
 def test_the_command_reference_is_what_the_program_says():
