@@ -59,7 +59,7 @@ def test_what_stops_at_the_bounds_is_outside_the_schema_all_the_same():
     ],
 )
 def test_moments_are_no_numbers_of_ticks(cells):
-    with pytest.raises(InputError, match="column 'size'.*must hold numbers"):
+    with pytest.raises(InputError, match=r"column 'size'.*must hold numbers"):
         numbers(SIZE, pd.Series(cells))
 
 
