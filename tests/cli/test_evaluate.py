@@ -177,6 +177,22 @@ def test_a_stored_generator_is_used_if_it_belongs_to_the_release(
     assert refused.refusal["rule"] == "was fitted to another release"
 
 
+@pytest.mark.parametrize(("told", "changed"), [("[0, 120]", "[0, 999]"), ('"f"', '"SECRET"')])
+def test_a_generator_with_another_schema_than_its_release_is_refused(
+    run: Any, made: Any, told: str, changed: str
+) -> None:
+    model, release, public = (made.path(name) for name in ("model", "release", "public.html"))
+    assert run("fit", release, "-o", model).code == 0
+    document = json.loads((model / "generator.json").read_text())
+    words = json.dumps(document["schema"]).replace("120.0", "120")
+    assert told in words
+    document["schema"] = json.loads(words.replace(told, changed))
+    (model / "generator.json").write_text(json.dumps(document))
+    found = run("report", release, "-g", model, "-o", public, "--json")
+    assert found.refusal["rule"] == "was fitted to another release"
+    assert not public.exists()
+
+
 def test_real_rows_read_again_cost_no_budget_and_change_nothing(run: Any, made: Any) -> None:
     before, spent = made.files(), made.spent()
     assert evaluated(run, made).code == 0
