@@ -49,7 +49,7 @@ def _as_written(column: Column, cells: pd.Series) -> Floats:
         return np.where(codes == NULL, np.nan, number_values(column, codes).astype(np.float64))
     try:
         if cells.dtype.kind not in "mM":  # moments and durations, which NumPy would count in ticks
-            return cells.to_numpy(dtype=np.float64, na_value=np.nan)
+            return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):
         pass
     raise InputError(
