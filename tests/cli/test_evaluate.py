@@ -80,10 +80,25 @@ def test_json_holds_everything_and_only_what_json_can_hold(run: Any, made: Any) 
         raise AssertionError(word)
 
     document = json.loads(found.out, parse_constant=refuse)
-    assert set(document) == {"report", "headline", "trust", "doubt", "uses", "evaluation"}
+    assert document["notice"] == BANNER
+    assert set(document) == {"notice", "report", "headline", "trust", "doubt", "uses", "evaluation"}
     assert {column["name"] for column in document["evaluation"]["columns"]} == {
         "bmi", "age", "sex", "seen", "ill",
     }  # fmt: skip
+
+
+def test_the_real_file_in_place_of_the_synthetic_one_is_noticed(run: Any, made: Any) -> None:
+    words = "real rows were not given in their place"
+    found = run("evaluate", made.csv, "-r", made.csv, "-s", made.schema, "--quick")
+    assert words in found.out
+    assert words not in evaluated(run, made).out
+
+
+def test_why_nothing_was_predicted_is_said_without_a_page_too(run: Any, made: Any) -> None:
+    few = made.put("few.csv", "\n".join(made.csv.read_text().splitlines()[:6]) + "\n")
+    found = evaluated(run, made, "--test", few)
+    assert found.code == 0
+    assert "ill was not predicted: fewer than 10 test rows have a label." in found.out
 
 
 def test_a_release_brings_its_own_schema(run: Any, made: Any) -> None:

@@ -61,7 +61,7 @@ def evaluate(
     from understudy import __version__
     from understudy.evaluation.evaluate import evaluate as score_rows
     from understudy.published import build_certificate
-    from understudy.reports.internal import render_report, stated_epsilon
+    from understudy.reports.internal import BANNER, render_report, stated_epsilon
     from understudy.reports.verdict import judge
 
     if output is not None:
@@ -85,6 +85,7 @@ def evaluate(
         )
         write_page(page, output, mode=INTERNAL)
     document = {
+        "notice": BANNER,
         "report": str(output) if output else None,
         "headline": verdict.headline,
         "trust": list(verdict.trust),
@@ -95,7 +96,8 @@ def evaluate(
     lines = [
         *_score_lines(found),
         f"[bold]{verbatim(verdict.headline)}[/bold]",
-        "Internal: computed from real rows, outside the certificate.",
+        *(f"  {verbatim(words)}" for words in (*verdict.copies, *found.notes)),
+        BANNER,
     ]
     if output is not None:
         lines.append(f"  report       {verbatim(output)}")
