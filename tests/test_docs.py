@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from pathlib import Path
 
@@ -41,3 +42,11 @@ def test_the_example_in_the_schema_page_is_a_schema():
     example = re.search(r"```yaml\n(.*?)```", text, flags=re.DOTALL)
     assert example is not None
     assert len(parse_yaml(example.group(1), name="example").used) == 5
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_import_in_an_example_works(page: Path):
+    pattern = r"^from (understudy[\w.]*) import (\w+(?:, \w+)*)$"
+    for module, names in re.findall(pattern, page.read_text(), flags=re.MULTILINE):
+        for name in names.split(", "):
+            assert hasattr(importlib.import_module(module), name), f"{module}.{name}"

@@ -80,10 +80,25 @@ def test_json_holds_everything_and_only_what_json_can_hold(run: Any, made: Any) 
         raise AssertionError(word)
 
     document = json.loads(found.out, parse_constant=refuse)
-    assert set(document) == {"report", "headline", "trust", "doubt", "uses", "evaluation"}
+    assert document["notice"] == BANNER
+    assert set(document) == {"notice", "report", "headline", "trust", "doubt", "uses", "evaluation"}
     assert {column["name"] for column in document["evaluation"]["columns"]} == {
         "bmi", "age", "sex", "seen", "ill",
     }  # fmt: skip
+
+
+def test_the_real_file_in_place_of_the_synthetic_one_is_noticed(run: Any, made: Any) -> None:
+    words = "real rows were not given in their place"
+    found = run("evaluate", made.csv, "-r", made.csv, "-s", made.schema, "--quick")
+    assert words in found.out
+    assert words not in evaluated(run, made).out
+
+
+def test_why_nothing_was_predicted_is_said_without_a_page_too(run: Any, made: Any) -> None:
+    few = made.put("few.csv", "\n".join(made.csv.read_text().splitlines()[:6]) + "\n")
+    found = evaluated(run, made, "--test", few)
+    assert found.code == 0
+    assert "ill was not predicted: fewer than 10 test rows have a label." in found.out
 
 
 def test_a_release_brings_its_own_schema(run: Any, made: Any) -> None:
@@ -175,6 +190,22 @@ def test_a_stored_generator_is_used_if_it_belongs_to_the_release(
     assert run("release", made.csv, "-s", made.schema, "-e", 1, "-o", other, *quick).code == 0
     refused = run("report", other, "-g", model, "-o", made.path("b.html"), "--json")
     assert refused.refusal["rule"] == "was fitted to another release"
+
+
+@pytest.mark.parametrize(("told", "changed"), [("[0, 120]", "[0, 999]"), ('"f"', '"SECRET"')])
+def test_a_generator_with_another_schema_than_its_release_is_refused(
+    run: Any, made: Any, told: str, changed: str
+) -> None:
+    model, release, public = (made.path(name) for name in ("model", "release", "public.html"))
+    assert run("fit", release, "-o", model).code == 0
+    document = json.loads((model / "generator.json").read_text())
+    words = json.dumps(document["schema"]).replace("120.0", "120")
+    assert told in words
+    document["schema"] = json.loads(words.replace(told, changed))
+    (model / "generator.json").write_text(json.dumps(document))
+    found = run("report", release, "-g", model, "-o", public, "--json")
+    assert found.refusal["rule"] == "was fitted to another release"
+    assert not public.exists()
 
 
 def test_real_rows_read_again_cost_no_budget_and_change_nothing(run: Any, made: Any) -> None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from understudy.cli.files import check_output, write_rows
+from understudy.cli.files import INTERNAL, PAGES, check_output, write_page, write_rows
 from understudy.errors import InputError, UsageError
 from understudy.private.readers import open_source
 from understudy.schema.decode import decode_table
@@ -115,3 +115,20 @@ def test_an_output_in_a_directory_that_is_not_there_is_refused(tmp_path: Path) -
 def test_an_empty_table_is_written_with_its_header(tmp_path: Path) -> None:
     write_rows(pa.table({"a": pa.array([], pa.int64())}), tmp_path / "rows.csv")
     assert (tmp_path / "rows.csv").read_text() == '"a"\n'
+
+
+def test_a_name_as_long_as_a_name_can_be_is_written(tmp_path: Path) -> None:
+    path = tmp_path / ("x" * 250 + ".html")
+    check_output(path, kinds=PAGES)
+    write_page("page", path, mode=INTERNAL)
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_what_cannot_be_a_name_is_refused_before_any_work(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be the name of a file"):
+        check_output(tmp_path / ("x" * 300 + ".html"), kinds=PAGES)
+
+
+def test_a_folder_that_is_gone_by_the_time_of_writing_is_a_refusal(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="cannot be written"):
+        write_page("page", tmp_path / "gone" / "page.html", mode=INTERNAL)

@@ -41,6 +41,28 @@ def test_infinities_stop_at_the_bounds_and_nulls_stay_nulls():
     np.testing.assert_array_equal(found, [10.0, 0.0, np.nan, 3.5, 12.0])
 
 
+def test_numbers_absurdly_far_out_stop_at_the_bounds_and_others_stay_what_they_are():
+    found = numbers(SIZE, pd.Series([1e300, -1e300, 1e6, -1e6]))
+    np.testing.assert_array_equal(found, [10.0, 0.0, 1e6, -1e6])
+
+
+def test_what_stops_at_the_bounds_is_outside_the_schema_all_the_same():
+    assert is_invalid(SIZE, pd.Series([np.inf, -np.inf, 1e300, 3.0])).tolist() == [1, 1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pd.to_datetime(["2020-01-02"]),
+        pd.to_datetime(["2020-01-02"], utc=True),
+        pd.to_timedelta([5]),
+    ],
+)
+def test_moments_are_no_numbers_of_ticks(cells):
+    with pytest.raises(InputError, match=r"column 'size'.*must hold numbers"):
+        numbers(SIZE, pd.Series(cells))
+
+
 def test_dates_are_microseconds():
     schema = load_schema(
         {

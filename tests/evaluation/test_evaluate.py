@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -183,3 +184,27 @@ def test_importing_evaluation_loads_neither_torch_nor_scikit_learn_nor_pandas():
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "set()"
+
+
+def test_a_seed_that_models_do_not_take_is_refused_before_any_work(schema, clinic):
+    for seed in (-1, 2**32):
+        with pytest.raises(UsageError, match="seed: must lie between"):
+            evaluate(clinic, clinic, schema, seed=seed)
+
+
+def test_a_column_that_stands_in_the_table_twice_is_refused(schema, clinic):
+    doubled = clinic.rename(columns={"stage": "age"})[["age", "weight", "city", "sick"]]
+    with pytest.raises(InputError, match="column 'age': is in the table more than once"):
+        evaluate(doubled.assign(stage=1), clinic, schema, quick=True)
+
+
+def test_one_absurd_number_spoils_no_score(schema, clinic, other_clinic, found):
+    typo = clinic.copy()
+    typo.loc[3, "weight"] = 1e300
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        spoilt = evaluate(other_clinic, typo, schema, quick=True)
+    before = by_key(found)
+    for key, score in by_key(spoilt).items():
+        assert score.value == pytest.approx(before[key].value, abs=0.1), key
+    assert not any("refused" in note for note in spoilt.notes)

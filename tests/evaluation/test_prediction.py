@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -120,3 +122,17 @@ def test_two_processes_find_what_one_finds_and_progress_counts_to_the_end():
     by_name = {(each.training, each.model): each.scores for each in shared}
     assert by_name == {(each.training, each.model): each.scores for each in alone}
     assert told == [("models", done, 4) for done in (1, 2, 3, 4)]
+
+
+def test_real_rows_are_never_copied_into_files_for_other_processes(tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))
+    inputs = np.random.default_rng(5).standard_normal((5000, 60))  # 2.4 MB
+    rows = Examples(inputs, inputs[:, 0] > 0)
+    seen: list[Path] = []
+    run_exam(
+        Exam("binary", Protocol.PROBABILITIES, {"a": rows, "b": rows}, rows),
+        models_for("binary", Protocol.PROBABILITIES).only(("gaussian bayes", "lda")),
+        num_jobs=2,
+        progress=lambda *_: seen.extend(path for path in tmp_path.rglob("*") if path.is_file()),
+    )
+    assert not seen

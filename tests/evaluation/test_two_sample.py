@@ -77,3 +77,19 @@ def test_columns_of_nulls_or_of_one_value_have_a_geometry(schema, clinic):
     geometry = make_geometry(table, seed=0)
     assert np.isfinite(geometry.points(table)).all()
     assert geometry.length_scale > 0
+
+
+@pytest.mark.parametrize("known", [0, 1, 3])
+def test_a_number_that_is_nearly_always_null_is_no_obstacle(schema, clinic, other_clinic, known):
+    real, fresh = (
+        code_table(
+            schema, rows.assign(weight=rows["weight"].fillna(50.0).where(rows.index < known))
+        )
+        for rows in (clinic, other_clinic)
+    )
+    assert 0.4 < two_sample_auc(real, fresh, binned=False, num_folds=2) < 0.6
+
+
+def test_nulls_on_one_side_alone_are_found_out(schema, clinic, other_clinic):
+    real, null = code_table(schema, clinic), code_table(schema, other_clinic.assign(weight=None))
+    assert two_sample_auc(real, null, binned=False, num_folds=2) > 0.9

@@ -187,3 +187,12 @@ def test_the_edges_of_bins_are_read_from_their_names() -> None:
     assert edge_words(("1", "2", "3")) == ("1", "2", "3")
     dates = ("2000-01-01 00:00 to 2010-01-01 00:00", "2010-01-01 00:00 to 2020-01-01 00:00")
     assert edge_words(dates) == ("2000-01-01", "2010-01-01", "2020-01-01")
+
+
+def test_a_release_without_privacy_lends_its_epsilon_to_no_headline(make: Make) -> None:
+    sides = [
+        render_report(make(), name="t", version="1", certificate=CERTIFICATE | {"status": status})
+        for status in ("PRIVATE", "NOT PRIVATE")
+    ]
+    assert ["At epsilon 1:" in page for page in sides] == [True, False]
+    assert ["NONE; it would be epsilon 1.0" in page for page in sides] == [False, True]

@@ -10,8 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.accounting import Budget
+from understudy.accounting import Budget, Neighbours
 from understudy.methods import make_plan
+from understudy.private.noise import SeededNoise
 from understudy.private.release import release_table
 from understudy.published import Release
 from understudy.reports import agreement
@@ -74,11 +75,11 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agreement, "MOST_ROWS", 20_000)
 
 
-def released(method: str, **options: Any) -> Release:
+def released(method: str, *, noise: SeededNoise | None = None, **options: Any) -> Release:
     plan = make_plan(
         load_schema(SCHEMA), Budget(1.0), method=method, options={"num_rows": ROWS, **options}
     )
-    return release_table(people(ROWS, 0), plan)
+    return release_table(people(ROWS, 0), plan, noise=noise)
 
 
 METHODS = [("dp-anova", {}), ("dp-merf", {"num_features": 500}), ("dp-hp", {})]
@@ -156,6 +157,31 @@ def test_the_exact_row_count_is_nowhere_in_the_public_numbers(report: PublicRepo
     plan_free = render_public(report, version="0.1.0").replace("planned for about 6000", "")
     exact = people(ROWS, 0)["ill"].to_pylist().count("yes")
     assert f"{exact:,}" not in plan_free
+
+
+def test_a_page_over_a_release_that_is_not_private_says_not_to_publish_it(
+    report: PublicReport,
+) -> None:
+    words = "may be published with the release"
+    assert words in render_public(report, version="0.1.0")
+    assert report.to_json()["is_private"] is True
+    release = released("dp-anova", noise=SeededNoise(1))
+    made = examine(release, Truth(release.plan.schema))
+    page = render_public(made, version="0.1.0")
+    assert words not in page
+    assert "publish neither of them" in page
+    assert "NOT PRIVATE" in page
+    assert made.to_json()["is_private"] is False
+
+
+def test_a_public_row_count_is_shown_as_it_is_and_a_private_one_with_its_noise(
+    report: PublicReport,
+) -> None:
+    assert "a noisy count, give or take" in render_public(report, version="0.1.0")
+    release = released("dp-anova", neighbours=Neighbours.REPLACE_ONE)
+    page = render_public(examine(release, Truth(release.plan.schema)), version="0.1.0")
+    assert "<dd>6,000<small>public under replace-one</small>" in page
+    assert "a noisy count" not in page
 
 
 def test_residuals_are_missed_only_beyond_chance_and_size() -> None:

@@ -120,3 +120,15 @@ def test_what_bins_hide_is_said_where_it_is_bad_and_not_where_it_is_good(make: M
     assert not any(
         "Passing for" in words for words in judge(replace(evaluation, scores=good)).doubt
     )
+
+
+def test_rows_that_equal_real_ones_too_often_are_the_first_doubt(make: Make) -> None:
+    found = make()
+    assert not any("being synthetic" in words for words in judge(found).doubt)
+    scores = tuple(
+        replace(score, value=0.5) if score.metric.key == "copied_rows" else score
+        for score in found.scores
+    )
+    assert (
+        judge(replace(found, scores=scores)).doubt[0].startswith("These rows being synthetic: 50.0")
+    )

@@ -61,7 +61,7 @@ def evaluate(
     from understudy import __version__
     from understudy.evaluation.evaluate import evaluate as score_rows
     from understudy.published import build_certificate
-    from understudy.reports.internal import render_report
+    from understudy.reports.internal import BANNER, render_report, stated_epsilon
     from understudy.reports.verdict import judge
 
     if output is not None:
@@ -77,7 +77,7 @@ def evaluate(
     certificate = None
     if made is not None:
         certificate = build_certificate(made.plan, dict(made.facts), fingerprint=made.fingerprint)
-    verdict = judge(found, epsilon=certificate["guarantee"]["epsilon"] if certificate else None)
+    verdict = judge(found, epsilon=stated_epsilon(certificate))
     if output is not None:
         words = f"{reference.name}, {'all rows' if test is None else f'and {test.name} for tests'}"
         page = render_report(
@@ -85,6 +85,7 @@ def evaluate(
         )
         write_page(page, output, mode=INTERNAL)
     document = {
+        "notice": BANNER,
         "report": str(output) if output else None,
         "headline": verdict.headline,
         "trust": list(verdict.trust),
@@ -95,7 +96,8 @@ def evaluate(
     lines = [
         *_score_lines(found),
         f"[bold]{verbatim(verdict.headline)}[/bold]",
-        "Internal: computed from real rows, outside the certificate.",
+        *(f"  {verbatim(words)}" for words in (*verdict.copies, *found.notes)),
+        BANNER,
     ]
     if output is not None:
         lines.append(f"  report       {verbatim(output)}")
@@ -131,6 +133,11 @@ def report(
         [each.name, f"{each.size:,}", f"{each.rms:.2f}", f"{100 * each.inside:.1f} %"]
         for each in found.agreements
     ]
+    use = (
+        "which may be published with the release"
+        if found.is_private
+        else "NOT to be published: the release is not private"
+    )
     lines = [
         table(
             "Noisy numbers against synthetic rows",
@@ -138,7 +145,7 @@ def report(
             rows,
         ),
         f"[bold]{verbatim(found.headline)}[/bold]",
-        f"  report       {verbatim(output)}, which may be published with the release",
+        f"  report       {verbatim(output)}, {use}",
     ]
     emit(_finite({"report": str(output)} | found.to_json()), lines, as_json=as_json)
 
@@ -173,7 +180,8 @@ def _sampler(made: Release, directory: Path | None, *, as_json: bool) -> Generat
         with training_bar(as_json=as_json) as progress:
             return fit_release(made, progress=progress)
     loaded = load_generator(directory)
-    if release_of(directory) != made.fingerprint:
+    is_of_release = release_of(directory) == made.fingerprint
+    if not is_of_release or loaded.schema.fingerprint != made.plan.schema.fingerprint:
         raise InputError(
             f"generator '{directory}'", "was fitted to another release", "Fit one to this release"
         )

@@ -24,9 +24,14 @@ def check_output(path: Path, *, kinds: tuple[str, ...] = ROWS) -> None:
     """Refuse an output that exists, has an unknown type or cannot be written."""
     if path.suffix.lower() not in kinds:
         raise UsageError(f"output '{path}'", f"must end in {' or '.join(kinds)}")
-    if path.exists():
+    try:
+        is_taken, parent = path.exists(), path.parent
+    except OSError:
+        raise InputError(
+            f"output '{path}'", "cannot be the name of a file", "Choose a shorter, plainer one"
+        ) from None
+    if is_taken:
         raise InputError(f"output '{path}'", "exists already", "Choose another name, or remove it")
-    parent = path.parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         raise InputError(
             f"output '{path}'",
@@ -56,15 +61,16 @@ def write_page(text: str, path: Path, *, mode: int) -> None:
 @contextmanager
 def _scratch(path: Path, *, mode: int) -> Iterator[str]:
     """A file beside its place, moved there once it is whole."""
-    handle, scratch = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-    os.close(handle)
     try:
-        yield scratch
-        Path(scratch).chmod(mode)
-        Path(scratch).rename(path)
+        handle, scratch = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+        os.close(handle)
+        try:
+            yield scratch
+            Path(scratch).chmod(mode)
+            Path(scratch).rename(path)
+        finally:
+            Path(scratch).unlink(missing_ok=True)
     except OSError:
         raise InputError(
             f"output '{path}'", "cannot be written", "Check space and permissions"
         ) from None
-    finally:
-        Path(scratch).unlink(missing_ok=True)

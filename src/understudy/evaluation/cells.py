@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+FARTHEST = 1e6
+"""Ranges of a column beyond its bounds. Farther numbers would overflow squares and single precision."""
+
 
 def choice_codes(column: Column, cells: pd.Series) -> Integers:
     """0 for null, then the categories from 1 in order; one past them for what the schema does not list."""
@@ -31,19 +34,28 @@ def choice_codes(column: Column, cells: pd.Series) -> Integers:
 
 
 def numbers(column: Column, cells: pd.Series) -> Floats:
-    """The numbers of a column, NaN for null; infinities stop at the bounds, dates are microseconds."""
+    """The numbers of a column, NaN for null; dates are microseconds.
+
+    Infinities, and what lies so far out that it is no measurement, stop at the bounds.
+    """
+    found, (low, high) = _as_written(column, cells), column.low_high
+    reach = FARTHEST * ((high - low) or 1.0)
+    return np.where(found > high + reach, high, np.where(found < low - reach, low, found))
+
+
+def _as_written(column: Column, cells: pd.Series) -> Floats:
     if column.kind is Kind.DATETIME:
         codes = encode_column(column, _arrow(column, cells))
         return np.where(codes == NULL, np.nan, number_values(column, codes).astype(np.float64))
     try:
-        found = cells.to_numpy(dtype=np.float64, na_value=np.nan)
+        if cells.dtype.kind not in "mM":  # moments and durations, which NumPy would count in ticks
+            return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
     except (TypeError, ValueError):
-        raise InputError(
-            f"column '{column.name}'", f"is {column.kind} and must hold numbers",
-            "Mend the column, or change its kind in the schema",
-        ) from None  # fmt: skip
-    low, high = column.low_high
-    return np.where(np.isinf(found), np.where(found > 0, high, low), found)
+        pass
+    raise InputError(
+        f"column '{column.name}'", f"is {column.kind} and must hold numbers",
+        "Mend the column, or change its kind in the schema",
+    )  # fmt: skip
 
 
 def is_invalid(column: Column, cells: pd.Series) -> npt.NDArray[np.bool_]:
@@ -52,10 +64,10 @@ def is_invalid(column: Column, cells: pd.Series) -> npt.NDArray[np.bool_]:
         codes = choice_codes(column, cells)
         missing, wrong = codes == 0, codes > len(column.categories)
     else:
-        found, (low, high) = numbers(column, cells), column.low_high
+        found, (low, high) = _as_written(column, cells), column.low_high
         missing, wrong = np.isnan(found), (found < low) | (found > high)
         if column.is_whole:
-            wrong |= found % 1 > 0
+            wrong |= np.isfinite(found) & (found != np.rint(found))
     return wrong if column.nullable else wrong | missing
 
 

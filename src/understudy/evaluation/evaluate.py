@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from understudy.errors import InputError
+from understudy.errors import InputError, UsageError
 from understudy.evaluation.comparison import Sides, make_sides
 from understudy.evaluation.judging import Judgement, judge_prediction
 from understudy.evaluation.metrics import METRICS
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 FEWEST_ROWS = 20
 MOST_COLUMNS_PAIRED = 64
+LARGEST_SEED = 2**32 - 1
+"""That scikit-learn takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,11 @@ def evaluate(
 
     Raises:
         InputError: a table lacks a column or has too few rows, or a column holds the wrong type.
+        UsageError: the seed or the protocol is not one of those allowed.
     """
     started, chosen = time.perf_counter(), parse_protocol(protocol)
+    if not 0 <= seed <= LARGEST_SEED:
+        raise UsageError("seed", f"must lie between 0 and {LARGEST_SEED}", "Choose a smaller one")
     effort, told = QUICK if quick else FULL, progress or _tell_nobody
     with one_thread():
         sides = _read_sides(synthetic, reference, schema, effort=effort, seed=seed)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from understudy.evaluation.inputs import Examples, standardise
 from understudy.evaluation.models import Models, Protocol, Task
+from understudy.evaluation.threads import processes
 
 Scores = dict[str, float]
 Progress = Callable[[str, int, int], None]
@@ -53,12 +54,12 @@ def run_exam(
     exam: Exam, models: Models, *, num_jobs: int = 1, progress: Progress | None = None
 ) -> list[Outcome]:
     """Fit every model to every training set, on several processes if asked to."""
-    from sklearn.utils.parallel import Parallel, delayed
+    from sklearn.utils.parallel import delayed
 
     total = len(exam.training) * len(models.by_name)
     outcomes = []
     jobs = (delayed(_attempt)(*job) for job in _jobs(exam, models))
-    for outcome in Parallel(n_jobs=num_jobs, return_as="generator_unordered")(jobs):
+    for outcome in processes(num_jobs, return_as="generator_unordered")(jobs):
         outcomes.append(outcome)
         if progress is not None:
             progress("models", len(outcomes), total)

@@ -19,6 +19,7 @@ from understudy.evaluation.marginals import column_sets, marginal_gaps
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.neighbours import copied_share, nearest_distances
 from understudy.evaluation.results import Associations, ColumnView, Score
+from understudy.evaluation.threads import processes
 from understudy.evaluation.two_sample import kernel_test, two_sample_auc
 
 WIDEST_SET = 4
@@ -72,10 +73,10 @@ def two_sample_scores(
     sides: Sides, *, most_rows: int, num_folds: int, seed: int, num_jobs: int = 1
 ) -> list[Score]:
     """Boosted trees, in bins and by exact values. An AUC below that of a guess counts as a guess."""
-    from sklearn.utils.parallel import Parallel, delayed
+    from sklearn.utils.parallel import delayed
 
     real, *others = equal_parts(sides, most_rows=most_rows, seed=seed)
-    found = Parallel(n_jobs=num_jobs)(
+    found = processes(num_jobs)(
         delayed(two_sample_auc)(real, other, binned=binned, seed=seed, num_folds=num_folds)
         for binned in (True, False)
         for other in others

@@ -58,6 +58,11 @@ def code_table(
     absent = next((each.name for each in columns if each.name not in frame.columns), None)
     if absent is not None:
         raise InputError(f"column '{absent}'", "is not in the table", "Check the schema's names")
+    twice = next((each.name for each in columns if list(frame.columns).count(each.name) > 1), None)
+    if twice is not None:
+        raise InputError(
+            f"column '{twice}'", "is in the table more than once", "Give every column its own name"
+        )
     bins = np.stack([bin_codes(column, frame[column.name]) for column in columns], axis=1)
     values = bins.astype(np.float64)
     for position, column in enumerate(columns):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
@@ -20,3 +21,14 @@ def one_thread() -> Iterator[None]:
     del sklearn
     with threadpool_limits(1):
         yield
+
+
+def processes(num_jobs: int, **options: Any) -> Any:
+    """Calls on several processes, to which rows are sent through pipes.
+
+    By default large arrays would be files in shared memory or the temporary folder, where a run
+    that is killed leaves the real rows behind.
+    """
+    from sklearn.utils.parallel import Parallel
+
+    return Parallel(n_jobs=num_jobs, max_nbytes=None, **options)

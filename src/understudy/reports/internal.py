@@ -50,8 +50,7 @@ def render_report(
         reference: where the real rows came from, in words.
         certificate: of the release that the synthetic rows were made from.
     """
-    epsilon = certificate["guarantee"]["epsilon"] if certificate is not None else None
-    verdict = judge(evaluation, epsilon=epsilon)
+    verdict = judge(evaluation, epsilon=stated_epsilon(certificate))
     cards = [_card(view, is_drawn=i < COLUMNS_DRAWN) for i, view in enumerate(evaluation.columns)]
     prediction = evaluation.prediction
     return render(
@@ -73,6 +72,13 @@ def render_report(
             "sizes": _sizes(prediction) if prediction and len(prediction.by_set_size) > 1 else None,
         },
     )
+
+
+def stated_epsilon(certificate: dict[str, Any] | None) -> float | None:
+    """The epsilon of a release; none where there is no release, or a release without privacy."""
+    if certificate is None or certificate["status"] != "PRIVATE":
+        return None
+    return float(certificate["guarantee"]["epsilon"])
 
 
 def _score(score: Score) -> dict[str, Any]:

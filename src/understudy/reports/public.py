@@ -2,7 +2,8 @@
 
 Guarantee:
     It is computed from a release and a generator alone, so it costs no privacy and may be
-    published with them. Nothing here takes rows that were not drawn from the generator.
+    published with them if the release is private, which it says either way. Nothing here takes
+    rows that were not drawn from the generator.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
+from understudy.accounting import Neighbours
 from understudy.features import Fourier, Grid, Hermite, Mahalanobis, OneHot, Tables, Tensors
 from understudy.published import Release, build_certificate
 from understudy.reports.agreement import (
@@ -71,6 +73,11 @@ class PublicReport:
         return share_inside(np.concatenate([each.residuals.ravel() for each in self.agreements]))
 
     @property
+    def is_private(self) -> bool:
+        """Whether the release is; only then may the report be published."""
+        return bool(dict(self.release.facts).get("is_private"))
+
+    @property
     def headline(self) -> str:
         """The report in one sentence."""
         return _headline(self)
@@ -79,6 +86,7 @@ class PublicReport:
         """The numbers of the report."""
         return {
             "release": self.release.fingerprint,
+            "is_private": self.is_private,
             "headline": self.headline,
             "rows_drawn": self.rows_drawn,
             "share_inside_95": self.inside,
@@ -127,6 +135,7 @@ def render_public(report: PublicReport, *, version: str) -> str:
         release.plan, dict(release.facts), fingerprint=release.fingerprint
     )
     total = float(release.label_counts.sum())
+    is_count_public = release.plan.neighbours is Neighbours.REPLACE_ONE
     drawn = report.margins[:COLUMNS_DRAWN]
     return render(
         "public.html.jinja",
@@ -134,6 +143,8 @@ def render_public(report: PublicReport, *, version: str) -> str:
             "certificate": certificate,
             "version": version,
             "report": report,
+            "is_private": report.is_private,
+            "public_rows": release.plan.num_rows if is_count_public else None,
             "total": total,
             "noise_of_total": release.noise_std("count") * math.sqrt(len(release.sums("count"))),
             "headline": report.headline,

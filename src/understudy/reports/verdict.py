@@ -13,7 +13,7 @@ from understudy.reports.grading import DISTANCES, Level, level_of
 from understudy.reports.words import counted, decimal, listed, percent
 
 SMALL_DISTANCE, LARGE_DISTANCE = 0.02, 0.05
-TIE, LOST_TIE, NULLS = 0.1, 0.1, 0.02
+TIE, LOST_TIE, NULLS, COPIES = 0.1, 0.1, 0.02, 0.1
 NAMED = 5
 
 
@@ -50,6 +50,8 @@ class Verdict:
     doubt: tuple[str, ...]
     ties: tuple[Tie, ...]
     """Most different first."""
+    copies: tuple[str, ...] = ()
+    """The first of ``doubt``, if rows equal real ones too often."""
 
 
 def judge(evaluation: Evaluation, *, epsilon: float | None = None) -> Verdict:
@@ -59,7 +61,8 @@ def judge(evaluation: Evaluation, *, epsilon: float | None = None) -> Verdict:
     trust, doubt = _columns(evaluation.columns)
     for sentences, others in (_ties(ties), _prediction(evaluation.prediction)):
         trust, doubt = trust + sentences, doubt + others
-    doubt += _details(evaluation)
+    copies = _copies(evaluation)
+    doubt = copies + doubt + _details(evaluation)
     doubt += [
         f"{use.words[0].upper()}{use.words[1:]}: {use.reason}."
         for use in uses
@@ -70,8 +73,9 @@ def judge(evaluation: Evaluation, *, epsilon: float | None = None) -> Verdict:
         "are not kept."
     )
     return Verdict(
-        _headline(uses, evaluation, ties, epsilon), uses, tuple(trust), tuple(doubt), ties
-    )
+        _headline(uses, evaluation, ties, epsilon), uses, tuple(trust), tuple(doubt), ties,
+        tuple(copies),
+    )  # fmt: skip
 
 
 def _uses(evaluation: Evaluation) -> Iterable[Use]:
@@ -165,6 +169,17 @@ DETAILS = {
     "of {}, where 0.5 is a guess.",
 }
 """What bins hide, by the scores that show it."""
+
+
+def _copies(evaluation: Evaluation) -> list[str]:
+    """Rows that equal real ones far more often than other real rows do."""
+    return [
+        f"These rows being synthetic: {percent(score.value)} of them equal one of half of the real rows in "
+        f"every cell, where other real rows do so in {percent(score.floor or 0.0)}. Make sure that real "
+        "rows were not given in their place."
+        for score in evaluation.scores
+        if score.metric.key == "copied_rows" and score.value > (score.floor or 0.0) + COPIES
+    ]
 
 
 def _details(evaluation: Evaluation) -> list[str]:
