@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import json
 import subprocess
 import sys
 import tempfile
@@ -72,8 +73,6 @@ def write_table(num_rows: int, num_columns: int, path: Path) -> None:
 
 def measure(num_rows: int, num_columns: int) -> list[float]:
     """Seconds of release, fit and 100,000 rows, and peak memory in MB."""
-    import json
-
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.parquet"
         write_table(num_rows, num_columns, path)

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from understudy import Budget, dp_anova, fit_release, load_schema, release_table
-from understudy.generators.anova_training import AnovaTraining, train_anova
+from understudy.generators.anova_training import AnovaTraining, raked, train_anova
 from understudy.generators.condition import spans_of
 from understudy.generators.mixture import Mixture
 from understudy.private.noise import Integers, SeededNoise
@@ -292,3 +292,16 @@ def test_the_noisy_row_count_is_what_a_mixture_draws_by_default_unless_it_is_pub
     assert train_anova(release, quick).default_num_rows == MANY
     unsaid = load_schema({"columns": SCHEMA.to_dict()["columns"]})
     assert train_anova(released(unsaid), quick).default_num_rows == len(made_up_table())
+
+
+def test_means_that_noise_explains_stay_and_others_come_to_its_edge() -> None:
+    rng = np.random.default_rng(0)
+    components = rng.dirichlet(np.ones(4), size=30)
+    edges, slack = [0, 20, 30], np.array([0.01, 0.05])
+    near = components[:20].mean(axis=0) + np.array([0.009, -0.009, 0.0, 0.0])
+    far = np.array([0.7, 0.1, 0.1, 0.1])
+    found = raked(components, np.stack([near, far]), slack, edges)
+    np.testing.assert_allclose(found[:20], components[:20])
+    assert np.abs(found[20:].mean(axis=0) - far).max() < 0.06
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert (found >= 0).all()

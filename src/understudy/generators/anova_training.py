@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,9 @@ MOST_WORK, FEWEST_COMPONENTS = 8e9, 200
 
 UNSEEN = 1e-4
 """What a cell's share within a label is taken to be at least, over the number of cells."""
+
+
+RAKINGS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,10 @@ def _fitted(
         reading.noise_of_count(name) for reading, name in ((second, CELLS), (second, LOOKS), (third, PAIRS))
     ]  # fmt: skip
     with one_thread() as torch:
-        fit = _Fit(torch, margins, sizes, training, noise=noise[2] / margins.total)
+        fit = _Fit(
+            torch, margins, sizes, training,
+            noise=noise[2] / margins.total, slack=noise[0] / margins.total,
+        )  # fmt: skip
         fit.add_margins((noise[2] / noise[0]) ** 2)
         fit.add_pairs(pairs, finer, 1.0)
         fit.add_pairs(looks, coarser, (noise[2] / noise[1]) ** 2)
@@ -104,8 +111,10 @@ class _Fit:
         training: AnovaTraining,
         *,
         noise: float,
+        slack: float,
     ) -> None:
         self._torch, self._margins, self._training = torch, margins, training
+        self._slack = slack
         self._caution = training.caution * noise
         label = np.repeat(np.arange(len(sizes)), sizes)
         self._edges = np.cumsum([0, *sizes]).tolist()
@@ -196,7 +205,28 @@ class _Fit:
             if progress is not None and (step % 20 == 19 or step == steps - 1):
                 progress(step + 1, steps, float(apart.detach()))
         found = self._probabilities()[0].detach().double().numpy()
-        return np.split(found, np.cumsum(self._widths)[:-1], axis=1)
+        parts = np.split(found, np.cumsum(self._widths)[:-1], axis=1)
+        aims, slack = self._margins.by_label, self._slack / self._margins.label_shares
+        return [raked(part, aim, slack, self._edges) for part, aim in zip(parts, aims, strict=True)]
+
+
+def raked(probabilities: Floats, aims: Floats, slack: Floats, edges: Sequence[int]) -> Floats:
+    """Components whose mean within a label is what is known of the column, as far as noise lets.
+
+    A mean within the label's slack of its aim stays; others are brought to the edge, by small factors.
+
+    # (components, cells), (labels, cells), (labels,) -> (components, cells)
+    """
+    found = probabilities.copy()
+    for (start, stop), aim, near in zip(pairwise(edges), aims, slack, strict=True):
+        part = found[start:stop]
+        for _ in range(RAKINGS):
+            means = part.mean(axis=0)
+            wanted = np.clip(means, np.maximum(aim - near, 0.0), aim + near)
+            part *= wanted / np.maximum(means, 1e-12)
+            sums = part.sum(axis=1, keepdims=True)
+            part[:] = np.where(sums > 0, part / np.where(sums > 0, sums, 1.0), aim)
+    return found
 
 
 def _with_label(release: Release, by_column: list[Floats], sizes: npt.NDArray[np.int64]) -> Floats:
