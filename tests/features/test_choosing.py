@@ -174,7 +174,10 @@ def test_strengths_of_noise_alone_are_zero_half_of_the_time_and_never_negative()
 def test_cells_of_a_pair_are_unions_of_the_columns_own() -> None:
     earlier = readings_of(plan_for(), tied(independent_rows(5), (0, 1), by=0.5))
     found = tables_of(chosen_by(plan_for(), earlier))
-    for own, coarser in zip(earlier[1].map(CELLS).factors, found.factors, strict=True):
+    owns = {cells.column: cells for cells in earlier[1].map(CELLS).factors}
+    assert {cells.column for cells in found.factors} == set(owns)
+    for coarser in found.factors:
+        own = owns[coarser.column]
         codes = np.arange(own.num_codes)
         both = set(zip(own(codes).tolist(), coarser(codes).tolist(), strict=True))
         assert len(both) == own.num_known

@@ -36,7 +36,7 @@ from understudy.private.ledger_tables import MARKS, SCHEMA
 
 Cost = Fraction | float
 _MOST_UNITS = 2**63 - 1  # SQLite integers are signed and 64 bits wide
-_BUSY_SECONDS = 30.0
+_BUSY_SECONDS = 120.0
 
 _SHUT = (
     "it does not exist or cannot be written",
