@@ -27,9 +27,10 @@ class Score:
     metric: Metric
     value: float
     floor: float | None
-    """Half of the real rows against the other half; for prediction, training on real rows."""
+    """Real rows against real rows, brought to the sizes compared; for prediction, training on real
+    rows."""
     baseline: float | None
-    """Rows whose columns are drawn independently from the real columns."""
+    """Rows whose columns are drawn independently from the real columns; for prediction, a guess."""
 
 
 @dataclass(frozen=True, slots=True)
