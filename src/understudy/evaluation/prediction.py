@@ -2,7 +2,7 @@
 
 Test rows keep their class shares. A class that was never generated is never guessed; where the
 synthetic rows hold one class only, or a model refuses them, it counts as a constant guess. The
-baseline is a constant guess too: columns that are independent of the label teach no model more.
+baseline is a constant guess too, not a model trained on independent columns.
 """
 
 from __future__ import annotations

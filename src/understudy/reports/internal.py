@@ -215,7 +215,7 @@ def _model(
     spoken = (
         f"{model.model}: {decimal(model.synthetic.get(keys[0]))} trained on synthetic rows, "
         f"{decimal(model.real.get(keys[0]))} on real ones, "
-        f"{decimal(model.baseline.get(keys[0]))} on independent columns"
+        f"{decimal(model.baseline.get(keys[0]))} by a constant guess"
     )
     cells = [
         [decimal(side.get(key)) for side in (model.synthetic, model.real, model.baseline)]

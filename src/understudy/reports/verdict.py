@@ -127,7 +127,7 @@ def bare_title(key: str) -> str:
 def _beside(score: Score) -> str:
     words = f"{score.metric.title} {decimal(score.value)}, real rows {decimal(score.floor)}"
     if score.baseline is not None:
-        words += f", independent columns {decimal(score.baseline)}"
+        words += f", baseline {decimal(score.baseline)}"
     return words
 
 
