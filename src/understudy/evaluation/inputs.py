@@ -54,8 +54,17 @@ def design(table: CodedTable, *, label: Column) -> Floats:
     return np.concatenate(parts, axis=1)
 
 
-def examples(table: CodedTable, *, label: Column) -> Examples:
-    """Rows whose label is known. With two classes the schema's last category is the positive one."""
+def examples(
+    table: CodedTable,
+    *,
+    label: Column,
+    most_rows: int | None = None,
+    rng: np.random.Generator | None = None,
+) -> Examples:
+    """Rows whose label is known, or ``most_rows`` of them by a draw.
+
+    With two classes the schema's last category is the positive one.
+    """
     position = next(i for i, each in enumerate(table.columns) if each.name == label.name)
     target: npt.NDArray[Any] = table.values[:, position]
     known = ~np.isnan(target)
@@ -63,7 +72,10 @@ def examples(table: CodedTable, *, label: Column) -> Examples:
         codes = table.bins[:, position]
         known = (codes > 0) & (codes <= len(label.categories))
         target = codes == 2 if len(label.categories) == 2 else codes
-    return Examples(design(table, label=label)[known], target[known])
+    rows = np.flatnonzero(known)
+    if most_rows is not None and len(rows) > most_rows:
+        rows = (rng or np.random.default_rng(0)).permutation(rows)[:most_rows]
+    return Examples(design(table.take(rows), label=label), target[rows])
 
 
 def standardise(train: Examples, test: Examples) -> tuple[Examples, Examples]:

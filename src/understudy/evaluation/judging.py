@@ -62,10 +62,11 @@ def judge_prediction(
         is_test = rng.random(len(real)) < TEST_SHARE
         real, test = real.take(np.flatnonzero(~is_test)), real.take(np.flatnonzero(is_test))
     sides = {
-        name: _some(examples(table, label=label), most_rows, rng)
+        name: examples(table, label=label, most_rows=most_rows, rng=rng)
         for name, table in ((SYNTHETIC, synthetic), (REAL, real))
     }
-    tested, task = _some(examples(test, label=label), most_rows, rng), task_of(label)
+    tested = examples(test, label=label, most_rows=most_rows, rng=rng)
+    task = task_of(label)
     reason = _reason_against(sides, tested, task, num_columns=len(real.columns))
     if reason is not None:
         return Judgement(None, (), (f"{label.name} was not predicted: {reason}.",))
@@ -87,10 +88,6 @@ def judge_prediction(
     return Judgement(
         prediction, _mean_scores(rows, baseline), _notes(label, task, models, outcomes, sides)
     )
-
-
-def _some(given: Examples, most_rows: int, rng: np.random.Generator) -> Examples:
-    return given if len(given) <= most_rows else given.take(rng.permutation(len(given))[:most_rows])
 
 
 def _reason_against(
