@@ -76,7 +76,8 @@ def test_one_row_more_changes_nothing_that_is_said_and_no_file_size(
         base = ("-s", office.schema, "-e", 1, "-m", method, "-o", out, *quick, *flags)
         found = run("release", data, *base)
         assert (found.code, found.err) == (0, "")
-        said.append(re.sub(r"[0-9a-f]{64}", "FINGERPRINT", found.out.replace(name, "TABLE")))
+        text = found.out.replace(str(out), "TABLE")  # a folder's number may be any
+        said.append(re.sub(r"[0-9a-f]{64}", "FINGERPRINT", text))
         sizes.append({path.name: path.stat().st_size for path in out.iterdir()})
         if method == "dp-anova":
             # Earlier stages' noisy vectors say how many cells a later one has; nothing else does.

@@ -217,7 +217,8 @@ def test_hundreds_of_columns_and_few_rows_finish_in_bounded_memory():
     assert grown < 1_000_000  # kilobytes
     values = rows.drop(columns="ill").to_numpy()
     assert np.isin(values, [0, 1]).mean() < 0.005  # noise is no reason for rows at bounds
-    assert rows["x0"].nunique() > 0.95 * count
+    # A column in some hundreds piles up by chance; the sum over all of them hardly moves.
+    assert sum(rows[f"x{i}"].nunique() for i in range(wide)) > 0.99 * count * wide
 
 
 def test_many_columns_with_pairs_that_are_asked_for_finish_too():

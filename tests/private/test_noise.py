@@ -17,7 +17,7 @@ Floats = npt.NDArray[np.float64]
 SCALES = [1, 2, 3, 10, 30, 1000, 2**40]
 DRAWS = 40_000
 FEWEST = 20  # expected draws in a bin
-ALARM = 1e-6  # a true sampler fails once in a million runs
+ALARM = 1e-9  # with seven scales, a true sampler fails once in a hundred million runs
 
 
 def bin_edges_and_shares(std: float, draws: int) -> tuple[Integers, Floats]:

@@ -136,11 +136,14 @@ def test_a_public_row_count_that_is_wrong_is_refused_without_saying_the_true_one
     plan = plan_for(neighbours=Neighbours.REPLACE_ONE, num_rows=DISTINCTIVE + 1)
     path = tmp_path / "rows.csv"
     pyarrow.csv.write_csv(table_of(DISTINCTIVE), path)
-    ledger = new_ledger(tmp_path)
-    with pytest.raises(InputError, match="row count") as caught:
+    ledger = new_ledger(tmp_path, neighbours=Neighbours.REPLACE_ONE)
+    with pytest.raises(InputError, match="differs from the public one") as caught:
         release_table(path, plan, directory=tmp_path / "out", ledger=ledger)
     full = traceback.TracebackException.from_exception(caught.value, capture_locals=True)
-    assert str(DISTINCTIVE) not in "".join(full.format()).replace(str(tmp_path), "")
+    # A folder's number, an address and a random key may hold any digits.
+    said = "".join(full.format()).replace(str(tmp_path), "")
+    said = re.sub(r"0x[0-9a-f]+|patients-[0-9a-f]{12}", "", said)
+    assert str(DISTINCTIVE) not in said
     assert not (tmp_path / "out").exists()
     assert read_ledger(ledger).rows == ()
 
@@ -171,7 +174,8 @@ def test_a_release_is_the_exact_sum_plus_the_plan_s_noise() -> None:
     )
     scaled = (release.vectors[0] - exact) / plan.noise_stds[0]
     assert count == 300
-    assert 0.3 < np.sqrt((scaled**2).mean()) < 2.5, "12 draws: once in a million at most outside"
+    assert len(scaled) == 18
+    assert 0.25 < np.sqrt((scaled**2).mean()) < 2.5, "18 draws: once in a hundred million outside"
 
 
 @pytest.mark.parametrize("length_scale", [None, "private"])

@@ -89,7 +89,8 @@ METHODS = [("dp-anova", {}), ("dp-merf", {"num_features": 500}), ("dp-hp", {})]
 def test_rows_of_the_right_law_have_standard_normal_residuals(
     method: str, options: dict[str, Any]
 ) -> None:
-    release = released(method, **options)
+    # The same noise in every run: at random, one draw in some thousands lies outside these bands.
+    release = released(method, noise=SeededNoise(0), **options)
     report = examine(release, Truth(release.plan.schema))
     residuals = np.concatenate([each.residuals.ravel() for each in report.agreements])
     # The private rows are themselves a draw of that law, which the noise does not count in.
@@ -98,7 +99,8 @@ def test_rows_of_the_right_law_have_standard_normal_residuals(
 
 
 def test_rows_without_ties_are_found_out_by_pairs_and_not_by_columns() -> None:
-    release = released("dp-anova")
+    # The same noise in every run: a margin of two numbers is called missed once in fifty draws.
+    release = released("dp-anova", noise=SeededNoise(0))
     report = examine(release, Truth(release.plan.schema, is_shuffled=True))
     sizes = {fit.pair: fit for fit in report.pairs}
     assert is_missed(sizes["age", "born"].rms, sizes["age", "born"].size)
