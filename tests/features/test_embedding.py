@@ -131,8 +131,8 @@ def test_the_sensitivity_is_exactly_the_largest_change_over_all_rows(
     shape: Embedding, lattice: int
 ) -> None:
     adding, replacing = largest_changes(shape, lattice)
-    assert shape.squared_sensitivity(lattice, replace=False) == adding
-    bound = shape.squared_sensitivity(lattice, replace=True)
+    assert shape.sensitivity(lattice, replace=False) == adding
+    bound = shape.sensitivity(lattice, replace=True)
     # With one label value two rows cannot have different ones: the bound is valid, not tight.
     assert bound == replacing if shape.num_labels != 1 or not shape.label else bound >= replacing
 
@@ -143,7 +143,7 @@ def test_separate_releases_are_charged_at_least_the_joint_change(shape: Embeddin
     for replace in (False, True):
         parts = apart.mechanism_sensitivities(40, replace=replace)
         assert len(parts) == 1 + shape.num_labels
-        assert sum(parts) >= shape.squared_sensitivity(40, replace=replace)
+        assert sum(parts) >= shape.sensitivity(40, replace=replace)
 
 
 def test_separate_releases_of_three_classes_cost_as_in_the_first_paper() -> None:
@@ -153,19 +153,19 @@ def test_separate_releases_of_three_classes_cost_as_in_the_first_paper() -> None
 
 
 def test_class_counts_ride_free_when_a_row_is_replaced() -> None:
-    counted = SHAPES["labelled, class counts"].squared_sensitivity(LATTICE, replace=True)
+    counted = SHAPES["labelled, class counts"].sensitivity(LATTICE, replace=True)
     alone = embedding((SIGNED, 1.0, True), num_labels=3)
-    assert counted == alone.squared_sensitivity(LATTICE, replace=True) == 4 * LATTICE**2
+    assert counted == alone.sensitivity(LATTICE, replace=True) == 4 * LATTICE**2
 
 
 def test_heavy_class_counts_do_not_ride_free() -> None:
     a, b = math.floor(0.9 * LATTICE), math.floor(0.3 * LATTICE)
-    found = SHAPES["labelled, heavy counts"].squared_sensitivity(LATTICE, replace=True)
+    found = SHAPES["labelled, heavy counts"].sensitivity(LATTICE, replace=True)
     assert found == 2 * (a**2 + b**2) > 4 * b**2
 
 
 def test_numbers_and_choices_have_sensitivity_root_six_not_two_root_two() -> None:
-    found = SHAPES["heterogeneous"].squared_sensitivity(LATTICE, replace=True)
+    found = SHAPES["heterogeneous"].sensitivity(LATTICE, replace=True)
     assert math.sqrt(found) / LATTICE == math.sqrt(6)
 
 
@@ -241,8 +241,8 @@ def test_no_pair_of_rows_moves_the_real_sum_further_than_stated(
 ) -> None:
     sums = [sum_of(row[None, :], REAL, REAL_LAYOUT) for row in (one, other)]
     for single in sums:
-        assert _squared(single) <= REAL.squared_sensitivity(LATTICE, replace=False)
-    assert _squared(sums[0] - sums[1]) <= REAL.squared_sensitivity(LATTICE, replace=True)
+        assert _squared(single) <= REAL.sensitivity(LATTICE, replace=False)
+    assert _squared(sums[0] - sums[1]) <= REAL.sensitivity(LATTICE, replace=True)
 
 
 def test_two_rows_half_a_turn_apart_reach_what_is_stated() -> None:
@@ -254,7 +254,7 @@ def test_two_rows_half_a_turn_apart_reach_what_is_stated() -> None:
     half_a_turn = 0.5 / abs(float(one_frequency.frequencies[0, 0]))
     rows = np.array([[0.0, 1, 0], [half_a_turn, 1, 0]])
     sums = [sum_of(rows[i : i + 1], labelled, ONE_NUMBER) for i in range(2)]
-    stated = labelled.squared_sensitivity(LATTICE, replace=True)
+    stated = labelled.sensitivity(LATTICE, replace=True)
     assert 0.9999 * stated < _squared(sums[0] - sums[1]) <= stated
 
 
@@ -288,8 +288,8 @@ def test_maps_that_break_every_promise_move_the_sum_no_further_than_stated(
             cells[row, 1 + label] = 1.0
     sums = [sum_of(cells[i : i + 1], liar, ONE_NUMBER) for i in range(2)]
     for single in sums:
-        assert _squared(single) <= liar.squared_sensitivity(LATTICE, replace=False)
-    assert _squared(sums[0] - sums[1]) <= liar.squared_sensitivity(LATTICE, replace=True)
+        assert _squared(single) <= liar.sensitivity(LATTICE, replace=False)
+    assert _squared(sums[0] - sums[1]) <= liar.sensitivity(LATTICE, replace=True)
 
 
 def _squared(vector: Integers) -> int:
