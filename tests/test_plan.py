@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,9 +11,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
+from understudy.accounting import Budget, Neighbours
 from understudy.errors import InputError, UsageError
-from understudy.features import Block, Cells, Constant, Embedding, Grid, Hermite, Reading, Tables
+from understudy.features import (
+    Block,
+    Cells,
+    Constant,
+    Embedding,
+    Grid,
+    Hermite,
+    Norm,
+    Reading,
+    Tables,
+)
 from understudy.features.adapt import RULES
 from understudy.methods import dp_anova, dp_merf
 from understudy.plan import Plan, Stage, plan_from_dict
@@ -41,43 +52,58 @@ def plan_of(*stages: Stage, schema: Schema = SCHEMA, **options: Any) -> Plan:
     return Plan(schema=schema, method="hand-made", stages=stages, **settings)
 
 
-@settings(max_examples=25, deadline=None)
+deltas = st.sampled_from([1e-5, 0.0])
+
+
+@settings(max_examples=40, deadline=None)
 @given(
     epsilon=st.floats(0.01, 20),
+    delta=deltas,
     neighbours=st.sampled_from(list(Neighbours)),
     length_scale=st.sampled_from([None, "private", 0.2]),
     labels=st.sampled_from(["auto", "none", "balanced"]),
     separate=st.booleans(),
 )
 def test_no_plan_spends_more_than_its_budget(
-    epsilon: float, neighbours: Neighbours, length_scale: Any, labels: Any, separate: bool
+    epsilon: float,
+    delta: float,
+    neighbours: Neighbours,
+    length_scale: Any,
+    labels: Any,
+    separate: bool,
 ) -> None:
     plan = dp_merf(
-        SCHEMA, Budget(epsilon), neighbours=neighbours, num_rows=100, labels=labels,
+        SCHEMA, Budget(epsilon, delta), neighbours=neighbours, num_rows=100, labels=labels,
         length_scale=length_scale, num_features=4, separate_releases=separate,
     )  # fmt: skip
     assert plan.epsilon() <= epsilon
-    assert sum(plan.cost()) <= mu_squared_of_budget(plan.budget)
+    assert sum(plan.cost()) <= plan.mechanism.total(plan.budget)
     assert plan.epsilon() == pytest.approx(epsilon, rel=1e-4)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     epsilon=st.floats(0.01, 20),
+    delta=deltas,
     neighbours=st.sampled_from(list(Neighbours)),
     labels=st.sampled_from(["auto", "none", "balanced"]),
     pairs=st.sampled_from([None, True, False]),
     values=st.booleans(),
 )
 def test_no_plan_of_tables_spends_more_than_its_budget(
-    epsilon: float, neighbours: Neighbours, labels: Any, pairs: bool | None, values: bool
+    epsilon: float,
+    delta: float,
+    neighbours: Neighbours,
+    labels: Any,
+    pairs: bool | None,
+    values: bool,
 ) -> None:
     plan = dp_anova(
-        SCHEMA, Budget(epsilon), neighbours=neighbours, num_rows=100, labels=labels, pairs=pairs,
+        SCHEMA, Budget(epsilon, delta), neighbours=neighbours, num_rows=100, labels=labels, pairs=pairs,
         values=values,
     )  # fmt: skip
     assert len(plan.stages) == (3 if plan.stages[-1].rule == "choose-pairs" else 2)
-    assert sum(plan.cost()) <= mu_squared_of_budget(plan.budget)
+    assert sum(plan.cost()) <= plan.mechanism.total(plan.budget)
     assert plan.epsilon() <= epsilon
     assert plan.epsilon() == pytest.approx(epsilon, rel=1e-4)
 
@@ -88,11 +114,9 @@ def test_replacing_a_row_costs_more_than_adding_one() -> None:
 
 
 def test_a_plan_comes_back_from_its_canonical_form() -> None:
-    for plan in (
-        dp_merf(SCHEMA, Budget(1.0), num_features=4, length_scale="private"),
-        dp_anova(SCHEMA, Budget(1.0), pairs=True),
-    ):
-        assert_comes_back(plan)
+    for budget in (Budget(1.0), Budget(1.0, 0)):
+        assert_comes_back(dp_merf(SCHEMA, budget, num_features=4, length_scale="private"))
+        assert_comes_back(dp_anova(SCHEMA, budget, pairs=True))
 
 
 def assert_comes_back(plan: Plan) -> None:
@@ -180,6 +204,72 @@ def test_unknown_neighbours_are_refused() -> None:
     schema = load_schema({"columns": [{"name": "x", "kind": "continuous", "bounds": [0, 1]}]})
     with pytest.raises(UsageError, match="add-remove"):
         dp_merf(schema, Budget(1.0), neighbours="replace_one", num_rows=5)
+
+
+# Laplace noise
+
+PURE = Budget(1.0, 0)
+SMALL = Embedding((Block("bins", Grid((0,), 4), 1.0),))
+
+
+def test_a_plan_without_a_delta_is_weighed_for_laplace_noise_whoever_composed_it() -> None:
+    plan = plan_of(Stage("one", SECOND), budget=PURE)
+    assert plan.stages[0].embedding.norm is Norm.L1
+    assert plan.mechanism.name == "laplace"
+    assert plan.noise_scales == (math.ceil(sum(plan.mechanism_sensitivities[0])),)
+    assert plan.noise_stds == (pytest.approx(math.sqrt(2) * plan.noise_scales[0]),)
+    again = dataclasses.replace(plan)
+    assert again.stages == plan.stages, "weights that are meant for it are left as they are"
+
+
+def test_norms_that_do_not_fit_the_noise_are_refused() -> None:
+    laplace = plan_of(Stage("one", SECOND), budget=PURE).stages[0]
+    with pytest.raises(ValueError, match="norms"):
+        plan_of(laplace)
+    with pytest.raises(ValueError, match="norms"):
+        plan_of(dataclasses.replace(laplace, share=0.5), Stage("two", SMALL, 0.5), budget=PURE)
+
+
+def test_shares_that_add_up_to_a_hair_too_much_still_meet_a_pure_budget() -> None:
+    stages = [Stage(f"{i}", count_of(f"count {i}"), (1 + 9e-13) / 3) for i in range(3)]
+    plan = plan_of(*stages, budget=PURE)
+    assert sum(plan.cost()) <= 1
+    assert plan.epsilon() <= 1.0
+
+
+def test_a_rule_may_choose_the_number_of_tables_under_laplace_noise_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """More tables share the same L1 norm."""
+    few, many = (Tables((Cells(0, 3), Cells(1, 2)), subsets) for subsets in (((0,),), ((0,), (1,))))
+
+    def rule(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
+        return with_block(0, map=many)(planned.embedding)
+
+    monkeypatch.setitem(RULES, "made up", rule)
+    second = Embedding((Block("counts", few, 1.0),))
+    stages = Stage("one", FIRST, 0.5), Stage("two", second, 0.5, "made up")
+    plan = plan_of(*stages, budget=PURE)
+    settled = plan.embeddings([np.zeros(4, dtype=np.int64)])[1]
+    steps = [
+        e.block("counts").rounding(plan.lattice)[0] for e in (plan.stages[1].embedding, settled)
+    ]
+    assert settled.block("counts").map == many
+    assert steps == [plan.lattice, plan.lattice // 2]
+
+
+def test_a_rule_that_changes_the_norm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rule(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
+        blocks = [
+            dataclasses.replace(b, norm=Norm.L2, weight=1e-9) for b in planned.embedding.blocks
+        ]
+        return dataclasses.replace(planned.embedding, blocks=tuple(blocks))
+
+    monkeypatch.setitem(RULES, "made up", rule)
+    stages = Stage("one", FIRST, 0.5), Stage("two", SMALL, 0.5, "made up")
+    plan = plan_of(*stages, budget=PURE)
+    with pytest.raises(ValueError, match="sensitivity"):
+        plan.embeddings([np.zeros(4, dtype=np.int64)])
 
 
 # Rules between stages

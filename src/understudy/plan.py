@@ -19,19 +19,21 @@ import numpy.typing as npt
 
 from understudy.accounting import (
     Budget,
+    Mechanism,
     Neighbours,
-    epsilon_of,
-    lattice_noise_std,
-    mu_squared_of_budget,
+    mechanism_for,
     neighbours_by_name,
-    spent_mu_squared,
 )
 from understudy.errors import InputError, UsageError
 from understudy.features.adapt import RULES
-from understudy.features.embedding import Block, Embedding, embedding_from_dict
+from understudy.features.base import Norm
+from understudy.features.embedding import Block, Embedding
 from understudy.features.reading import Reading
 from understudy.schema import Layout, Schema
 from understudy.schema.table import parse_schema
+from understudy.stage import Stage, stage_from_dict, weighed_for_laplace
+
+__all__ = ["LARGEST_NOISE", "LATTICE", "LATTICE_BITS", "ROW_CAP", "Plan", "Stage", "plan_from_dict"]
 
 LATTICE_BITS = 32
 LATTICE: int = 2**LATTICE_BITS
@@ -43,33 +45,16 @@ LARGEST_NOISE = 2**56
 
 
 @dataclass(frozen=True)
-class Stage:
-    """One noisy vector: its embedding and its share of the budget (of mu squared).
-
-    ``rule`` names a public rule that settles the maps of the blocks from earlier stages' noisy
-    vectors; blocks and weights, and so the sensitivity, are fixed in advance.
-    """
-
-    name: str
-    embedding: Embedding
-    share: float = 1.0
-    rule: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "name": self.name, "share": self.share, "rule": self.rule,
-            "embedding": self.embedding.to_dict(),
-        }  # fmt: skip
-
-
-@dataclass(frozen=True)
 class Plan:
     """A public, complete description of a release that has not happened yet.
 
+    The budget decides on the mechanism: Laplace noise if delta is 0, else Gaussian noise. Stages
+    whose weights were meant for Gaussian noise are weighed anew if the noise is Laplace's, so that
+    methods need not know of it.
+
     Guarantee:
-        Releasing every stage's integer sum with discrete Gaussian noise of ``noise_stds`` is
-        (epsilon, delta)-differentially private between tables that are ``neighbours``.
+        Releasing every stage's integer sum with the mechanism's discrete noise of ``noise_scales``
+        is (epsilon, delta)-differentially private between tables that are ``neighbours``.
     """
 
     schema: Schema
@@ -82,6 +67,8 @@ class Plan:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", neighbours_by_name(self.neighbours))
+        if self.budget.is_pure and all(s.embedding.norm is Norm.L2 for s in self.stages):
+            object.__setattr__(self, "stages", weighed_for_laplace(self.stages))
         unit = self.schema.privacy
         if unit.unit != "row" or unit.max_rows != 1:
             raise InputError(
@@ -105,6 +92,8 @@ class Plan:
         shares = [stage.share for stage in self.stages]
         if not all(share > 0 for share in shares) or sum(shares) > 1 + 1e-12:
             raise ValueError("shares of the budget are positive and add up to at most 1")
+        if any(stage.embedding.norm != self.mechanism.norm for stage in self.stages):
+            raise ValueError("norms are of the kind that the noise is paid for by")
         blocks = [block.name for stage in self.stages for block in stage.embedding.blocks]
         for names in ([stage.name for stage in self.stages], blocks):
             if len(set(names)) < len(names):
@@ -132,9 +121,17 @@ class Plan:
         """Where the columns lie among the cells."""
         return Layout(self.schema)
 
+    @property
+    def mechanism(self) -> Mechanism:
+        """What kind of noise there is, and what it costs."""
+        return mechanism_for(self.budget)
+
     @cached_property
     def mechanism_sensitivities(self) -> tuple[tuple[int, ...], ...]:
-        """Squared integer sensitivity of every mechanism, by stage, for the plan's neighbours."""
+        """Integer sensitivity of every release, by stage, for the plan's neighbours.
+
+        In the mechanism's additive units: squares of Euclidean norms, or L1 norms.
+        """
         return self._sensitivities(self.neighbours)
 
     def _sensitivities(self, neighbours: Neighbours) -> tuple[tuple[int, ...], ...]:
@@ -145,13 +142,21 @@ class Plan:
         )
 
     @cached_property
-    def noise_stds(self) -> tuple[int, ...]:
-        """Integer noise deviation of each stage, on the lattice."""
-        total = mu_squared_of_budget(self.budget)
+    def noise_scales(self) -> tuple[int, ...]:
+        """Integer scale of the noise of each stage, on the lattice."""
+        total = self.mechanism.total(self.budget)
+        shares = [Fraction(stage.share) for stage in self.stages]
+        if self.budget.is_pure:  # epsilons add up exactly, and so must their shares
+            shares = [share / max(Fraction(1), sum(shares)) for share in shares]
         return tuple(
-            lattice_noise_std(sum(squares), total * Fraction(stage.share))
-            for stage, squares in zip(self.stages, self.mechanism_sensitivities, strict=True)
+            self.mechanism.noise_scale(sum(parts), total * share)
+            for share, parts in zip(shares, self.mechanism_sensitivities, strict=True)
         )
+
+    @cached_property
+    def noise_stds(self) -> tuple[float, ...]:
+        """Deviation of the noise of each stage, on the lattice."""
+        return tuple(self.mechanism.deviation(scale) for scale in self.noise_scales)
 
     def noise_std_of_sum(self, stage: int, block: Block) -> float:
         """Noise on the sum of a feature of a block, in units of the feature; the largest, if
@@ -160,18 +165,20 @@ class Plan:
         return float(self.noise_stds[stage] / block.scales(self.lattice).min())
 
     def cost(self, neighbours: Neighbours | None = None) -> tuple[Fraction, ...]:
-        """Cost (mu squared) of every mechanism, in order; their sum is what the ledger charges."""
+        """Cost of every separately charged release, in order, as the mechanism counts: in mu
+        squared or in epsilon.
+        """
         return tuple(
-            spent_mu_squared(square, noise)
-            for squares, noise in zip(
-                self._sensitivities(neighbours or self.neighbours), self.noise_stds, strict=True
+            self.mechanism.cost(part, scale)
+            for parts, scale in zip(
+                self._sensitivities(neighbours or self.neighbours), self.noise_scales, strict=True
             )
-            for square in squares
+            for part in parts
         )
 
     def epsilon(self, neighbours: Neighbours | None = None) -> float:
         """The epsilon that the integer noise gives at the budget's delta."""
-        return epsilon_of(self.cost(neighbours), self.budget.delta)
+        return self.mechanism.epsilon(self.cost(neighbours), self.budget.delta)
 
     def embeddings(self, vectors: Sequence[npt.NDArray[np.int64]]) -> tuple[Embedding, ...]:
         """The embeddings of the first ``len(vectors) + 1`` stages, rules applied."""
@@ -195,7 +202,8 @@ class Plan:
                 embedding.mechanism_sensitivities(self.lattice, replace=replaced)
                 for embedding in (planned, settled)
             )
-            if before != after or planned.label != settled.label:
+            same = planned.label == settled.label and planned.norm is settled.norm
+            if before != after or not same:
                 raise ValueError("a rule has changed the sensitivity of its stage")
 
     def setting(self, name: str, default: Any = None) -> Any:
@@ -234,15 +242,7 @@ def plan_from_dict(document: dict[str, Any]) -> Plan:
             method=str(document["method"]),
             budget=Budget(document["epsilon"], document["delta"]),
             neighbours=Neighbours(document["neighbours"]),
-            stages=tuple(
-                Stage(
-                    str(s["name"]),
-                    embedding_from_dict(s["embedding"]),
-                    float(s["share"]),
-                    s["rule"],
-                )
-                for s in document["stages"]
-            ),
+            stages=tuple(stage_from_dict(stage) for stage in document["stages"]),
             num_rows=document["num_rows"],
             settings=tuple(document["settings"].items()),
         )

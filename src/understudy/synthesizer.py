@@ -26,7 +26,8 @@ class Synthesizer:
     Args:
         schema: a schema, or the path of its YAML file.
         epsilon: the privacy budget; with ``delta`` it is the whole guarantee.
-        delta: far below one over the number of rows.
+        delta: far below one over the number of rows; 0 for pure differential privacy, by Laplace
+            noise.
         method: ``auto`` or a method by name.
         neighbours: ``add-remove`` (the row count is private) or ``replace-one`` (it is public).
         num_rows: the public row count, or a public guess to plan for.

@@ -14,7 +14,7 @@ def test_an_epsilon_that_is_no_guarantee_is_refused(epsilon: float) -> None:
         Budget(epsilon)
 
 
-@pytest.mark.parametrize("delta", [0.0, 1.0, -1e-5, math.nan, math.inf, 0.5])
+@pytest.mark.parametrize("delta", [1e-16, 1.0, -1e-5, math.nan, math.inf, 0.5])
 def test_a_delta_that_is_no_guarantee_is_refused(delta: float) -> None:
     with pytest.raises(UsageError, match="delta"):
         Budget(1.0, delta)

@@ -140,7 +140,7 @@ def office(tmp_path: Path) -> Office:
     pq.write_table(table, made.parquet)
     pa.csv.write_csv(table, made.csv)
     cap = mu_squared_of_budget(Budget(3.0))
-    create_capped_ledger(made.ledger, Budget(3.0, 1e-5), cap_mu_squared=cap)
+    create_capped_ledger(made.ledger, Budget(3.0, 1e-5), cap=cap)
     return made
 
 

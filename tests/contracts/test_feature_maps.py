@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 from functools import cache, partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from understudy.features import (
     Grid,
     Hermite,
     Mahalanobis,
+    Norm,
     OneHot,
     Scales,
     Sign,
@@ -32,6 +34,7 @@ from understudy.features import (
     product,
 )
 from understudy.features.base import MAP_KINDS, map_from_dict
+from understudy.features.nonzeros import most_nonzeros
 from understudy.plan import LATTICE
 from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
@@ -157,16 +160,20 @@ def marked(codes: npt.ArrayLike) -> Rows:
     return Rows(marking_layout(len(rows)), np.concatenate([rows, labels], axis=1))
 
 
-def whole_rows(map_: FeatureMap, rows: Rows, lattice: int = LATTICE) -> Integers:
+def whole_rows(
+    map_: FeatureMap, rows: Rows, lattice: int = LATTICE, norm: Norm = Norm.L2
+) -> Integers:
     """The integers that the private side makes of each of several marked rows, in one batch."""
     label = (LAYOUT.width, rows.layout.width)
-    embedding = Embedding((Block("rows", map_, 1.0, per_label=True),), label=label)
+    embedding = Embedding((Block("rows", map_, 1.0, per_label=True, norm=norm),), label=label)
     summed = partial_sum(rows, embedding=embedding, lattice=lattice)
     return embedding.rows_of("rows", summed)
 
 
-def whole_of_codes(map_: FeatureMap, codes: npt.ArrayLike, lattice: int = LATTICE) -> Integers:
-    return whole_rows(map_, marked(codes), lattice)
+def whole_of_codes(
+    map_: FeatureMap, codes: npt.ArrayLike, lattice: int = LATTICE, norm: Norm = Norm.L2
+) -> Integers:
+    return whole_rows(map_, marked(codes), lattice, norm)
 
 
 def moved(values: npt.NDArray[Any], shift: int) -> npt.NDArray[Any]:
@@ -210,6 +217,36 @@ def test_no_row_of_any_codes_leaves_its_integer_ball(
     assert Block("rows", map_, 1.0).radius(radius) == radius
     for row in whole_of_codes(map_, rows, lattice=radius):
         assert squared(row) <= radius**2
+
+
+@each_map
+@settings(max_examples=20, deadline=None)
+@given(rows=code_rows, radius=each_radius)
+def test_no_row_of_any_codes_leaves_its_l1_ball(
+    map_: FeatureMap, rows: list[tuple[int, ...]], radius: int
+) -> None:
+    """In integers, for Laplace noise."""
+    assert Block("rows", map_, 1.0, norm=Norm.L1).radius(radius) == radius
+    for row in whole_of_codes(map_, rows, lattice=radius, norm=Norm.L1):
+        assert sum(abs(int(value)) for value in row.tolist()) <= radius
+
+
+@each_map
+def test_a_row_in_its_l1_ball_is_its_features_times_the_stated_scales(map_: FeatureMap) -> None:
+    """Honest rows are not cut: the ball is as large as their features that are not zero need."""
+    codes = random_codes(60, 10)
+    features = np.asarray(map_(inputs(map_, codes)), dtype=np.float64)
+    scales = Block("rows", map_, 1.0, norm=Norm.L1).scales(LATTICE)
+    found = whole_of_codes(map_, codes, norm=Norm.L1) / scales
+    assert np.abs(found - features).max() < (2e-3 if isinstance(map_, Tensors) else 1e-7)
+    assert scales.max() <= scales.min() * 1.02, "noise is the same on all features of a block"
+    assert scales.min() > 0.9 * LATTICE / math.sqrt(most_nonzeros(map_))
+
+
+@each_map
+def test_no_row_has_more_features_than_stated_that_are_not_zero(map_: FeatureMap) -> None:
+    features = np.asarray(map_(inputs(map_, random_codes(400, 12))))
+    assert np.count_nonzero(features, axis=1).max() <= most_nonzeros(map_) <= map_.dim
 
 
 @each_map

@@ -131,22 +131,45 @@ def test_auto_is_the_method_for_tables():
     )
 
 
-@pytest.mark.parametrize(
+each_variant = pytest.mark.parametrize(
     ("method", "variant"), [(m, v) for m, variants in VARIANTS.items() for v in variants]
 )
+
+
+@each_variant
+@pytest.mark.parametrize("delta", [1e-5, 0.0], ids=["gaussian", "laplace"])
 def test_a_method_runs_from_rows_to_valid_rows(
-    method: str, variant: str, table: pd.DataFrame, tmp_path: Path
+    method: str, variant: str, delta: float, table: pd.DataFrame, tmp_path: Path
 ):
     schema = the_schema()
     options = QUICK[method] | VARIANTS[method][variant]
-    plan = make_plan(schema, Budget(1.0), method=method, options=options)
+    plan = make_plan(schema, Budget(1.0, delta), method=method, options=options)
     release = release_table(table, plan, directory=tmp_path / "release")
-    assert verify_release(tmp_path / "release").epsilon <= 1.0
+    found = verify_release(tmp_path / "release")
+    assert found.epsilon <= 1.0
+    assert (found.delta, found.mechanism) == (delta, "gaussian" if delta else "laplace")
     generator = fit_release(release)
     rows = generator.sample(500, seed=1)
     assert_valid(schema, rows)
     save_generator(generator, tmp_path / "generator", release=release.fingerprint)
     assert load_generator(tmp_path / "generator").sample(50, seed=1).schema == rows.schema
+
+
+@each_variant
+def test_at_delta_zero_the_epsilons_of_all_stages_add_up_to_the_budget_exactly(
+    method: str, variant: str
+):
+    options = QUICK[method] | VARIANTS[method][variant]
+    plan = make_plan(the_schema(), Budget(1.0, 0), method=method, options=options)
+    costs = plan.cost()
+    assert 1 - 1e-6 < sum(costs) <= 1
+    for stage, parts, scale in zip(
+        plan.stages, plan.mechanism_sensitivities, plan.noise_scales, strict=True
+    ):
+        radii = [block.radius(plan.lattice) for block in stage.embedding.blocks]
+        assert sum(parts) >= sum(radii), "no block is left out"
+        assert float(scale) == scale
+    assert all(part > 0 for stage in plan.stages for part in stage.parts.values())
 
 
 def quick_plan(method: str) -> Plan:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from understudy.errors import InputError
-from understudy.features import Block, Constant, Embedding, Fourier, Grid, OneHot, Scales, Sign
+from understudy.features import (
+    Block,
+    Constant,
+    Embedding,
+    Fourier,
+    Grid,
+    Norm,
+    OneHot,
+    Scales,
+    Sign,
+)
 from understudy.features.embedding import embedding_from_dict
 from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
@@ -74,7 +84,8 @@ def vectors_in_ball(block: Block, lattice: int, rng: np.random.Generator) -> lis
         return [np.full(dim, radius, dtype=np.int64)]
     axes = [sign * radius * axis for axis in np.eye(dim, dtype=np.int64) for sign in (1, -1)]
     random = rng.normal(size=(12, dim))
-    random *= radius * rng.random((12, 1)) / np.linalg.norm(random, axis=1, keepdims=True)
+    order = 2 if block.norm is Norm.L2 else 1
+    random *= radius * rng.random((12, 1)) / np.linalg.norm(random, order, axis=1, keepdims=True)
     found = [*axes, *np.trunc(random).astype(np.int64), np.zeros(dim, dtype=np.int64)]
     return [abs(each) for each in found] if block.map.sign is NONNEGATIVE else found
 
@@ -93,7 +104,7 @@ def row_vector(shape: Embedding, parts: list[Integers], label: int | None) -> In
 
 
 def largest_changes(shape: Embedding, lattice: int) -> tuple[int, int]:
-    """Largest squared change by adding and by replacing, over rows at the edge and inside.
+    """Largest change by adding and by replacing, over rows at the edge and inside.
 
     Blocks are independent given the labels, so each pair of labels is maximised block by block.
     """
@@ -101,7 +112,9 @@ def largest_changes(shape: Embedding, lattice: int) -> tuple[int, int]:
     options = [vectors_in_ball(block, lattice, rng) for block in shape.blocks]
     labels = [*range(shape.num_labels), None] if shape.label else [0]
     adding = max(
-        sum(max(int(v @ v) for v in vectors) for vectors in options) if label is not None else 0
+        sum(max(_reach(shape, v) for v in vectors) for vectors in options)
+        if label is not None
+        else 0
         for label in labels
     )
     replacing = 0
@@ -109,63 +122,85 @@ def largest_changes(shape: Embedding, lattice: int) -> tuple[int, int]:
         total = 0
         for position in range(len(shape.blocks)):
             total += max(
-                _squared_distance(shape, position, (a, one), (b, other))
+                _distance(shape, position, (a, one), (b, other))
                 for a, b in itertools.product(options[position], repeat=2)
             )
         replacing = max(replacing, total)
     return adding, replacing
 
 
-def _squared_distance(
-    shape: Embedding, position: int, one: tuple[Integers, int | None], other: Any
-) -> int:
+def _reach(shape: Embedding, vector: Integers) -> int:
+    """A squared Euclidean norm, or an L1 norm."""
+    return int(vector @ vector) if shape.norm is Norm.L2 else int(np.abs(vector).sum())
+
+
+def _distance(shape: Embedding, position: int, one: tuple[Integers, int | None], other: Any) -> int:
     block = shape.blocks[position]
     alone = Embedding((block,), label=shape.label)
     change = row_vector(alone, [one[0]], one[1]) - row_vector(alone, [other[0]], other[1])
-    return int(change @ change)
+    return _reach(shape, change)
+
+
+def in_norm(shape: Embedding, norm: Norm) -> Embedding:
+    return replace(shape, blocks=tuple(replace(block, norm=norm) for block in shape.blocks))
 
 
 @each_shape
+@pytest.mark.parametrize("norm", list(Norm))
 @pytest.mark.parametrize("lattice", [7, 40])
 def test_the_sensitivity_is_exactly_the_largest_change_over_all_rows(
-    shape: Embedding, lattice: int
+    shape: Embedding, lattice: int, norm: Norm
 ) -> None:
+    shape = in_norm(shape, norm)
     adding, replacing = largest_changes(shape, lattice)
-    assert shape.squared_sensitivity(lattice, replace=False) == adding
-    bound = shape.squared_sensitivity(lattice, replace=True)
+    assert shape.sensitivity(lattice, replace=False) == adding
+    bound = shape.sensitivity(lattice, replace=True)
     # With one label value two rows cannot have different ones: the bound is valid, not tight.
     assert bound == replacing if shape.num_labels != 1 or not shape.label else bound >= replacing
 
 
 @each_shape
-def test_separate_releases_are_charged_at_least_the_joint_change(shape: Embedding) -> None:
+@pytest.mark.parametrize("norm", list(Norm))
+def test_separate_releases_are_charged_at_least_the_joint_change(
+    shape: Embedding, norm: Norm
+) -> None:
+    shape = in_norm(shape, norm)
     apart = Embedding(shape.blocks, label=shape.label, separate=True)
-    for replace in (False, True):
-        parts = apart.mechanism_sensitivities(40, replace=replace)
+    for replaced in (False, True):
+        parts = apart.mechanism_sensitivities(40, replace=replaced)
         assert len(parts) == 1 + shape.num_labels
-        assert sum(parts) >= shape.squared_sensitivity(40, replace=replace)
+        assert sum(parts) >= shape.sensitivity(40, replace=replaced)
 
 
 def test_separate_releases_of_three_classes_cost_as_in_the_first_paper() -> None:
     shape = embedding((CONSTANT, 1.0, True), (SIGNED, 1.0, True), num_labels=3, separate=True)
     assert shape.mechanism_sensitivities(10, replace=True) == (200, 400, 400, 400)
     assert shape.mechanism_sensitivities(10, replace=False) == (100, 100, 100, 100)
+    laplace = in_norm(shape, Norm.L1)
+    assert laplace.mechanism_sensitivities(10, replace=True) == (20, 20, 20, 20)
+    assert laplace.mechanism_sensitivities(10, replace=False) == (10, 10, 10, 10)
+
+
+def test_blocks_of_two_norms_have_no_sensitivity_together() -> None:
+    blocks = SHAPES["count and features"].blocks
+    with pytest.raises(ValueError, match="one kind"):
+        Embedding((blocks[0], replace(blocks[1], norm=Norm.L1)))
 
 
 def test_class_counts_ride_free_when_a_row_is_replaced() -> None:
-    counted = SHAPES["labelled, class counts"].squared_sensitivity(LATTICE, replace=True)
+    counted = SHAPES["labelled, class counts"].sensitivity(LATTICE, replace=True)
     alone = embedding((SIGNED, 1.0, True), num_labels=3)
-    assert counted == alone.squared_sensitivity(LATTICE, replace=True) == 4 * LATTICE**2
+    assert counted == alone.sensitivity(LATTICE, replace=True) == 4 * LATTICE**2
 
 
 def test_heavy_class_counts_do_not_ride_free() -> None:
     a, b = math.floor(0.9 * LATTICE), math.floor(0.3 * LATTICE)
-    found = SHAPES["labelled, heavy counts"].squared_sensitivity(LATTICE, replace=True)
+    found = SHAPES["labelled, heavy counts"].sensitivity(LATTICE, replace=True)
     assert found == 2 * (a**2 + b**2) > 4 * b**2
 
 
 def test_numbers_and_choices_have_sensitivity_root_six_not_two_root_two() -> None:
-    found = SHAPES["heterogeneous"].squared_sensitivity(LATTICE, replace=True)
+    found = SHAPES["heterogeneous"].sensitivity(LATTICE, replace=True)
     assert math.sqrt(found) / LATTICE == math.sqrt(6)
 
 
@@ -241,8 +276,8 @@ def test_no_pair_of_rows_moves_the_real_sum_further_than_stated(
 ) -> None:
     sums = [sum_of(row[None, :], REAL, REAL_LAYOUT) for row in (one, other)]
     for single in sums:
-        assert _squared(single) <= REAL.squared_sensitivity(LATTICE, replace=False)
-    assert _squared(sums[0] - sums[1]) <= REAL.squared_sensitivity(LATTICE, replace=True)
+        assert _squared(single) <= REAL.sensitivity(LATTICE, replace=False)
+    assert _squared(sums[0] - sums[1]) <= REAL.sensitivity(LATTICE, replace=True)
 
 
 def test_two_rows_half_a_turn_apart_reach_what_is_stated() -> None:
@@ -254,7 +289,7 @@ def test_two_rows_half_a_turn_apart_reach_what_is_stated() -> None:
     half_a_turn = 0.5 / abs(float(one_frequency.frequencies[0, 0]))
     rows = np.array([[0.0, 1, 0], [half_a_turn, 1, 0]])
     sums = [sum_of(rows[i : i + 1], labelled, ONE_NUMBER) for i in range(2)]
-    stated = labelled.squared_sensitivity(LATTICE, replace=True)
+    stated = labelled.sensitivity(LATTICE, replace=True)
     assert 0.9999 * stated < _squared(sums[0] - sums[1]) <= stated
 
 
@@ -288,8 +323,8 @@ def test_maps_that_break_every_promise_move_the_sum_no_further_than_stated(
             cells[row, 1 + label] = 1.0
     sums = [sum_of(cells[i : i + 1], liar, ONE_NUMBER) for i in range(2)]
     for single in sums:
-        assert _squared(single) <= liar.squared_sensitivity(LATTICE, replace=False)
-    assert _squared(sums[0] - sums[1]) <= liar.squared_sensitivity(LATTICE, replace=True)
+        assert _squared(single) <= liar.sensitivity(LATTICE, replace=False)
+    assert _squared(sums[0] - sums[1]) <= liar.sensitivity(LATTICE, replace=True)
 
 
 def _squared(vector: Integers) -> int:

@@ -321,7 +321,7 @@ def cached_plan(top: int) -> Plan:
 def test_a_row_reaches_no_further_in_settled_cells_than_planned(replace: bool) -> None:
     plan, values = plan_for(number(5000)), heavy_tail(np.random.default_rng(9))
     settled = place_cells(planned(plan), [first_reading(plan, values)])
-    stated = plan.stages[1].embedding.squared_sensitivity(plan.lattice, replace=replace)
+    stated = plan.stages[1].embedding.sensitivity(plan.lattice, replace=replace)
     sums = [
         partial_sum(
             Rows(plan.layout, np.array([[code, bit]])), embedding=settled, lattice=plan.lattice

@@ -12,7 +12,7 @@ from dp_accounting import DpEvent, GaussianDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import PLDAccountant
 
 from understudy.accounting import (
-    UNITS_PER_MU_SQUARED,
+    UNITS_PER_COST,
     Budget,
     Neighbours,
     epsilon_of,
@@ -46,7 +46,7 @@ def test_a_budget_is_met_and_hardly_more_than_met(epsilon: float, delta: float) 
     with mp.workdps(50):
         granted = mu_squared_of_budget(Budget(epsilon, delta))
         assert exact_delta(mp.sqrt(real(granted)), mp.mpf(epsilon)) <= mp.mpf(delta)
-        more = mp.sqrt(real(granted + Fraction(1, UNITS_PER_MU_SQUARED)))  # a ledger's unit
+        more = mp.sqrt(real(granted + Fraction(1, UNITS_PER_COST)))  # a ledger's unit
         assert exact_delta(more * (1 + mp.mpf("1e-6")), mp.mpf(epsilon)) > mp.mpf(delta)
 
 

@@ -24,7 +24,7 @@ from understudy import (
     read_ledger,
     release_table,
 )
-from understudy.accounting import UNITS_PER_MU_SQUARED, mu_squared_of_budget
+from understudy.accounting import UNITS_PER_COST, mu_squared_of_budget
 from understudy.errors import BudgetError, UsageError
 from understudy.features import Block, Embedding, Hermite, OneHot, Tensors
 from understudy.features.hermite import best_half_range
@@ -397,8 +397,8 @@ def test_fresh_products_are_charged_once_with_their_sum(tmp_path: Path):
     assert len(plan.cost()) == 3
     release = release_table(table, plan, ledger=ledger, noise=SeededNoise(0))
     (row,) = read_ledger(ledger).rows
-    assert row.units == math.ceil(sum(plan.cost()) * UNITS_PER_MU_SQUARED)
-    spent = Fraction(row.units, UNITS_PER_MU_SQUARED)
+    assert row.units == math.ceil(sum(plan.cost()) * UNITS_PER_COST)
+    spent = Fraction(row.units, UNITS_PER_COST)
     assert float(spent) == pytest.approx(float(mu_squared_of_budget(Budget(1.0))), rel=1e-6)
     assert row.fingerprint == release.fingerprint
     assert len(release.vectors) == 3

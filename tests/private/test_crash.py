@@ -55,7 +55,7 @@ def test_no_release_lacks_its_ledger_row_or_a_file_after_fifty_kills(tmp_path: P
     (tmp_path / "out").mkdir()
     (tmp_path / "rows.csv").write_text("x\n" + "0.25\n" * 300)
     cap = mu_squared_of_budget(Budget(1.0)) * 10**6
-    create_capped_ledger(tmp_path / "ledger.db", Budget(100.0, 1e-5), cap_mu_squared=cap)
+    create_capped_ledger(tmp_path / "ledger.db", Budget(100.0, 1e-5), cap=cap)
     finished = subprocess.run(
         [sys.executable, "-c", HARNESS, str(tmp_path), str(KILLS)],
         capture_output=True, text=True, check=True,

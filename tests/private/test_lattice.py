@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from understudy.features import Sign
+from understudy.features import Norm, Sign
 from understudy.features.embedding import kept_radius
 from understudy.private.lattice import to_lattice
 
@@ -42,12 +42,50 @@ def test_a_map_that_breaks_its_promise_is_clipped_to_it(
         assert sign is Sign.SIGNED or (row >= 0).all()
 
 
+def length(row: Floats) -> int:
+    """The L1 norm in Python integers."""
+    assert all(value == int(value) for value in row.tolist())
+    return sum(abs(int(value)) for value in row.tolist())
+
+
+@settings(max_examples=400, deadline=None)
+@given(
+    features=tables,
+    radius=st.one_of(radii, st.integers(1, 2**32)),
+    sign=signs,
+    nonzeros=st.one_of(st.none(), st.integers(1, 12)),
+)
+def test_a_map_that_breaks_its_promise_is_cut_to_its_l1_radius(
+    features: Floats, radius: int, sign: Sign, nonzeros: int | None
+) -> None:
+    """Also if it has more features other than zero than it said."""
+    if sign is Sign.CONSTANT:
+        nonzeros = None  # such a map is a single number, or all of its features are alike
+    for row in to_lattice(features, radius, sign=sign, norm=Norm.L1, nonzeros=nonzeros):
+        assert length(row) <= radius
+        assert sign is Sign.SIGNED or (row >= 0).all()
+
+
+@pytest.mark.parametrize("dim", [3, 100, 60_000])
+@pytest.mark.parametrize("radius", [1, 100, 2**24, 2**32])
+@pytest.mark.parametrize("value", [1.0, -1.0, math.inf, 0.5])
+def test_rows_far_outside_the_l1_ball_end_inside_it_at_any_size(
+    dim: int, radius: int, value: float
+) -> None:
+    features = np.full((1, dim), value)
+    found = length(to_lattice(features, radius, norm=Norm.L1, nonzeros=1)[0])
+    assert found <= radius
+    assert found > 0.99 * radius - 2 * dim, "they keep most of their length"
+
+
 @settings(max_examples=150, deadline=None)
-@given(features=tables, radius=radii, sign=signs)
-def test_a_row_depends_on_itself_alone(features: Floats, radius: int, sign: Sign) -> None:
-    together = to_lattice(features, radius, sign=sign)
+@given(features=tables, radius=radii, sign=signs, norm=st.sampled_from(list(Norm)))
+def test_a_row_depends_on_itself_alone(
+    features: Floats, radius: int, sign: Sign, norm: Norm
+) -> None:
+    together = to_lattice(features, radius, sign=sign, norm=norm)
     for position in range(len(features)):
-        alone = to_lattice(features[position : position + 1], radius, sign=sign)
+        alone = to_lattice(features[position : position + 1], radius, sign=sign, norm=norm)
         assert np.array_equal(alone[0], together[position])
 
 

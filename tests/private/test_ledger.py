@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import UNITS_PER_MU_SQUARED, Budget
+from understudy.accounting import UNITS_PER_COST, Budget
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.private import ledger
 from understudy.private.ledger import (
@@ -28,8 +28,8 @@ from understudy.private.ledger import (
     spend,
 )
 
-UNIT = Fraction(1, UNITS_PER_MU_SQUARED)
-costs_mu_squared = st.one_of(
+UNIT = Fraction(1, UNITS_PER_COST)
+costs_costs = st.one_of(
     st.fractions(min_value=0, max_value=4),
     st.floats(min_value=0, max_value=4),
     st.integers(0, 1000).map(lambda units: units * UNIT),
@@ -37,14 +37,14 @@ costs_mu_squared = st.one_of(
 counter = itertools.count()
 
 
-def new_ledger(folder: Path, cap_mu_squared: Fraction | float) -> Path:
+def new_ledger(folder: Path, cap: Fraction | float) -> Path:
     path = folder / f"{next(counter)}.ledger"
-    create_capped_ledger(path, Budget(1.0, 1e-5), cap_mu_squared=cap_mu_squared)
+    create_capped_ledger(path, Budget(1.0, 1e-5), cap=cap)
     return path
 
 
-def pay(path: Path, *mu_squared: Fraction | float, key: str = "k", plan_id: str = "p") -> int:
-    return spend(path, key=key, plan_id=plan_id, description="test", mu_squared=mu_squared)
+def pay(path: Path, *costs: Fraction | float, key: str = "k", plan_id: str = "p") -> int:
+    return spend(path, key=key, plan_id=plan_id, description="test", costs=costs)
 
 
 def raw(path: Path, script: str) -> None:
@@ -68,14 +68,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @settings(max_examples=40, deadline=None)
-@given(cap=costs_mu_squared)
+@given(cap=costs_costs)
 def test_a_cap_is_rounded_down_by_less_than_a_unit(folder: Path, cap: Fraction | float) -> None:
     state = read_ledger(new_ledger(folder, cap))
     assert state.cap_units * UNIT <= Fraction(cap) < (state.cap_units + 1) * UNIT
 
 
 @settings(max_examples=40, deadline=None)
-@given(costs=st.lists(costs_mu_squared, min_size=1, max_size=4))
+@given(costs=st.lists(costs_costs, min_size=1, max_size=4))
 def test_the_mechanisms_of_a_release_are_rounded_up_together_by_less_than_a_unit(
     folder: Path, costs: list[Fraction | float]
 ) -> None:
@@ -171,8 +171,8 @@ def test_an_interrupted_spend_frees_the_lock_even_if_its_traceback_is_kept(
 
 def test_a_ledger_gives_back_what_was_put_in(folder: Path) -> None:
     path = folder / "a name? with #odd%20 signs.ledger"
-    create_capped_ledger(path, Budget(2.0, 1e-6), cap_mu_squared=0.5, note="board, é, 2031")
-    number = spend(path, key="k", plan_id="p", description="two\nlines", mu_squared=[UNIT, UNIT])
+    create_capped_ledger(path, Budget(2.0, 1e-6), cap=0.5, note="board, é, 2031")
+    number = spend(path, key="k", plan_id="p", description="two\nlines", costs=[UNIT, UNIT])
     state = read_ledger(str(path))
     assert (state.epsilon, state.delta, state.note) == (2.0, 1e-6, "board, é, 2031")
     assert (state.cap_units, state.spent_units) == (2**39, 2)
@@ -285,9 +285,9 @@ def test_a_row_is_published_once(folder: Path) -> None:
 @pytest.mark.parametrize("cost", [math.nan, math.inf, -math.inf, -1e-300, Fraction(-1), "1", 2**23])
 def test_a_cost_must_be_a_storable_number(folder: Path, cost: Any) -> None:
     path = new_ledger(folder, 1)
-    with pytest.raises(UsageError, match="mu_squared"):
+    with pytest.raises(UsageError, match="costs"):
         pay(path, cost)
-    with pytest.raises(UsageError, match="cap_mu_squared"):
+    with pytest.raises(UsageError, match="cap"):
         new_ledger(folder, cost)
     assert read_ledger(path).rows == ()
 
@@ -299,11 +299,11 @@ def test_a_spend_without_mechanisms_is_refused(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("epsilon", "delta"),
-    [(0, 0.1), (math.inf, 0.1), (math.nan, 0.1), (1, 0), (1, 1), (1, math.nan)],
+    [(0, 0.1), (math.inf, 0.1), (math.nan, 0.1), (1, 1e-16), (1, -0.1), (1, 1), (1, math.nan)],
 )
 def test_a_budget_must_be_valid(tmp_path: Path, epsilon: float, delta: float) -> None:
     with pytest.raises(UsageError):
-        create_capped_ledger(tmp_path / "l", Budget(epsilon, delta), cap_mu_squared=1)
+        create_capped_ledger(tmp_path / "l", Budget(epsilon, delta), cap=1)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -411,10 +411,10 @@ def test_creation_never_replaces_a_file(folder: Path, tmp_path: Path) -> None:
     path = new_ledger(folder, 1)
     pay(path, UNIT)
     with pytest.raises(InputError, match="exists already"):
-        create_capped_ledger(path, Budget(1, 0.1), cap_mu_squared=9)
+        create_capped_ledger(path, Budget(1, 0.1), cap=9)
     assert read_ledger(path).spent_units == 1
     with pytest.raises(InputError, match="cannot be written"):
-        create_capped_ledger(tmp_path / "no folder" / "l", Budget(1, 0.1), cap_mu_squared=9)
+        create_capped_ledger(tmp_path / "no folder" / "l", Budget(1, 0.1), cap=9)
 
 
 def test_a_write_ahead_log_of_a_deleted_ledger_does_not_enter_a_new_one(folder: Path) -> None:
@@ -425,7 +425,7 @@ def test_a_write_ahead_log_of_a_deleted_ledger_does_not_enter_a_new_one(folder: 
         log = Path(f"{path}-wal").read_bytes()
     path.unlink()
     Path(f"{path}-wal").write_bytes(log)
-    create_capped_ledger(path, Budget(3, 0.1), cap_mu_squared=2)
+    create_capped_ledger(path, Budget(3, 0.1), cap=2)
     assert read_ledger(path).rows == ()
     assert read_ledger(path).epsilon == 3
 
@@ -468,7 +468,7 @@ def test_a_full_disk_or_a_read_only_file_is_refused_and_nothing_is_spent(
     with monkeypatch.context() as patch:
         patch.setattr(sqlite3, "connect", limited)
         with pytest.raises(InputError, match=rule) as refusal:
-            spend(path, key="k", plan_id="p", description="long" * 5000, mu_squared=[UNIT])
+            spend(path, key="k", plan_id="p", description="long" * 5000, costs=[UNIT])
     assert refusal.value.__suppress_context__
     assert read_ledger(path) == before
 
@@ -491,7 +491,7 @@ path, unit, name = sys.argv[1], Fraction(1, 2**40), sys.argv[2]
 sys.stdin.readline()
 try:
     while True:
-        number = spend(path, key=name, plan_id="p", description="d", mu_squared=[2 * unit, unit])
+        number = spend(path, key=name, plan_id="p", description="d", costs=[2 * unit, unit])
         print(number, flush=True)
 except BudgetError:
     pass
@@ -526,7 +526,7 @@ def release(trial):
     try:
         while True:
             cost = [Fraction(1, 2**40)]
-            number = spend(path, key=str(trial), plan_id="p", description="d", mu_squared=cost)
+            number = spend(path, key=str(trial), plan_id="p", description="d", costs=cost)
             open(f"{folder}/release-{number}", "x").close()
             mark_published(path, number, fingerprint="f", directory=f"release-{number}")
     except BudgetError:
@@ -534,7 +534,7 @@ def release(trial):
 
 def create(trial):
     for number in range(10**6):
-        create_capped_ledger(f"{folder}/{trial}-{number}", Budget(1, 0.1), cap_mu_squared=1)
+        create_capped_ledger(f"{folder}/{trial}-{number}", Budget(1, 0.1), cap=1)
 
 for trial in range(kills):
     victims = []
@@ -556,7 +556,7 @@ for trial in range(kills):
 @pytest.mark.parametrize("cap", [10**6, 40])
 def test_no_release_lacks_its_row_after_a_hundred_kills(tmp_path: Path, cap: int) -> None:
     path = tmp_path / "ledger"
-    create_capped_ledger(path, Budget(1, 1e-5), cap_mu_squared=cap * UNIT)
+    create_capped_ledger(path, Budget(1, 1e-5), cap=cap * UNIT)
     assert run_script(KILLER, "release", tmp_path, 50).wait() == 0
     state = read_ledger(path)
     released = {int(file.name.removeprefix("release-")) for file in tmp_path.glob("release-*")}
@@ -576,7 +576,7 @@ def test_a_creation_that_is_killed_leaves_a_whole_ledger_or_none(tmp_path: Path)
         if path.name.endswith(("-wal", "-shm", "-journal")):
             continue
         try:
-            assert read_ledger(path).cap_units == UNITS_PER_MU_SQUARED
+            assert read_ledger(path).cap_units == UNITS_PER_COST
         except InputError:
             refused += 1
     assert refused <= 30

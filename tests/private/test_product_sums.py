@@ -262,8 +262,8 @@ def test_neighbouring_tables_are_no_further_apart_than_stated(
     embedding: Embedding, table: list[Floats], one: Floats, other: Floats
 ) -> None:
     base, first, second = (sum_of([*table, *more], embedding) for more in ((), (one,), (other,)))
-    assert squared(first - base) <= embedding.squared_sensitivity(LATTICE, replace=False)
-    assert squared(first - second) <= embedding.squared_sensitivity(LATTICE, replace=True)
+    assert squared(first - base) <= embedding.sensitivity(LATTICE, replace=False)
+    assert squared(first - second) <= embedding.sensitivity(LATTICE, replace=True)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10])
@@ -278,8 +278,8 @@ def test_the_worst_rows_of_products_reach_what_is_stated_and_no_more(count: int)
     one, other = row_of((0, 0, 0), 1, 0), row_of((0, 0, 0), 1, 0)
     other[0] = far
     sums = [sum_of(row, embedding) for row in (one, other)]
-    added = embedding.squared_sensitivity(LATTICE, replace=False)
-    replaced = embedding.squared_sensitivity(LATTICE, replace=True)
+    added = embedding.sensitivity(LATTICE, replace=False)
+    replaced = embedding.sensitivity(LATTICE, replace=True)
     for each in sums:
         assert 0.999 * added < squared(each) <= added
     assert 0.999 * replaced < squared(sums[0] - sums[1]) <= replaced
@@ -288,7 +288,7 @@ def test_the_worst_rows_of_products_reach_what_is_stated_and_no_more(count: int)
 def test_two_rows_of_different_counts_reach_what_is_stated_for_counts() -> None:
     embedding = Embedding((Block("counts", COUNTS, 1.0, per_label=True),), label=LABEL)
     first = row_of((0, 0, 0), 1, 0)
-    stated = embedding.squared_sensitivity(LATTICE, replace=True)
+    stated = embedding.sensitivity(LATTICE, replace=True)
     assert stated == 2 * LATTICE**2
     for other in (row_of((0, 0, 0), 2, 0), row_of((0, 0, 0), 1, 1), row_of((0, 0, 2**16), 1, 0)):
         change = sum_of(first, embedding) - sum_of(other, embedding)
@@ -300,7 +300,7 @@ def test_constant_products_are_the_same_for_every_row() -> None:
     first, *others = (sum_of(row, embedding) for row in random_rows(9, 3))
     assert first.any()
     assert all(np.array_equal(first, other) for other in others)
-    assert embedding.squared_sensitivity(LATTICE, replace=True) == 0
+    assert embedding.sensitivity(LATTICE, replace=True) == 0
 
 
 # Factors that break every promise
@@ -334,9 +334,9 @@ def assert_bounded(embedding: Embedding, count: int) -> None:
     cells = numbered(count)
     sums = [sum_of(row, embedding) for row in cells]
     for each in sums:
-        assert squared(each) <= embedding.squared_sensitivity(LATTICE, replace=False)
+        assert squared(each) <= embedding.sensitivity(LATTICE, replace=False)
     for one, other in itertools.combinations(sums, 2):
-        assert squared(one - other) <= embedding.squared_sensitivity(LATTICE, replace=True)
+        assert squared(one - other) <= embedding.sensitivity(LATTICE, replace=True)
     assert np.array_equal(sum_of(cells, embedding), sum(sums))
 
 

@@ -13,7 +13,7 @@ import pyarrow.csv
 import pytest
 
 from understudy.accounting import (
-    UNITS_PER_MU_SQUARED,
+    UNITS_PER_COST,
     Budget,
     Neighbours,
     mu_squared_of_budget,
@@ -61,7 +61,7 @@ def table_of(count: int) -> pa.Table:
 def new_ledger(folder: Path, *, epsilon: float = 10.0, **options: Any) -> Path:
     path = folder / "ledger.db"
     cap = mu_squared_of_budget(Budget(epsilon))
-    create_capped_ledger(path, Budget(epsilon, 1e-5), cap_mu_squared=cap, **options)
+    create_capped_ledger(path, Budget(epsilon, 1e-5), cap=cap, **options)
     return path
 
 
@@ -274,7 +274,7 @@ def test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours(
     ledger = new_ledger(tmp_path, neighbours=notion)
     release_table(table_of(5), plan, ledger=ledger)
     (row,) = read_ledger(ledger).rows
-    exact = [cost * UNITS_PER_MU_SQUARED for cost in plan.cost(notion)]
+    exact = [cost * UNITS_PER_COST for cost in plan.cost(notion)]
     assert sum(exact) <= row.units < sum(exact) + 1
 
 

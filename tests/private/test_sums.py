@@ -105,7 +105,7 @@ def test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity(
     change = total_of([*table, row]) - total_of(table)
     assert np.array_equal(change, total_of([row]))
     squared = sum(int(value) ** 2 for value in change.tolist())
-    assert squared <= EMBEDDING.squared_sensitivity(LATTICE, replace=False)
+    assert squared <= EMBEDDING.sensitivity(LATTICE, replace=False)
 
 
 def test_partial_sums_merge_across_readers_with_batches_of_their_own() -> None:
@@ -122,7 +122,7 @@ def test_partial_sums_merge_across_readers_with_batches_of_their_own() -> None:
 def test_a_row_of_extremes_adds_what_any_row_may_add(value: float | None) -> None:
     found = total_of([(None, value, value, "???", "yes")])
     norm = math.sqrt(sum(int(v) ** 2 for v in found.tolist())) / LATTICE
-    assert 0.5 < norm <= math.sqrt(EMBEDDING.squared_sensitivity(LATTICE, replace=False)) / LATTICE
+    assert 0.5 < norm <= math.sqrt(EMBEDDING.sensitivity(LATTICE, replace=False)) / LATTICE
 
 
 @pytest.mark.parametrize("label", [None, "maybe", "YES ", ""])

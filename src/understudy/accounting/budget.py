@@ -8,6 +8,10 @@ from enum import StrEnum
 
 from understudy.errors import UsageError
 
+UNITS_PER_COST = 2**40
+"""Ledgers count mu squared, or epsilon, in these units, and so do budgets: a plan then never outgrows
+its own budget."""
+
 
 class Neighbours(StrEnum):
     """Which two tables must be hard to tell apart."""
@@ -30,7 +34,7 @@ def neighbours_by_name(name: str) -> Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """An (epsilon, delta) guarantee to be met."""
+    """An (epsilon, delta) guarantee to be met; a delta of 0 asks for pure differential privacy."""
 
     epsilon: float
     delta: float = 1e-5
@@ -39,13 +43,21 @@ class Budget:
         for name in ("epsilon", "delta"):
             if not isinstance(getattr(self, name), int | float):
                 raise UsageError(name, "must be a number")
+        if self.delta == 0:  # one way to write it, in files and fingerprints
+            object.__setattr__(self, "delta", 0.0)
         if not math.isfinite(self.epsilon) or not 1e-4 <= self.epsilon <= 100:
             raise UsageError(
                 "epsilon", "must be a finite number above 0 (between 0.0001 and 100)",
                 "Common choices lie between 0.1 and 10",
             )  # fmt: skip
-        if not math.isfinite(self.delta) or not 1e-15 <= self.delta <= 0.1:
+        if self.delta != 0 and not 1e-15 <= self.delta <= 0.1:
             raise UsageError(
-                "delta", "must lie strictly between 0 and 1 (between 1e-15 and 0.1)",
-                "It should be far below one over the number of rows, for example 1e-5",
+                "delta", "must be 0, or lie between 1e-15 and 0.1",
+                "It should be far below one over the number of rows, for example 1e-5; "
+                "0 asks for pure differential privacy, with more noise",
             )  # fmt: skip
+
+    @property
+    def is_pure(self) -> bool:
+        """Whether no event at all may break the bound on odds."""
+        return self.delta == 0

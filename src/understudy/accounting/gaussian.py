@@ -11,14 +11,10 @@ import math
 from collections.abc import Iterable
 from fractions import Fraction
 
-from understudy.accounting.budget import Budget
+from understudy.accounting.budget import UNITS_PER_COST, Budget
 
 DISCRETISATION = 4
 """N_Z(0, s^2) is post-processing of a continuous Gaussian of variance s^2 - 4 (proofs/noise.md)."""
-
-
-UNITS_PER_MU_SQUARED = 2**40
-"""Ledgers count in these units, and so do budgets: a plan then never outgrows its own budget."""
 
 SMALLEST_NOISE = 3
 MARGIN = 1e-8
@@ -30,13 +26,15 @@ def mu_squared_of_budget(budget: Budget) -> Fraction:
     import dp_accounting
     import numpy as np
 
+    if budget.is_pure:
+        raise ValueError("no Gaussian noise has a delta of 0")
     with np.errstate(divide="ignore"):  # at tiny epsilons it meets log 0 on its way
         sigma = float(dp_accounting.get_sigma_gaussian(budget.epsilon, budget.delta)) * (1 + 1e-8)
     # The root finder may stop a hair on the wrong side: step towards more noise.
     while _epsilon(sigma, budget.delta) > budget.epsilon:
         sigma *= 1 + 1e-7
-    units = math.floor(UNITS_PER_MU_SQUARED / Fraction(sigma) ** 2)
-    return Fraction(units, UNITS_PER_MU_SQUARED)
+    units = math.floor(UNITS_PER_COST / Fraction(sigma) ** 2)
+    return Fraction(units, UNITS_PER_COST)
 
 
 def lattice_noise_std(squared_sensitivity: int, mu_squared: Fraction) -> int:

@@ -98,7 +98,8 @@ def verify(
         else "[bold red]NOT PRIVATE[/bold red]"
     )
     lines = [
-        f"{status}: epsilon {found.epsilon:.6g} at delta {found.delta} ({found.neighbours})",
+        f"{status}: epsilon {found.epsilon:.6g} at delta {found.delta:g} ({found.neighbours}), "
+        f"{found.mechanism} noise",
         f"  sensitivity  {', '.join(f'{value:.6f}' for value in found.sensitivity)}",
         f"  noise        {', '.join(f'{value:.6f}' for value in found.noise_std)}",
         f"  fingerprint  {found.fingerprint}",

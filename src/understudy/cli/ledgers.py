@@ -24,7 +24,10 @@ def init(
     neighbours: opt.NeighboursName = "add-remove",
     as_json: opt.AsJson = False,
 ) -> None:
-    """Make a ledger with a cap; every release is charged for the ledger's own neighbours."""
+    """Make a ledger with a cap; every release is charged for the ledger's own neighbours.
+
+    With --delta 0 it is a pure ledger: epsilons add up, and only releases with --delta 0 are taken.
+    """
     from understudy.accounting import Budget, neighbours_by_name
     from understudy.private.ledger import create_ledger
 
@@ -38,16 +41,10 @@ def init(
 @app.command("show")
 def show(file: File, as_json: opt.AsJson = False) -> None:
     """Show what was spent and what is left."""
-    from fractions import Fraction
-
-    from understudy.accounting import UNITS_PER_MU_SQUARED, epsilon_of
     from understudy.private.ledger import read_ledger
 
     state = read_ledger(file)
-
-    def epsilon(units: int) -> float:
-        return epsilon_of([Fraction(units, UNITS_PER_MU_SQUARED)], state.delta)
-
+    epsilon = state.epsilon_of
     rows = [
         [
             str(row.number),
@@ -74,11 +71,12 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
             for row in state.rows
         ],
     }  # fmt: skip
+    adding = "epsilons add up" if state.is_pure else "mu squared adds up, epsilons do not"
     lines = [
         table("Releases", ["row", "what", "key", "state", "epsilon alone", "when"], rows)
         if rows
         else "No releases yet.",
         f"  spent      epsilon {spent:.4f} of {state.epsilon} at delta {state.delta} ({state.neighbours.value})",
-        f"  remaining  one release of epsilon {remaining:.4f} (mu squared adds up, epsilons do not)",
+        f"  remaining  one release of epsilon {remaining:.4f} ({adding})",
     ]
     emit(document, lines, as_json=as_json)

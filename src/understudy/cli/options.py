@@ -20,7 +20,11 @@ SchemaPath = Annotated[
 ]
 Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget, above 0.")]
 Delta = Annotated[
-    float, typer.Option("--delta", help="Chance that the guarantee fails; far below 1 / rows.")
+    float,
+    typer.Option(
+        "--delta",
+        help="Chance that the guarantee fails; far below 1 / rows. 0: pure, with Laplace noise.",
+    ),
 ]
 MethodName = Annotated[
     str,

@@ -12,11 +12,15 @@ if TYPE_CHECKING:
     from understudy.plan import Plan
 
 HIGH_EPSILON = 10
+NOISE_WORDS = {
+    "gaussian": "discrete Gaussian; costs add up in mu squared",
+    "laplace": "discrete Laplace, as delta is 0; costs add up in epsilon",
+}
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Everything that ``understudy plan`` prints."""
-    from understudy.accounting import Neighbours, best_guess_probability
+    from understudy.accounting import Neighbours
     from understudy.methods.common import ROWS_IF_UNSAID
     from understudy.methods.merf import error_bound
     from understudy.private.sums import TABLE_ROWS
@@ -44,10 +48,15 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "neighbours": plan.neighbours.value,
         "epsilon_add_remove": plan.epsilon(Neighbours.ADD_REMOVE),
         "epsilon_replace_one": plan.epsilon(Neighbours.REPLACE_ONE),
-        "best_guess": best_guess_probability(plan.cost()),
-        "mu_squared": [float(cost) for cost in plan.cost()],
+        "mechanism": plan.mechanism.name,
+        "best_guess": plan.mechanism.best_guess(plan.cost()),
+        "costs": [float(cost) for cost in plan.cost()],
+        "mu_squared": [float(cost) for cost in plan.mechanism.mu_squared(plan.cost())],
         "noise_std": [noise / plan.lattice for noise in plan.noise_stds],
-        "sensitivity": [math.sqrt(sum(s)) / plan.lattice for s in plan.mechanism_sensitivities],
+        "sensitivity": [
+            plan.mechanism.length(sum(parts)) / plan.lattice
+            for parts in plan.mechanism_sensitivities
+        ],
         "planned_for_rows": rows,
         "rows_stated": plan.num_rows is not None,
         "blocks": blocks,
@@ -79,6 +88,11 @@ def _gram(plan: Plan) -> int:
     return max((map_.size_of_stack**2 for map_ in dense), default=0)
 
 
+def delta_words(plan: Plan) -> str:
+    """At which delta a guarantee holds."""
+    return "without any delta (pure)" if plan.budget.is_pure else f"at delta {plan.budget.delta}"
+
+
 def plan_lines(plan: Plan) -> list[str]:
     """The same for people."""
     from understudy.published.certificate import round_up
@@ -92,15 +106,16 @@ def plan_lines(plan: Plan) -> list[str]:
         for b in document["blocks"]
     ]  # fmt: skip
     stated = "as stated" if document["rows_stated"] else "a guess; --rows states it"
-    guess = round_up(100 * document["best_guess"])
+    guess, costs = round_up(100 * document["best_guess"]), document["costs"]
     lines = [
         f"[bold]{plan.method}[/bold] on {verbatim(plan.schema.name)}: {len(plan.schema.used)} columns; "
         "no data was opened",
-        f"  guarantee     epsilon {round_up(plan.epsilon())} at delta {plan.budget.delta} ({plan.neighbours.value})",
+        f"  guarantee     epsilon {round_up(plan.epsilon())} {delta_words(plan)} ({plan.neighbours.value})",
         f"                add-remove {round_up(document['epsilon_add_remove'])}, "
         f"replace-one {round_up(document['epsilon_replace_one'])}",
         f"  in odds       an attacker's best guess is right at most {guess} % of the time (a coin: 50 %)",
-        f"  cost          mu squared {sum(document['mu_squared']):.6f} in {len(document['mu_squared'])} charge(s)",
+        f"  noise         {NOISE_WORDS[plan.mechanism.name]}",
+        f"  cost          {plan.mechanism.cost_name} {sum(costs):.6f} in {len(costs)} charge(s)",
         f"  planned for   {document['planned_for_rows']} rows ({stated})",
         f"  release       {document['numbers_released']} numbers, {document['release_bytes'] / 1e6:.2f} MB",
         f"  memory        about {document['memory_bytes'] / 1e6:.0f} MB, whatever the number of rows",

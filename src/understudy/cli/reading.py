@@ -94,7 +94,7 @@ def _release(
     key: str | None, as_json: bool,
 ) -> tuple[Release, list[str]]:  # fmt: skip
     """Make the release, and say what it guarantees and what it was charged."""
-    from understudy.accounting import best_guess_probability
+    from understudy.cli.planning import delta_words
     from understudy.private.ledger import read_ledger
     from understudy.private.release import release_table
     from understudy.published import release_warnings
@@ -107,7 +107,7 @@ def _release(
     rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
     with waiting("reading private rows", as_json=as_json):
         made = release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key)
-    guess = round_up(100 * best_guess_probability(plan.cost()))
+    guess = round_up(100 * plan.mechanism.best_guess(plan.cost()))
     charged = dict(made.facts)["ledger"]
     reused = charged is not None and charged["row"] <= rows_before
     headline = (
@@ -117,7 +117,7 @@ def _release(
         else "[bold green]Released[/bold green]"
     )
     lines = [
-        f"{headline} with epsilon {round_up(plan.epsilon())} at delta {plan.budget.delta} "
+        f"{headline} with epsilon {round_up(plan.epsilon())} {delta_words(plan)} "
         f"({plan.neighbours.value}): an attacker's best guess about one {plan.schema.privacy.unit} "
         f"is right at most {guess} % of the time (a coin: 50 %).",
         f"  fingerprint  {made.fingerprint}",

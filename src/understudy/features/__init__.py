@@ -1,6 +1,6 @@
 """Norm-bounded feature maps: pure functions of a row's cells and public randomness."""
 
-from understudy.features.base import FeatureMap, Sign, map_from_dict
+from understudy.features.base import FeatureMap, Norm, Sign, map_from_dict
 from understudy.features.combine import Tensors, product
 from understudy.features.embedding import Block, Embedding
 from understudy.features.fourier import Fourier, Scales
@@ -10,6 +10,6 @@ from understudy.features.reading import Reading
 from understudy.features.tables import Cells, Tables
 
 __all__ = [
-    "Block", "Cells", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Mahalanobis",
+    "Block", "Cells", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Mahalanobis", "Norm",
     "OneHot", "Reading", "Scales", "Sign", "Tables", "Tensors", "map_from_dict", "product",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Protocol
@@ -25,6 +26,29 @@ class Sign(StrEnum):
     def replace_factor_squared(self) -> int:
         """Largest squared distance between two rows' features, in squared norm bounds."""
         return {"constant": 0, "nonnegative": 2, "signed": 4}[self.value]
+
+
+class Norm(StrEnum):
+    """How it is measured how far a row can move a sum.
+
+    Gaussian noise is paid for by Euclidean norms (L2), whose squares add up over blocks; Laplace
+    noise by sums of absolute values (L1), which add up themselves.
+    """
+
+    L1 = "l1"
+    L2 = "l2"
+
+    def dilution(self, parts: int) -> float:
+        """What the noise on each of several parts, which share a norm equally, is larger by."""
+        return math.sqrt(parts) if self is Norm.L2 else float(parts)
+
+    def parts(self, dilution: float) -> float:
+        """How many parts dilute one another so much."""
+        return dilution**2 if self is Norm.L2 else dilution
+
+    def weight(self, share: float) -> float:
+        """The norm that has this share of what noise is paid for by."""
+        return math.sqrt(share) if self is Norm.L2 else share
 
 
 class FeatureMap(Protocol):

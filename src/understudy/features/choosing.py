@@ -43,16 +43,17 @@ def choose_pairs(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
     order = sorted(strengths, key=lambda pair: -strengths[pair])
     total, block = total_rows(first), planned.embedding.block(PAIRS)
     template = planned.map(PAIRS)
-    noise_of_one = planned.noise_of_count(PAIRS) / math.sqrt(len(template.subsets))
+    dilution = block.norm.dilution
+    noise_of_one = planned.noise_of_count(PAIRS) / dilution(len(template.subsets))
     left_out = sum(strengths.values())
     best, least = 1, math.inf
     for count, pair in enumerate(order[:MOST_PAIRS], start=1):
         left_out -= strengths[pair]
-        noise = noise_of_one * math.sqrt(count)
+        noise = noise_of_one * dilution(count)
         error = count * NOISE_PER_CELL * noise / total * cells_per_column(total, noise) ** 2
         if error + left_out < least:
             best, least = count, error + left_out
-    wanted = cells_per_column(total, noise_of_one * math.sqrt(best))
+    wanted = cells_per_column(total, noise_of_one * dilution(best))
     finest = second.map(CELLS).factors
     cells = [merged(first, each, wanted) for each in finest]
     close = [pair for pair in order[:best] if strengths[pair] >= CLOSE]

@@ -11,24 +11,30 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.errors import InputError
-from understudy.features.base import FeatureMap, Sign, map_from_dict
+from understudy.features.base import FeatureMap, Norm, Sign, map_from_dict
 from understudy.features.combine import Tensors
+from understudy.features.nonzeros import most_nonzeros, nonzeros_of
 from understudy.features.tables import Tables
 
 FINEST_ROUNDING = 2**24
+
+
+Half = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
     """A feature map with a weight; ``per_label`` keeps one copy of its sum per label value.
 
-    The weight is at most 1, so that squared norms on the lattice stay exact (proofs/lattice.md).
+    The weight is the norm that a row may have in this block, of the kind that the noise is paid
+    for by. It is at most 1, so that norms on the lattice stay exact (proofs/lattice.md).
     """
 
     name: str
     map: FeatureMap
     weight: float
     per_label: bool = False
+    norm: Norm = Norm.L2
 
     def __post_init__(self) -> None:
         if not 0 < self.weight <= 1:
@@ -38,20 +44,58 @@ class Block:
         """The integer norm that the private side enforces on every row of this block."""
         return math.floor(self.weight * lattice)
 
+    def reach(self, lattice: int) -> int:
+        """What a row's radius adds to a sensitivity: its square, or for L1 itself."""
+        radius = self.radius(lattice)
+        return radius**2 if self.norm is Norm.L2 else radius
+
+    @property
+    def replace_factor(self) -> int:
+        """Largest reach of the difference of two rows of one label, in reaches of one row."""
+        factor = self.map.sign.replace_factor_squared
+        return factor if self.norm is Norm.L2 else min(2, factor)
+
+    @property
+    def trust(self) -> float:
+        """One over the variance of the noise on a feature, up to a factor that blocks share."""
+        square = self.weight**2
+        return square if self.norm is Norm.L2 else square / most_nonzeros(self.map)
+
     def rounding(self, lattice: int) -> tuple[int, int]:
         """At which integer norm a row's features are rounded, and what the whole numbers are times.
 
-        Squares must stay exact in float64, so a plain block is rounded at 24 bits and multiplied
-        up. A block of products rounds both halves of each: P products of norms r^2 at most have
-        norm sqrt(P) r^2 <= radius. A row adds one whole number to a cell of each of T tables.
+        Squares must stay exact in float64, so a plain block of Euclidean norm is rounded at 24
+        bits and multiplied up. A row adds one whole number to a cell of each of T tables.
+        Products are rounded by ``half_radii``.
         """
         radius = self.radius(lattice)
         if isinstance(self.map, Tables):
-            return math.isqrt(radius**2 // len(self.map.subsets)), 1
-        if isinstance(self.map, Tensors):
-            return math.isqrt(math.isqrt(radius**2 // len(self.map.subsets))), 1
-        unit = max(1, lattice // FINEST_ROUNDING)
+            tables = len(self.map.subsets)
+            if self.norm is Norm.L1:
+                return radius // tables, 1
+            return math.isqrt(radius**2 // tables), 1
+        unit = max(1, lattice // FINEST_ROUNDING) if self.norm is Norm.L2 else 1
         return radius // unit, unit
+
+    def half_radii(self, map_: Tensors, lattice: int) -> dict[Half, int]:
+        """At which integer norm each half of a block of products is rounded.
+
+        P products of halves of norm r have Euclidean norm sqrt(P) r^2 at most. L1 norms multiply,
+        and halves of more features get more of it, in the same proportion as their own norms; their
+        products must not add up to more than the radius.
+        """
+        radius = self.radius(lattice)
+        halves = sorted({half for halves in map_.halves for half in halves})
+        if self.norm is Norm.L2:
+            common = math.isqrt(math.isqrt(radius**2 // len(map_.subsets)))
+            return dict.fromkeys(halves, common)
+        roots = {half: math.sqrt(nonzeros_of(map_, half)) for half in halves}
+        unit = math.sqrt(radius / sum(roots[left] * roots[right] for left, right in map_.halves))
+        while True:
+            found = {half: math.floor(unit * root) for half, root in roots.items()}
+            if sum(found[left] * found[right] for left, right in map_.halves) <= radius:
+                return found
+            unit *= 1 - 1e-9  # floats erred by a last digit
 
     def scales(self, lattice: int) -> npt.NDArray[np.float64]:
         """What each feature is multiplied by on its way to the lattice.  # (dim,)"""
@@ -59,23 +103,25 @@ class Block:
         if isinstance(self.map, Tables):
             return np.full(self.map.dim, radius * math.sqrt(len(self.map.subsets)))
         if not isinstance(self.map, Tensors):
-            return np.full(self.map.dim, float(kept_radius(radius, self.map.dim) * unit))
-        map_ = self.map
-        of_half = {
-            half: kept_radius(radius, map_.size_of(half))
-            for halves in map_.halves
-            for half in halves
-        }
+            kept = kept_radius(radius, self.map.dim, self.norm, most_nonzeros(self.map))
+            return np.full(self.map.dim, float(kept * unit))
+        map_, of_half = self.map, {}
+        for half, own in self.half_radii(self.map, lattice).items():
+            of_half[half] = kept_radius(own, map_.size_of(half), self.norm, nonzeros_of(map_, half))
         products = [float(of_half[left] * of_half[right]) for left, right in map_.halves]
         return np.repeat(products, map_.sizes) * math.sqrt(len(map_.subsets))
 
 
-def kept_radius(radius: int, dim: int) -> int:
-    """What a feature vector of norm one is scaled to, so that it stays inside when rounded.
+def kept_radius(radius: int, dim: int, norm: Norm = Norm.L2, nonzeros: int | None = None) -> int:
+    """What a feature vector of Euclidean norm one is scaled to, so that it stays inside when rounded.
 
-    A whole number, so that a feature of size one is not rounded at all.
+    A whole number, so that a feature of size one is not rounded at all. In an L1 ball a vector of
+    k ``nonzeros`` has room for 1 / sqrt(k) of the radius, and rounding moves it by k / 2.
     """
-    return max(0, math.floor(radius - (math.sqrt(dim) / 2 + 1)))
+    if norm is Norm.L2:
+        return max(0, math.floor(radius - (math.sqrt(dim) / 2 + 1)))
+    count = dim if nonzeros is None else nonzeros
+    return max(0, math.floor((radius - (count / 2 + 1)) / math.sqrt(count)))
 
 
 @dataclass(frozen=True)
@@ -88,9 +134,9 @@ class Embedding:
     as in the first version of DP-MERF: looser, kept for comparison.
 
     Guarantee:
-        ``squared_sensitivity`` bounds the squared Euclidean change of the integer sum between
-        neighbouring tables, given only that every row of block b has integer norm at most
-        ``b.radius(lattice)`` and the map's stated sign (proofs/sensitivity.md).
+        ``sensitivity`` bounds the change of the integer sum between neighbouring tables (its
+        square, if norms are Euclidean), given only that every row of block b has integer norm at
+        most ``b.radius(lattice)`` and the map's stated sign (proofs/sensitivity.md, laplace.md).
     """
 
     blocks: tuple[Block, ...]
@@ -100,6 +146,13 @@ class Embedding:
     def __post_init__(self) -> None:
         if len({block.name for block in self.blocks}) < len(self.blocks):
             raise ValueError("blocks need names of their own")
+        if len({block.norm for block in self.blocks}) > 1:
+            raise ValueError("the blocks of one vector have norms of one kind")
+
+    @property
+    def norm(self) -> Norm:
+        """Which norm of a row its blocks bound."""
+        return self.blocks[0].norm
 
     @property
     def num_labels(self) -> int:
@@ -134,33 +187,32 @@ class Embedding:
         start, stop = self.spans[name]
         return vector[start:stop].reshape(self.copies(self.block(name)), -1)
 
-    def squared_sensitivity(self, lattice: int, *, replace: bool) -> int:
-        """Largest squared change of the integer sum when one row is added, removed or replaced."""
+    def sensitivity(self, lattice: int, *, replace: bool) -> int:
+        """Largest change of the integer sum when one row is added, removed or replaced; squared,
+        if norms are Euclidean.
+        """
         return sum(self.mechanism_sensitivities(lattice, replace=replace))
 
     def mechanism_sensitivities(self, lattice: int, *, replace: bool) -> tuple[int, ...]:
-        """Squared sensitivity of each separately charged release (one, unless ``separate``)."""
-        square = {block.name: block.radius(lattice) ** 2 for block in self.blocks}
+        """Sensitivity of each separately charged release (one, unless ``separate``); they add up."""
+        reach = {block.name: block.reach(lattice) for block in self.blocks}
         if self.separate:
-            return self._separate_sensitivities(square, replace=replace)
+            return self._separate_sensitivities(reach, replace=replace)
         if not replace:
-            return (sum(square.values()),)
-        same_label = sum(
-            block.map.sign.replace_factor_squared * square[block.name] for block in self.blocks
-        )
+            return (sum(reach.values()),)
+        same_label = sum(block.replace_factor * reach[block.name] for block in self.blocks)
         other_label = sum(
-            (2 if block.per_label else block.map.sign.replace_factor_squared) * square[block.name]
+            (2 if block.per_label else block.replace_factor) * reach[block.name]
             for block in self.blocks
         )
         return (max(same_label, other_label) if self.label else same_label,)
 
-    def _separate_sensitivities(self, square: dict[str, int], *, replace: bool) -> tuple[int, ...]:
+    def _separate_sensitivities(self, reach: dict[str, int], *, replace: bool) -> tuple[int, ...]:
         """One release per label value for the features, one for the counts (DP-MERF v1, Alg. 1)."""
-        counts = sum(square[b.name] for b in self.blocks if b.map.sign is Sign.CONSTANT)
+        counts = sum(reach[b.name] for b in self.blocks if b.map.sign is Sign.CONSTANT)
         features = [b for b in self.blocks if b.map.sign is not Sign.CONSTANT]
         per_class = sum(
-            (max(2, b.map.sign.replace_factor_squared) if replace else 1) * square[b.name]
-            for b in features
+            (max(2, b.replace_factor) if replace else 1) * reach[b.name] for b in features
         )
         return ((2 if replace else 1) * counts, *([per_class] * self.num_labels))
 
@@ -169,16 +221,17 @@ class Embedding:
         return {
             "label": list(self.label) if self.label else None,
             "separate": self.separate,
-            "blocks": [
-                {
-                    "name": b.name,
-                    "weight": b.weight,
-                    "per_label": b.per_label,
-                    "map": b.map.to_dict(),
-                }
-                for b in self.blocks
-            ],
+            "blocks": [_described(block) for block in self.blocks],
         }
+
+
+def _described(block: Block) -> dict[str, Any]:
+    found = {
+        "name": block.name, "weight": block.weight, "per_label": block.per_label,
+        "map": block.map.to_dict(),
+    }  # fmt: skip
+    # Files from before there was Laplace noise name no norm.
+    return found if block.norm is Norm.L2 else found | {"norm": block.norm.value}
 
 
 def embedding_from_dict(document: dict[str, Any]) -> Embedding:
@@ -191,6 +244,7 @@ def embedding_from_dict(document: dict[str, Any]) -> Embedding:
                     map_from_dict(b["map"]),
                     float(b["weight"]),
                     bool(b["per_label"]),
+                    Norm(b.get("norm", Norm.L2)),
                 )
                 for b in document["blocks"]
             ),

@@ -23,7 +23,7 @@ class Reading:
 
     embedding: Embedding
     vector: npt.NDArray[np.int64]
-    noise_std: int
+    noise_std: float
     lattice: int
     _kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 

@@ -44,7 +44,7 @@ class Term:
         shares = counts / counts.sum() if block.per_label else np.ones(1)
         groups = sizes if block.per_label else sizes.sum(keepdims=True)
         losses = dict(release.plan.setting("loss_weights", {}))
-        weight = losses.get(block.name, block.weight**2)
+        weight = losses.get(block.name, block.trust)
         averaging = np.repeat(np.eye(len(groups)), groups, axis=1) / groups[:, None]
         variances = (release.noise_std(block.name) / np.ravel(totals)) ** 2
         floor = float((weight * shares * variances).sum() * block.map.dim)

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_by_name
 from understudy.errors import UsageError
-from understudy.features import Block, Cells, Embedding, Tables
+from understudy.features import Block, Cells, Embedding, Norm, Sign, Tables
 from understudy.features.choosing import MOST_PAIRS, PAIRS
 from understudy.features.placing import CELLS, COLUMNS, LOOKS, VALUES
 from understudy.generators.anova_training import AnovaTraining
@@ -27,6 +27,7 @@ from understudy.methods.common import (
     Labels,
     labelled_columns,
     noise_of_mean,
+    norm_for,
 )
 from understudy.methods.subsets import draw_subsets
 from understudy.plan import Plan, Stage
@@ -49,6 +50,10 @@ MOST_CLASSES = 24
 SHARES = {"count": 0.015, COLUMNS: 0.15, VALUES: 0.02, CELLS: 0.33, LOOKS: 0.1, PAIRS: 0.385}
 WITHOUT_PAIRS = {"count": 0.02, COLUMNS: 0.33, VALUES: 0.05, CELLS: 0.6}
 """Shares of the budget (of mu squared), if pairs are measured and if they are not."""
+
+PURE_SHARES = {"count": 0.02, COLUMNS: 0.14, VALUES: 0.02, CELLS: 0.25, LOOKS: 0.2, PAIRS: 0.37}
+PURE_WITHOUT_PAIRS = {"count": 0.03, COLUMNS: 0.35, VALUES: 0.05, CELLS: 0.57}
+"""The same of epsilon, if delta is 0: noise then grows with the number of tables, not its root."""
 
 ROWS_PER_BAR, ROWS_PER_VALUE = 4.0, 20.0
 """A histogram has as many bars, of n, as leave the noise of its half (sqrt(n) deviations) below a
@@ -91,24 +96,28 @@ def dp_anova(
         steps: training steps, if only their number should differ.
     """
     num_rows = num_rows if num_rows is not None else schema.rows
-    neighbours = neighbours_by_name(neighbours)
+    neighbours, norm = neighbours_by_name(neighbours), norm_for(budget)
     columns = _labelled(schema, labels)
     places = [i for i, column in enumerate(schema.used) if not _is_label(schema, columns, column)]
     if not places:
         raise UsageError("schema", "has no column beside the label", "Use --labels none")
 
-    def noise(part: float) -> float:
-        # Counts are nonnegative, so replacing a row moves them by sqrt(2) norms, not by 2.
-        reach = 1 / math.sqrt(2) if neighbours is Neighbours.REPLACE_ONE else 1.0
-        return reach * noise_of_mean(budget, neighbours, share=part, num_rows=num_rows)
+    shares, without_pairs = (
+        (SHARES, WITHOUT_PAIRS) if norm is Norm.L2 else (PURE_SHARES, PURE_WITHOUT_PAIRS)
+    )
 
-    looks = _looks(len(places), noise(SHARES[LOOKS]), wanted=pairs, seed=seed)
-    parts = dict(SHARES if looks else WITHOUT_PAIRS)
-    cuts = _first_cuts(schema, noise(parts[COLUMNS]))
-    fine = _fine_cuts(schema, cuts, noise(parts[VALUES])) if values else ()
+    def noise(part: float) -> float:
+        """Noise on the share of rows in a cell, if there were one table."""
+        sign = Sign.NONNEGATIVE
+        return noise_of_mean(budget, neighbours, share=part, num_rows=num_rows, sign=sign)
+
+    looks = _looks(len(places), noise(shares[LOOKS]), norm, wanted=pairs, seed=seed)
+    parts = dict(shares if looks else without_pairs)
+    cuts = _first_cuts(schema, noise(parts[COLUMNS]) * norm.dilution(len(schema.used)))
+    fine = _fine_cuts(schema, cuts, noise(parts[VALUES]), budget) if values else ()
     if not fine:
         parts[CELLS] += parts.pop(VALUES)
-    stages = _stages(columns, cuts, fine, places, looks, parts)
+    stages = _stages(columns, cuts, fine, places, looks, parts, norm)
     training = training or AnovaTraining(seed=seed)
     settings: dict[str, Any] = {
         "labels": labels,
@@ -134,7 +143,7 @@ def _is_label(schema: Schema, columns: LabelledColumns, column: Column) -> bool:
 def _first_cuts(schema: Schema, noise: float) -> tuple[Cells, ...]:
     """Equal bars for every column, without a look at the data."""
     long = sum(not c.is_choice and c.num_steps >= HISTOGRAM_BARS for c in schema.used)
-    quiet = (1 / (ROWS_PER_BAR * noise)) ** 2 / len(schema.used)
+    quiet = (1 / (ROWS_PER_BAR * noise)) ** 2
     most = min(HISTOGRAM_BARS, MOST_BARS // max(1, long), int(quiet))
     bars = 1 << (max(FEWEST_BARS, most).bit_length() - 1)
     return tuple(_bars(i, column, bars) for i, column in enumerate(schema.used))
@@ -150,7 +159,9 @@ def _bars(place: int, column: Column, count: int) -> Cells:
     return replace(whole, lows=tuple(np.unique([*edges, 1, column.num_steps]).tolist()))
 
 
-def _fine_cuts(schema: Schema, cuts: tuple[Cells, ...], noise: float) -> tuple[Cells, ...]:
+def _fine_cuts(
+    schema: Schema, cuts: tuple[Cells, ...], noise: float, budget: Budget
+) -> tuple[Cells, ...]:
     """Finer histograms of long columns: code by code if they are not too long, in schema order."""
     found: list[Cells] = []
     room = MOST_VALUES
@@ -165,18 +176,19 @@ def _fine_cuts(schema: Schema, cuts: tuple[Cells, ...], noise: float) -> tuple[C
             found.append(replace(fine, has_null=False))
             room -= fine.num_known
     longest = max((fine.num_known for fine in found), default=2)
-    stands_out = noise * math.sqrt(len(found)) * math.sqrt(2 * math.log(longest))
+    largest = mechanism_for(budget).deviations(math.sqrt(2 * math.log(longest)))
+    stands_out = noise * norm_for(budget).dilution(len(found)) * largest
     return tuple(found) if stands_out * ROWS_PER_VALUE <= 1 else ()
 
 
 def _looks(
-    num_columns: int, noise: float, *, wanted: bool | None, seed: int
+    num_columns: int, noise: float, norm: Norm, *, wanted: bool | None, seed: int
 ) -> tuple[tuple[int, ...], ...]:
     """The pairs that are looked at: all, as many as noise allows, or none."""
     every = tuple(combinations(range(num_columns), 2))
     if wanted is False or not every:
         return ()
-    allowed = math.floor((1 / (ROWS_PER_LOOK * noise)) ** 2)
+    allowed = math.floor(norm.parts(1 / (ROWS_PER_LOOK * noise)))
     if allowed >= len(every) or wanted:
         return every
     if allowed < LEAST_COVERAGE * len(every):
@@ -191,6 +203,7 @@ def _stages(
     places: list[int],
     looks: tuple[tuple[int, ...], ...],
     parts: dict[str, float],
+    norm: Norm,
 ) -> tuple[Stage, ...]:
     by_label = columns.classes is not None
     singles = tuple((j,) for j in range(len(places)))
@@ -205,12 +218,15 @@ def _stages(
     if looks:
         second[LOOKS] = Tables(tuple(rough[1]), looks)
     found = [
-        _stage("columns", first, parts, columns, set()),
-        _stage("by label" if by_label else "cells", second, parts, columns, {CELLS, LOOKS}, rule="place-cells"),
+        _stage("columns", first, parts, norm, columns, set()),
+        _stage(
+            "by label" if by_label else "cells", second, parts, norm, columns, {CELLS, LOOKS},
+            rule="place-cells",
+        ),
     ]  # fmt: skip
     if looks:
         third: dict[str, Tables | None] = {PAIRS: Tables(tuple(rough[2]), looks[:MOST_PAIRS])}
-        found.append(_stage("pairs", third, parts, columns, set(), rule="choose-pairs"))
+        found.append(_stage("pairs", third, parts, norm, columns, set(), rule="choose-pairs"))
     return tuple(found)
 
 
@@ -218,6 +234,7 @@ def _stage(
     name: str,
     maps: dict[str, Tables | None],
     parts: dict[str, float],
+    norm: Norm,
     columns: LabelledColumns,
     by_label: set[str],
     *,
@@ -227,12 +244,12 @@ def _stage(
     share = sum(parts[block] for block in maps)
     blocks = []
     for block, map_ in maps.items():
-        weight = math.sqrt(parts[block] / share)
+        weight = norm.weight(parts[block] / share)
         if map_ is None:
-            blocks.append(columns.count_block(weight))
+            blocks.append(columns.count_block(weight, norm))
         else:
             labelled = block in by_label and columns.classes is not None
-            blocks.append(Block(block, map_, weight, labelled))
+            blocks.append(Block(block, map_, weight, labelled, norm))
     return Stage(name, Embedding(tuple(blocks), columns.classes), share, rule)
 
 

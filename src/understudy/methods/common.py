@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
+from understudy.accounting import Budget, Neighbours, mechanism_for
 from understudy.errors import UsageError
-from understudy.features import Block, Constant
+from understudy.features import Block, Constant, Norm, Sign
 from understudy.schema import Layout, Schema
 
 Labels = Literal["auto", "none", "balanced", "imbalanced"]
@@ -40,9 +40,10 @@ class LabelledColumns:
         """Number of label values, or 1 without a label."""
         return self.classes[1] - self.classes[0] if self.classes else 1
 
-    def count_block(self, weight: float) -> Block:
+    def count_block(self, weight: float, norm: Norm = Norm.L2) -> Block:
         """The number of rows, or of rows per class."""
-        return Block("count", Constant(), weight, per_label=bool(self.classes) and self.is_counted)
+        by_class = bool(self.classes) and self.is_counted
+        return Block("count", Constant(), weight, per_label=by_class, norm=norm)
 
 
 def labelled_columns(schema: Schema, labels: Labels) -> LabelledColumns:
@@ -57,16 +58,32 @@ def labelled_columns(schema: Schema, labels: Labels) -> LabelledColumns:
     return LabelledColumns(classes, target, tuple(spans.values()), labels != "balanced")
 
 
-def noise_of_mean(
-    budget: Budget, neighbours: Neighbours, *, share: float, num_rows: int | None
-) -> float:
-    """Deviation of the noise on a mean feature that has this share of the squared norm.
+def norm_for(budget: Budget) -> Norm:
+    """The norm that a budget's noise is paid for by."""
+    return Norm(mechanism_for(budget).norm)
 
-    For signed features, and for the planned row count.
+
+def noise_of_mean(
+    budget: Budget,
+    neighbours: Neighbours,
+    *,
+    share: float,
+    num_rows: int | None,
+    nonzeros: float = 1,
+    sign: Sign = Sign.SIGNED,
+) -> float:
+    """Deviation of the noise on a mean feature of a map that has this share of the budget.
+
+    For the planned row count. Laplace noise grows with the number of features of a row that are
+    not zero, Gaussian noise does not.
     """
-    sigma = 1 / math.sqrt(mu_squared_of_budget(budget))
-    reach = 1.0 if neighbours is Neighbours.ADD_REMOVE else 2.0
-    return reach * sigma / math.sqrt(max(share, 1e-18)) / (num_rows or ROWS_IF_UNSAID)
+    total = float(mechanism_for(budget).total(budget))
+    is_replaced = neighbours is Neighbours.REPLACE_ONE
+    part, rows = max(share, 1e-18), num_rows or ROWS_IF_UNSAID
+    if norm_for(budget) is Norm.L1:
+        return (2 if is_replaced else 1) * math.sqrt(2 * nonzeros) / (total * part) / rows
+    reach = math.sqrt(sign.replace_factor_squared) if is_replaced else 1.0
+    return reach / math.sqrt(total) / math.sqrt(part) / rows
 
 
 def scales_by_name(names: tuple[str, ...], scales: Mapping[str, float]) -> tuple[float, ...]:

@@ -15,7 +15,8 @@ from typing import Any, Literal
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import UsageError
-from understudy.features import Block, Embedding, FeatureMap
+from understudy.features import Block, Embedding, FeatureMap, Sign
+from understudy.features.nonzeros import most_nonzeros
 from understudy.generators.mixture_training import MixtureTraining
 from understudy.generators.training import Training
 from understudy.methods.common import (
@@ -24,10 +25,12 @@ from understudy.methods.common import (
     Labels,
     labelled_columns,
     noise_of_mean,
+    norm_for,
 )
 from understudy.methods.hp_kernels import Kernels, Wish, plan_kernels
 from understudy.plan import Plan, Stage
 from understudy.schema import Layout, Schema
+from understudy.stage import weighed_for_laplace, with_epsilon_parts
 
 TRAININGS: dict[str, type[MixtureTraining] | type[Training]] = {
     "mixture": MixtureTraining, "network": Training,
@@ -80,8 +83,9 @@ def dp_hp(
             are drawn with the public seed.
         gamma: weight of the product kernel in the loss, against 1 for the sum kernel. By
             default each kernel is trusted as its noise deserves.
-        product_share: share of the budget (of mu squared) for the product kernel. By default
-            what minimises the noise of the combined kernel (proofs/hermite.md).
+        product_share: share of the budget (of mu squared, or of epsilon if delta is 0) for the
+            product kernel. By default what minimises the noise of the combined kernel
+            (proofs/hermite.md, laplace.md).
         fresh_products: release each subset by itself, as the paper does every epoch, and train
             on one at a time. Costs the same budget and a pass over the rows per subset.
         preset: settings of one of the paper's experiments, for what is not given.
@@ -104,10 +108,13 @@ def dp_hp(
         return noise_of_mean(budget, neighbours, share=share, num_rows=num_rows)
 
     kernels = plan_kernels(
-        Layout(schema), columns, wish, noise=noise, is_fresh=fresh_products, seed=seed
-    )
+        Layout(schema), columns, wish, noise=noise, norm=norm_for(budget),
+        is_fresh=fresh_products, seed=seed,
+    )  # fmt: skip
     make_stages = _fresh_stages if fresh_products else _one_stage
-    stages, loss_weights = make_stages(kernels, columns)
+    stages, squares = make_stages(kernels, columns)
+    if budget.is_pure:
+        stages, squares = _for_laplace(stages, wish.product_share)
     training = training or TRAININGS[generator](seed=seed)
     if not isinstance(training, TRAININGS[generator]):
         raise UsageError("training", f"is not that of the {generator} generator")
@@ -115,7 +122,7 @@ def dp_hp(
         "labels": labels,
         "generator": generator,
         "training": asdict(training if steps is None else replace(training, steps=steps)),
-        "loss_weights": loss_weights,
+        "loss_weights": kernels.losses(squares),
         "turns": [stage.embedding.blocks[0].name for stage in stages[1:]],
         "explanation": kernels.explanation,
     }
@@ -135,7 +142,7 @@ def _one_stage(
     if kernels.products is not None:
         squares["products"], maps["products"] = share, kernels.products
     blocks = _blocks(maps, squares, columns)
-    return (Stage("embedding", Embedding(blocks, columns.classes)),), kernels.losses(squares)
+    return (Stage("embedding", Embedding(blocks, columns.classes)),), squares
 
 
 def _fresh_stages(
@@ -151,7 +158,28 @@ def _fresh_stages(
         own = Embedding((Block(name, map_, 1.0, bool(columns.classes)),), columns.classes)
         stages.append(Stage(name, own, share / len(singles)))
         squares[name] = share / (1 - share)
-    return tuple(stages), kernels.losses(squares)
+    return tuple(stages), squares
+
+
+def _for_laplace(
+    stages: tuple[Stage, ...], product_share: float | None
+) -> tuple[tuple[Stage, ...], dict[str, float]]:
+    """The same stages paid for in epsilon, and what goes as one over the variance of their noise."""
+    stages = weighed_for_laplace(stages)
+    parts = {name: part for stage in stages for name, part in stage.parts.items()}
+    products = sum(part for name, part in parts.items() if name.startswith("product"))
+    if product_share is not None and products > 0:
+        others = sum(parts.values()) - products
+        scale = {True: product_share / products, False: (1 - product_share) / others}
+        parts = {name: part * scale[name.startswith("product")] for name, part in parts.items()}
+        stages = with_epsilon_parts(stages, parts)
+    blocks = [block for stage in stages for block in stage.embedding.blocks]
+    trusts = {
+        block.name: parts[block.name] ** 2 / most_nonzeros(block.map)
+        for block in blocks
+        if block.map.sign is not Sign.CONSTANT
+    }
+    return stages, {name: trust / sum(trusts.values()) for name, trust in trusts.items()}
 
 
 def _blocks(

@@ -12,7 +12,7 @@ from typing import Any
 
 from understudy.accounting import Budget
 from understudy.errors import UsageError
-from understudy.features import FeatureMap, Hermite, OneHot, Tensors
+from understudy.features import FeatureMap, Hermite, Norm, OneHot, Tensors
 from understudy.features.hermite import HIGHEST_ORDER, best_half_range
 from understudy.methods.common import LabelledColumns, checked_scale, scales_by_name
 from understudy.methods.hp_presets import preset_by_name
@@ -38,7 +38,7 @@ LARGEST_SUBSET, LARGEST_RELEASE = 2**20, 10_000_000
 FRESH_RELEASES = 8
 
 Noise = Callable[[float], float]
-"""Deviation of the noise on a mean feature, for a share of the squared norm."""
+"""Deviation of the noise on a mean feature that has a share of the budget to itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +114,19 @@ def plan_kernels(
     wish: Wish,
     *,
     noise: Noise,
+    norm: Norm,
     is_fresh: bool,
     seed: int,
 ) -> Kernels:
     """Settle both kernels."""
     num_columns = len(layout.numbers) + len(columns.spans)
-    products = _products(layout, columns, wish, noise, is_fresh=is_fresh, seed=seed)
+    products = _products(layout, columns, wish, noise, norm, is_fresh=is_fresh, seed=seed)
     planned = (wish.product_share or PLANNED_SHARE) if products is not None else 0.0
-    sum_maps = _sum_maps(layout, columns, wish, noise((1 - planned) / max(1, num_columns)))
+    sum_maps = _sum_maps(layout, columns, wish, noise((1 - planned) / max(1, num_columns)), norm)
     share = planned
     if products is not None and wish.product_share is None:
-        # Least noise of k_sum + gamma k_product: shares go as the roots of size times weight.
+        # Least noise of k_sum + gamma k_product: shares go as the roots of size times weight. (Shares
+        # of mu squared; a plan with Laplace noise turns them into its own.)
         roots = [
             math.sqrt(sum(map_.dim for map_ in sum_maps.values())),
             math.sqrt((wish.gamma or 1.0) * products.dim),
@@ -142,13 +144,14 @@ def plan_kernels(
 
 
 def _sum_maps(
-    layout: Layout, columns: LabelledColumns, wish: Wish, noise: float
+    layout: Layout, columns: LabelledColumns, wish: Wish, noise: float, norm: Norm
 ) -> dict[str, FeatureMap]:
     """Numbers and choices, each column by itself."""
     maps: dict[str, FeatureMap] = {}
     if layout.numbers:
         limit = MOST_NUMBERS // (columns.num_labels * len(layout.numbers))
-        allowed = min(TOLERATED_ENERGY / noise**2, limit)
+        # Of c features the noise together is c times as large as that of one, or for L2 sqrt(c).
+        allowed = min(norm.parts(math.sqrt(TOLERATED_ENERGY) / noise), limit)
         scales = _scales(layout.numbers, wish.length_scale)
         order = _order(wish.order, scales, allowed, (COARSEST_ORDER, FINEST_ORDER))
         scales = scales or (_scale(order),) * len(layout.numbers)
@@ -164,6 +167,7 @@ def _products(
     columns: LabelledColumns,
     wish: Wish,
     noise: Noise,
+    norm: Norm,
     *,
     is_fresh: bool,
     seed: int,
@@ -172,8 +176,8 @@ def _products(
     dim = wish.product_dim or 2
     num_columns = len(layout.numbers) + len(columns.spans)
     share = wish.product_share or PLANNED_SHARE
-    allowed = max(1, math.floor((TOLERATED_NOISE / noise(share)) ** 2))
-    clear = num_columns * (noise(0.5) / TOLERATED_NOISE) ** 2 <= 1
+    allowed = max(1, math.floor(norm.parts(TOLERATED_NOISE / noise(share))))
+    clear = noise(0.5) * norm.dilution(num_columns) <= TOLERATED_NOISE
     planned = FRESH_RELEASES if is_fresh else min(allowed, MOST_SUBSETS) if clear else 0
     wanted = planned if wish.num_products is None else wish.num_products
     count = min(wanted, num_subsets(num_columns, dim))
@@ -184,7 +188,7 @@ def _products(
     fit = _largest_order(
         len(layout.numbers), widths, dim, MOST_NUMBERS / (columns.num_labels * count)
     )
-    quiet = math.sqrt(TOLERATED_ENERGY) / noise(share / count)
+    quiet = math.sqrt(norm.parts(math.sqrt(TOLERATED_ENERGY) / noise(share / count)))
     bounds = (COARSEST_PRODUCT_ORDER, FINEST_PRODUCT_ORDER)
     order = _order(wish.product_order, scales, min(quiet, fit), bounds)
     scale = _scale(order) if scales is None else scales[0]

@@ -19,7 +19,9 @@ class Preset:
     split: float
 
     def product_share(self, budget: Budget) -> float:
-        """The product kernel's share of mu squared, as the split of epsilon has it."""
+        """The product kernel's share of the budget, as the split of epsilon has it."""
+        if budget.is_pure:
+            return 1 - self.split
         parts = [
             float(mu_squared_of_budget(Budget(share * budget.epsilon, budget.delta / 2)))
             for share in (self.split, 1 - self.split)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Literal
 
@@ -34,6 +34,7 @@ from understudy.methods.common import (
 )
 from understudy.plan import Plan, Stage
 from understudy.schema import Layout, Schema
+from understudy.stage import epsilon_parts
 
 LengthScale = float | Mapping[str, float] | Literal["private"] | None
 
@@ -97,8 +98,15 @@ def dp_merf(
     weights = _block_weights(num_numbers=len(layout.numbers), num_choices=len(columns.spans))
     share = 1.0 - HISTOGRAM_SHARE if length_scale == "private" else 1.0
     if num_features is None:
-        own_share = share * weights["numbers"] ** 2
-        noise = noise_of_mean(budget, neighbours, share=own_share, num_rows=num_rows)
+        squares = {name: share * weight**2 for name, weight in weights.items()}
+
+        def noise(count: float) -> float:
+            own = squares["numbers"]
+            if budget.is_pure:
+                nonzeros = [1.0, count, max(1, len(columns.spans))]
+                own = epsilon_parts(list(squares.values()), nonzeros)[1]
+            return noise_of_mean(budget, neighbours, share=own, num_rows=num_rows, nonzeros=count)
+
         num_features = best_num_features(noise)
     maps = _maps(layout, columns.spans, columns.target, length_scale, num_features, seed)
     if separate_releases:
@@ -189,11 +197,14 @@ def error_bound(num_features: float, noise_std: float) -> float:
     return float(private + 8 * math.sqrt(2 * math.pi / num_features))
 
 
-def best_num_features(noise_std: float) -> int:
-    """The number of features that minimises ``error_bound`` (even, within limits)."""
+def best_num_features(noise_std: Callable[[float], float]) -> int:
+    """The number of features that minimises ``error_bound`` (even, within limits).
+
+    ``noise_std`` tells the noise on a mean feature for each number of them.
+    """
     limits = math.log(FEWEST_FEATURES), math.log(MOST_FEATURES)
     found = minimize_scalar(
-        lambda log_count: error_bound(math.exp(log_count), noise_std),
+        lambda log_count: error_bound(math.exp(log_count), noise_std(math.exp(log_count))),
         bounds=limits,
         method="bounded",
     )

@@ -3,7 +3,7 @@
 A Gaussian mechanism of sensitivity s and noise_std t has mu = s / t, and mu^2 adds up even if each
 cost is chosen after earlier releases were seen (Smith & Thakurta 2022). Costs are whole units of
 mu^2 / 2^40: a spend is rounded up and the cap down, in exact arithmetic (``Fraction`` of a float is
-that float, bit for bit).
+that float, bit for bit). A pure ledger, whose delta is 0, counts epsilon in the same way.
 The file holds public facts: plan names, noise costs, times, and fingerprints of published
 files. No row count, no cell and no hash of private data enters it. Proof: ``proofs/ledger.md``.
 """
@@ -24,15 +24,21 @@ from pathlib import Path
 from typing import Any, Literal
 
 from understudy.accounting import (
-    UNITS_PER_MU_SQUARED,
+    GAUSSIAN,
+    LAPLACE,
+    UNITS_PER_COST,
     Budget,
     Neighbours,
-    epsilon_of,
-    mu_squared_of_budget,
+    mechanism_for,
     neighbours_by_name,
 )
 from understudy.errors import BudgetError, InputError, UsageError
-from understudy.private.ledger_tables import MARKS, SCHEMA
+from understudy.private.ledger_tables import (
+    APPLICATION_ID,
+    GAUSSIAN_VERSION,
+    PURE_VERSION,
+    SCHEMAS,
+)
 
 Cost = Fraction | float
 _MOST_UNITS = 2**63 - 1  # SQLite integers are signed and 64 bits wide
@@ -88,6 +94,17 @@ class LedgerState:
         """Units that may still be spent."""
         return self.cap_units - self.spent_units
 
+    @property
+    def is_pure(self) -> bool:
+        """Whether units are of epsilon, at a delta of 0, and not of mu squared."""
+        return self.delta == 0
+
+    def epsilon_of(self, units: int) -> float:
+        """What so many units allow, at the ledger's delta."""
+        if self.is_pure:
+            return LAPLACE.epsilon([Fraction(units, UNITS_PER_COST)], 0.0)
+        return GAUSSIAN.epsilon([Fraction(units, UNITS_PER_COST)], self.delta)
+
 
 def create_ledger(
     path: Path | str,
@@ -96,13 +113,13 @@ def create_ledger(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     note: str = "",
 ) -> None:
-    """Make a new ledger whose releases, together, meet a budget.
+    """Make a new ledger whose releases, together, meet a budget; a pure one if its delta is 0.
 
     All costs in one ledger are for the same `neighbours`, whatever a release's own plan says:
     costs of different notions have no meaningful sum.
     """
     create_capped_ledger(
-        path, budget, cap_mu_squared=mu_squared_of_budget(budget), neighbours=neighbours, note=note
+        path, budget, cap=mechanism_for(budget).total(budget), neighbours=neighbours, note=note
     )
 
 
@@ -110,17 +127,20 @@ def create_capped_ledger(
     path: Path | str,
     budget: Budget,
     *,
-    cap_mu_squared: Cost,
+    cap: Cost,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     note: str = "",
 ) -> None:
-    """Make a ledger whose spends may total `cap_mu_squared`, rounded down; `budget` is a label.
+    """Make a ledger whose spends may total `cap`, rounded down; `budget` is a label.
+
+    The cap is a mu squared, or an epsilon if the budget's delta is 0.
 
     The tables and the marks that make the file a ledger arrive in one commit: a creation that is
     cut short leaves a file that every function here refuses.
     """
     neighbours = neighbours_by_name(neighbours)
-    cap_units = _units("cap_mu_squared", cap_mu_squared, rounded=math.floor)
+    cap_units = _units("cap", cap, rounded=math.floor)
+    version = PURE_VERSION if budget.is_pure else GAUSSIAN_VERSION
     _check_texts({"note": note or None})
     try:
         Path(path).touch(exist_ok=False)  # O_EXCL: of two creators, one is refused
@@ -131,8 +151,8 @@ def create_capped_ledger(
         raise InputError(f"ledger '{path}'", *_SHUT) from None
     with _connection(path) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        marks = "".join(f"PRAGMA {name} = {value};" for name, value in MARKS.items())
-        connection.executescript("BEGIN IMMEDIATE;" + SCHEMA + marks)
+        marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version};"
+        connection.executescript("BEGIN IMMEDIATE;" + SCHEMAS[version] + marks)
         row = (budget.epsilon, budget.delta, cap_units, neighbours.value, note)
         connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?, ?)", row)
         connection.execute("COMMIT")
@@ -145,9 +165,11 @@ def read_ledger(path: Path | str) -> LedgerState:
 
 
 def spend(
-    path: Path | str, *, key: str, plan_id: str, description: str, mu_squared: Sequence[Cost]
+    path: Path | str, *, key: str, plan_id: str, description: str, costs: Sequence[Cost]
 ) -> int:
-    """Record what one release costs, a mu^2 for each mechanism, and return its row number.
+    """Record what one release costs, mechanism by mechanism, and return its row number.
+
+    Costs are mu squared, or epsilons in a pure ledger.
 
     A key belongs to one plan. Spending again under the same key and plan, as after a crash between
     spend and publication, is charged again: the first noise may have been seen.
@@ -158,23 +180,23 @@ def spend(
         after this returns is always paid for (proofs/ledger.md).
     """
     _check_texts({"key": key, "plan_id": plan_id, "description": description})
-    costs = _costs(mu_squared)
+    units = _whole(costs)
     with _transaction(path, begin="BEGIN IMMEDIATE") as connection:
         state = _load(connection, path)
         _check_plan(state, key, plan_id)
-        _check_cap(state, costs, path)
+        _check_cap(state, units, path)
         number = len(state.rows) + 1
         spent_at = datetime.now(UTC).isoformat(timespec="minutes")
-        row = (number, key, plan_id, description, sum(costs), "spent", spent_at)
+        row = (number, key, plan_id, description, sum(units), "spent", spent_at)
         connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, ?)", row)
-        items = [(number, position, units) for position, units in enumerate(costs)]
+        items = [(number, position, own) for position, own in enumerate(units)]
         connection.executemany("INSERT INTO mechanisms VALUES (?, ?, ?)", items)
     return number
 
 
-def check_affordable(path: Path | str, mu_squared: Sequence[Cost]) -> None:
+def check_affordable(path: Path | str, costs: Sequence[Cost]) -> None:
     """Refuse early what `spend` would refuse now, before time goes into reading rows."""
-    _check_cap(read_ledger(path), _costs(mu_squared), path)
+    _check_cap(read_ledger(path), _whole(costs), path)
 
 
 def mark_published(
@@ -201,31 +223,30 @@ def find_published(path: Path | str, *, key: str, plan_id: str) -> LedgerRow | N
 
 def _units(name: str, value: Cost, *, rounded: Callable[[Fraction], int]) -> int:
     if not isinstance(value, float | Rational) or not 0 <= value < math.inf:
-        raise UsageError(name, "must be a number, finite and not negative", "Pass mu squared")
-    units = rounded(Fraction(value) * UNITS_PER_MU_SQUARED)
+        raise UsageError(
+            name, "must be a number, finite and not negative", "Pass mu squared, or an epsilon"
+        )
+    units = rounded(Fraction(value) * UNITS_PER_COST)
     if units > _MOST_UNITS:
         raise UsageError(name, "must stay below 2^23, far past any privacy", "Add more noise")
     return units
 
 
-def _costs(mu_squared: Sequence[Cost]) -> list[int]:
-    if not mu_squared:
-        raise UsageError("mu_squared", "must list at least one mechanism", "Pass a cost for each")
-    for value in mu_squared:
-        _units("mu_squared", value, rounded=math.ceil)
+def _whole(costs: Sequence[Cost]) -> list[int]:
+    if not costs:
+        raise UsageError("costs", "must list at least one mechanism", "Pass a cost for each")
+    for value in costs:
+        _units("costs", value, rounded=math.ceil)
     # The running total is rounded up, so that many small mechanisms are not many times rounded.
-    totals = accumulate((Fraction(value) for value in mu_squared), initial=Fraction(0))
-    units = [math.ceil(total * UNITS_PER_MU_SQUARED) for total in totals]
+    totals = accumulate((Fraction(value) for value in costs), initial=Fraction(0))
+    units = [math.ceil(total * UNITS_PER_COST) for total in totals]
     return [after - before for before, after in pairwise(units)]
 
 
 def _check_cap(state: LedgerState, costs: list[int], path: Path | str) -> None:
     if sum(costs) <= state.remaining_units:
         return
-    asked, left = (
-        epsilon_of([Fraction(units, UNITS_PER_MU_SQUARED)], state.delta)
-        for units in (sum(costs), state.remaining_units)
-    )
+    asked, left = (state.epsilon_of(units) for units in (sum(costs), state.remaining_units))
     raise BudgetError(
         f"ledger '{path}'",
         f"the release costs epsilon {asked:.4f}, and what is left of the cap of epsilon "
@@ -268,8 +289,10 @@ def _transaction(path: Path | str, *, begin: str) -> Iterator[sqlite3.Connection
     """Commit if the body ends well; an exception rolls back."""
     with _connection(path) as connection:
         # Before any write: a file of another program must stay as it is.
-        marks = {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in MARKS}
-        if marks != MARKS or _objects(connection) != _expected_objects():
+        (mark,) = connection.execute("PRAGMA application_id").fetchone()
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        known = mark == APPLICATION_ID and version in SCHEMAS
+        if not known or _objects(connection) != _expected_objects(version):
             raise InputError(f"ledger '{path}'", *_DAMAGED)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(begin)
@@ -301,7 +324,7 @@ def _objects(connection: sqlite3.Connection) -> list[Any]:
 
 
 @cache
-def _expected_objects() -> list[Any]:
+def _expected_objects(version: int) -> list[Any]:
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(SCHEMA)
+        connection.executescript(SCHEMAS[version])
         return _objects(connection)

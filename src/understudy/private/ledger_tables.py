@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-MARKS = {"application_id": 0x554E4453, "user_version": 1}  # "UNDS", first schema
+APPLICATION_ID = 0x554E4453  # "UNDS"
+GAUSSIAN_VERSION, PURE_VERSION = 1, 2
+"""Which kind of ledger a file is: one that counts mu squared, or epsilon at a delta of 0."""
 
 # The insert triggers also stop INSERT OR REPLACE, which deletes past the delete triggers.
-SCHEMA = """
+_TABLES = """
 CREATE TABLE budget (
   only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-  epsilon REAL NOT NULL CHECK (epsilon > 0), delta REAL NOT NULL CHECK (delta > 0 AND delta < 1),
+  epsilon REAL NOT NULL CHECK (epsilon > 0), delta REAL NOT NULL CHECK ({delta}),
   cap_units INTEGER NOT NULL CHECK (typeof(cap_units) = 'integer' AND cap_units >= 0),
   neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'replace-one')),
   note TEXT NOT NULL);
@@ -36,3 +38,9 @@ CREATE TRIGGER releases_are_appended BEFORE INSERT ON releases
 CREATE TRIGGER releases_are_kept BEFORE UPDATE OF number, key, plan_id, description, units, spent_at
   ON releases BEGIN SELECT RAISE(ABORT, 'final'); END;
 """
+
+SCHEMAS = {
+    GAUSSIAN_VERSION: _TABLES.format(delta="delta > 0 AND delta < 1"),
+    PURE_VERSION: _TABLES.format(delta="delta = 0"),
+}
+"""The tables of each kind of ledger."""

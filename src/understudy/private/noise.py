@@ -1,4 +1,4 @@
-"""Discrete Gaussian noise on integers, from a source without a seed."""
+"""Discrete Gaussian and Laplace noise on integers, from a source without a seed."""
 
 from __future__ import annotations
 
@@ -17,18 +17,22 @@ class NoiseSource(Protocol):
     is_private: bool
 
     def add_noise(self, sums: Integers, noise_std: int) -> Integers:
-        """Sums plus independent noise of that deviation on every coordinate."""
+        """Sums plus independent Gaussian noise of that deviation on every coordinate."""
+
+    def add_laplace_noise(self, sums: Integers, scale: int) -> Integers:
+        """Sums plus independent Laplace noise of that scale on every coordinate."""
 
 
 class OpenDPNoise:
-    """Exact discrete Gaussian samples by OpenDP, from the operating system's randomness.
+    """Exact discrete samples by OpenDP, from the operating system's randomness.
 
     Guarantee:
         Each coordinate gets independent noise with mass at z proportional to
-        exp(-z^2 / (2 noise_std^2)) (Canonne, Kamath & Steinke 2020). There is no seed.
+        exp(-z^2 / (2 noise_std^2)), or to exp(-|z| / scale) (Canonne, Kamath & Steinke 2020). There
+        is no seed. Scales are whole and floats hold them exactly.
     """
 
-    name = "OpenDP discrete Gaussian, operating-system randomness"
+    name = "OpenDP, operating-system randomness"
     is_private = True
 
     def add_noise(self, sums: Integers, noise_std: int) -> Integers:
@@ -39,6 +43,15 @@ class OpenDPNoise:
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
         mechanism = dp.m.make_gaussian(*space, scale=float(noise_std))
         return np.asarray(mechanism(sums.tolist()), dtype=np.int64)
+
+    def add_laplace_noise(self, sums: Integers, scale: int) -> Integers:
+        """The same with Laplace noise."""
+        import opendp.prelude as dp
+
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+        laplace = dp.m.make_laplace(*space, scale=float(scale))
+        return np.asarray(laplace(sums.tolist()), dtype=np.int64)
 
 
 class SeededNoise:
@@ -53,3 +66,7 @@ class SeededNoise:
     def add_noise(self, sums: Integers, noise_std: int) -> Integers:
         """Sums plus rounded pseudo-random Gaussian noise."""
         return sums + np.rint(self._rng.normal(0.0, noise_std, len(sums))).astype(np.int64)
+
+    def add_laplace_noise(self, sums: Integers, scale: int) -> Integers:
+        """Sums plus rounded pseudo-random Laplace noise."""
+        return sums + np.rint(self._rng.laplace(0.0, scale, len(sums))).astype(np.int64)

@@ -67,6 +67,7 @@ def release_table(
     for stage in plan.stages:
         check_purity(plan.layout, stage.embedding, plan.lattice)
     source = noise or OpenDPNoise()
+    add_noise = source.add_laplace_noise if plan.budget.is_pure else source.add_noise
     facts = _facts(source, query)
     row: int | None = None
     vectors: tuple[Integers, ...] = ()
@@ -76,7 +77,7 @@ def release_table(
         sums = _private_sum(data, plan, vectors, query=query)
         if ledger is not None and row is None:
             row = _charge(ledger, plan, key=key)
-        return source.add_noise(sums, plan.noise_stds[len(vectors)])
+        return add_noise(sums, plan.noise_scales[len(vectors)])
 
     while len(vectors) < len(plan.stages):
         vectors = (*vectors, sealed(next_vector))
@@ -111,23 +112,33 @@ def _private_sum(
 def _charge(ledger: str | Path, plan: Plan, *, key: str) -> int:
     """Pay for all stages, in the ledger's notion of neighbours."""
     return ledgers.spend(
-        ledger, key=key, plan_id=plan.fingerprint, mu_squared=_cost_in(ledger, plan),
+        ledger, key=key, plan_id=plan.fingerprint, costs=_cost_in(ledger, plan),
         description=f"{plan.method} on {plan.schema.name}",
     )  # fmt: skip
 
 
 def _cost_in(ledger: str | Path, plan: Plan) -> tuple[Fraction, ...]:
-    """What a plan costs in a ledger's notion of neighbours.
+    """What a plan costs in a ledger's notion of neighbours, and in what it counts.
 
     A replace-one release tells the row count, which an add-remove ledger promises to hide.
+    Gaussian noise has a delta, which a pure ledger promises to be 0.
     """
-    notion = ledgers.read_ledger(ledger).neighbours
+    state = ledgers.read_ledger(ledger)
+    notion = state.neighbours
     if notion is Neighbours.ADD_REMOVE and plan.neighbours is Neighbours.REPLACE_ONE:
         raise InputError(
             f"ledger '{ledger}'", "hides the row count (add-remove), and a replace-one release tells it",
             "Release with --neighbours add-remove, or make a ledger with --neighbours replace-one",
         )  # fmt: skip
-    return plan.cost(notion)
+    costs = plan.cost(notion)
+    if not state.is_pure:
+        return plan.mechanism.mu_squared(costs)
+    if not plan.budget.is_pure:
+        raise InputError(
+            f"ledger '{ledger}'", "is for pure differential privacy (delta 0), which Gaussian noise has not",
+            "Release with --delta 0, or make a ledger with a delta above 0",
+        )  # fmt: skip
+    return costs
 
 
 def _stored_release(

@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 from understudy.errors import InputError
 from understudy.features import Block, Constant, Embedding, FeatureMap, Tables, Tensors
 from understudy.features.combine import tensor
+from understudy.features.nonzeros import most_nonzeros, nonzeros_of
 from understudy.private.lattice import Floats, to_lattice
 from understudy.schema import NULL, Layout
 from understudy.schema.encode import encode_batch
@@ -96,20 +97,24 @@ def _plain_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> F
     """Sums of a block's whole features, a row per copy.  # (copies, block dim)"""
     radius, unit = block.rounding(lattice)
     features = np.asarray(block.map(cells), dtype=np.float64)
-    whole = to_lattice(features, radius, sign=block.map.sign)
+    count = most_nonzeros(block.map)
+    whole = to_lattice(features, radius, sign=block.map.sign, norm=block.norm, nonzeros=count)
     # Matrix products of whole numbers below 2^53 are exact in any order.
     return (members.T @ whole) * unit
 
 
 def _product_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
     """The same for products: the halves of each are rounded, and their products summed."""
-    map_, (radius, _) = cast(Tensors, block.map), block.rounding(lattice)
+    map_ = cast(Tensors, block.map)
     # In single precision neither the norm check nor the sums would be exact.
     single = {j: np.asarray(f, dtype=np.float64) for j, f in map_.single(cells).items()}
     whole = {
-        half: to_lattice(tensor([single[j] for j in half]), radius, sign=map_.sign_of(half))
-        for half in sorted({half for halves in map_.halves for half in halves})
-    }
+        half: to_lattice(
+            tensor([single[j] for j in half]), radius,
+            sign=map_.sign_of(half), norm=block.norm, nonzeros=nonzeros_of(map_, half),
+        )
+        for half, radius in block.half_radii(map_, lattice).items()
+    }  # fmt: skip
     if map_.is_dense:
         whole = {(): np.concatenate(list(whole.values()), axis=1)}
     found = []

@@ -13,18 +13,17 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from understudy.accounting import (
-    Neighbours,
-    best_guess_probability,
-    epsilon_of,
-    exceedance_probability,
-)
+from understudy.accounting import LAPLACE, Neighbours
 from understudy.plan import ROW_CAP, Plan
 from understudy.schema import Column
 
 CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 COLUMNS_SHOWN = 40
 
+MECHANISM_NAMES = {
+    "gaussian": "Discrete Gaussian noise on an exact integer sum of norm-bounded features",
+    "laplace": "Discrete Laplace noise on an exact integer sum of features whose absolute values have a bounded sum",
+}
 NEIGHBOUR_WORDS = {
     Neighbours.ADD_REMOVE: "Any one row may be added or removed. The number of rows is private too.",
     Neighbours.REPLACE_ONE: "Any one row may be replaced by any other. The number of rows is public.",
@@ -33,7 +32,7 @@ NEIGHBOUR_WORDS = {
 
 def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
     """All statements about a release."""
-    cost = plan.cost()
+    cost, mechanism = plan.cost(), plan.mechanism
     return {
         "certificate": "understudy differential privacy certificate, format 1",
         "release": fingerprint,
@@ -52,12 +51,15 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             if plan.neighbours is Neighbours.ADD_REMOVE
             else "the noisy numbers alone: the row count is public",
             "epsilon_replace_one": round_up(plan.epsilon(Neighbours.REPLACE_ONE)),
-            "mu": round_up(math.sqrt(sum(cost))),
-            "curve": [[delta, round_up(epsilon_of(cost, delta))] for delta in CURVE_DELTAS],
+            "mu": round_up(math.sqrt(sum(mechanism.mu_squared(cost)))),
+            # Without a delta there is one epsilon and no curve.
+            "curve": []
+            if plan.budget.is_pure
+            else [[delta, round_up(mechanism.epsilon(cost, delta))] for delta in CURVE_DELTAS],
         },
         "odds": _odds(plan),
         "mechanism": _mechanism(plan, facts),
-        "composition": _composition(facts),
+        "composition": _composition(plan, facts),
         "public": _public(plan, facts),
         "assumptions": _assumptions(plan, facts),
         "tuning": "No setting was tuned on private rows: the plan fixed all of them before a row was read.",
@@ -96,18 +98,18 @@ def round_up(value: float) -> float:
 
 
 def _odds(plan: Plan) -> dict[str, Any]:
-    epsilon = plan.epsilon()
+    epsilon, mechanism = plan.epsilon(), plan.mechanism
     return {
-        "best_guess_percent": round_up(100 * best_guess_probability(plan.cost())),
+        "best_guess_percent": round_up(100 * mechanism.best_guess(plan.cost())),
         "suspicion_from_percent": 50.0,
         "suspicion_to_percent": round_up(100 / (1 + math.exp(-epsilon))),
-        "except_with_probability": round_up(exceedance_probability(plan.cost(), epsilon)),
+        "except_with_probability": round_up(mechanism.exceedance(plan.cost(), epsilon)),
     }
 
 
 def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
     return {
-        "name": "Discrete Gaussian noise on an exact integer sum of norm-bounded features",
+        "name": MECHANISM_NAMES[plan.mechanism.name],
         "noise": facts.get("noise"),
         "lattice": plan.lattice,
         "stages": [
@@ -115,9 +117,10 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
                 "name": stage.name,
                 "numbers_released": stage.embedding.dim,
                 "share_of_budget": stage.share,
-                "separately_charged_releases": len(squares),
-                "sensitivity": round_up(math.sqrt(sum(squares)) / plan.lattice),
-                "noise_std": noise / plan.lattice,
+                "separately_charged_releases": len(parts),
+                "sensitivity": round_up(plan.mechanism.length(sum(parts)) / plan.lattice),
+                "noise_std": plan.noise_stds[index] / plan.lattice,
+                **_laplace_numbers(plan, index),
                 "blocks": [
                     {
                         "name": block.name, "features": block.map.dim, "weight": block.weight,
@@ -128,20 +131,32 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
                     for block in stage.embedding.blocks
                 ],
             }
-            for index, (stage, noise, squares) in enumerate(
-                zip(plan.stages, plan.noise_stds, plan.mechanism_sensitivities, strict=True)
+            for index, (stage, parts) in enumerate(
+                zip(plan.stages, plan.mechanism_sensitivities, strict=True)
             )
         ],
     }  # fmt: skip
 
 
-def _composition(facts: dict[str, Any]) -> dict[str, Any]:
+def _laplace_numbers(plan: Plan, index: int) -> dict[str, Any]:
+    """What a stage with Laplace noise states besides: its scale, and its part of epsilon."""
+    if plan.mechanism is not LAPLACE:
+        return {}
+    parts, scale = plan.mechanism_sensitivities[index], plan.noise_scales[index]
+    spent = plan.mechanism.epsilon([plan.mechanism.cost(part, scale) for part in parts], 0.0)
+    return {
+        "sensitivity_norm": "L1", "noise_scale": scale / plan.lattice, "epsilon": round_up(spent),
+    }  # fmt: skip
+
+
+def _composition(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
     ledger = facts.get("ledger")
     if ledger is None:
         words = "No ledger was given: other releases from the same table add to this one and are not counted here."
     else:
         words = "Charged to a ledger with a cap before the noise was drawn; the cap covers all releases in it."
-    return {"ledger": ledger, "in_words": words, "rule": "mu squared adds up over releases"}
+    rule = f"{plan.mechanism.cost_name} adds up over releases"
+    return {"ledger": ledger, "in_words": words, "rule": rule}
 
 
 def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:

@@ -25,6 +25,12 @@ FORMAT = 1
 EMBEDDING, DOCUMENT, SCHEMA = "embedding.safetensors", "release.json", "schema.yaml"
 CERTIFICATE, CERTIFICATE_PAGE = "certificate.json", "certificate.html"
 
+STAGE_NUMBERS = {
+    "gaussian": ("noise_std", "squared_sensitivities"),
+    "laplace": ("noise_scale", "l1_sensitivities"),
+}
+"""What a stage's scale of noise and its sensitivities are called in files."""
+
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -89,15 +95,16 @@ class Release:
 
     def to_dict(self) -> dict[str, Any]:
         """The release without its vectors; it holds their hash."""
+        scale_name, sensitivity_name = STAGE_NUMBERS[self.plan.mechanism.name]
         return {
             "format": FORMAT,
             "plan": self.plan.to_dict(),
             "facts": dict(self.facts),
             "stages": [
-                {"name": stage.name, "noise_std": noise, "squared_sensitivities": list(squares)}
-                for stage, noise, squares in zip(
+                {"name": stage.name, scale_name: scale, sensitivity_name: list(parts)}
+                for stage, scale, parts in zip(
                     self.plan.stages,
-                    self.plan.noise_stds,
+                    self.plan.noise_scales,
                     self.plan.mechanism_sensitivities,
                     strict=True,
                 )

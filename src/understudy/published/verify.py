@@ -22,6 +22,7 @@ class Verification:
     epsilon: float
     delta: float
     neighbours: str
+    mechanism: str
     noise_std: tuple[float, ...]
     sensitivity: tuple[float, ...]
     checks: tuple[str, ...]
@@ -70,8 +71,12 @@ def verify_release(directory: str | Path) -> Verification:
         epsilon=epsilon,
         delta=plan.budget.delta,
         neighbours=Neighbours(plan.neighbours).value,
+        mechanism=plan.mechanism.name,
         noise_std=tuple(noise / plan.lattice for noise in plan.noise_stds),
-        sensitivity=tuple((sum(s) ** 0.5) / plan.lattice for s in plan.mechanism_sensitivities),
+        sensitivity=tuple(
+            plan.mechanism.length(sum(parts)) / plan.lattice
+            for parts in plan.mechanism_sensitivities
+        ),
         checks=tuple(sorted(expected)),
     )
 

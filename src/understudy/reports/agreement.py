@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.accounting import Mechanism
 from understudy.features import Block, Constant, Grid, OneHot, Tables, Tensors
 from understudy.published import Release
-from understudy.reports.charts import INTERVAL
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -26,13 +26,17 @@ MOST_ROWS, MOST_CELLS, MOST_FEATURES = 400_000, 16_000_000, 300_000_000
 
 FEWEST_ROWS = 4_000
 
+INTERVAL = 1.96
+"""Deviations of a normal law on either side that hold 95 % of it."""
+
 
 @dataclass(frozen=True)
 class Agreement:
     """One block of a release: what was measured, and what drawn rows would give.
 
     ``residuals`` are differences in deviations of the known noise (with what chance adds to the
-    drawn rows, and the noise of the row count). A perfect generator's are standard normal.
+    drawn rows, and the noise of the row count). A perfect generator's have deviation 1 and, where
+    noise is most of it, the shape of the mechanism's noise.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Agreement:
     expected: Floats  # (copies, dim)
     residuals: Floats  # (copies, dim)
     noise: float
+    mechanism: Mechanism
 
     @property
     def size(self) -> int:
@@ -56,7 +61,7 @@ class Agreement:
     @property
     def inside(self) -> float:
         """Share of the residuals that lie in their 95 % interval."""
-        return share_inside(self.residuals)
+        return share_inside(self.residuals, self.mechanism)
 
 
 def root_mean_square(residuals: Floats) -> float:
@@ -64,9 +69,9 @@ def root_mean_square(residuals: Floats) -> float:
     return math.sqrt(float(np.mean(residuals**2)))
 
 
-def share_inside(residuals: Floats) -> float:
+def share_inside(residuals: Floats, mechanism: Mechanism) -> float:
     """Share of residuals inside their 95 % interval."""
-    return float(np.mean(np.abs(residuals) <= INTERVAL))
+    return float(np.mean(np.abs(residuals) <= mechanism.deviations(INTERVAL)))
 
 
 def rows_to_draw(release: Release) -> int:
@@ -118,8 +123,11 @@ def compare(
             variance = noise**2 + (means * noise_of_total) ** 2 + chance * total**2
             residuals = (measured - means * total) / np.sqrt(variance)
             found.append(
-                Agreement(block.name, stage.name, block, measured, means * total, residuals, noise)
-            )
+                Agreement(
+                    block.name, stage.name, block, measured, means * total, residuals, noise,
+                    release.plan.mechanism,
+                )
+            )  # fmt: skip
     return found
 
 

@@ -17,15 +17,14 @@ TOP, BOTTOM = 14.0, 18.0
 MOST_BARS, NAME_LENGTH = 7, 13
 BAR_LEFT, BAR_RIGHT, LINE = 98.0, 222.0, 20.0
 MOST_TICKS = 5
-INTERVAL = 1.96
-"""Deviations of a normal law on either side that hold 95 % of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
     """One column's shares twice over: what is compared with, and synthetic rows.
 
-    ``doubt`` is the deviation of the known noise in each of ``given``; none means exact.
+    ``doubt`` is how far the 95 % interval of the known noise reaches from each of ``given``; none
+    means exact.
     """
 
     names: tuple[str, ...]
@@ -79,7 +78,7 @@ class Categories:
 
 def histogram(series: Series) -> Histogram:
     """A number's bins side by side, each as wide as the next."""
-    reach = max(max(series.given) + INTERVAL * series.doubt, max(series.synthetic), 1e-9)
+    reach = max(max(series.given) + series.doubt, max(series.synthetic), 1e-9)
     step = WIDTH / len(series.given)
     floor = HEIGHT - BOTTOM
 
@@ -93,8 +92,8 @@ def histogram(series: Series) -> Histogram:
         bars="" if is_noisy else outline(tops, step, floor, is_closed=True),
         dots=tuple(zip(middles, tops, strict=True)) if is_noisy else (),
         whiskers="".join(
-            f"M{place(x)} {place(height(share - INTERVAL * series.doubt))}"
-            f"V{place(height(share + INTERVAL * series.doubt))}"
+            f"M{place(x)} {place(height(share - series.doubt))}"
+            f"V{place(height(share + series.doubt))}"
             for x, share in zip(middles, series.given, strict=True)
         )
         if is_noisy
@@ -141,9 +140,7 @@ def categories(series: Series) -> Categories:
         synthetic = math.fsum(series.synthetic[i] for i in rest)
         doubt = series.doubt * math.sqrt(len(rest))
         rows.append((f"{len(rest)} others", given, synthetic, doubt))
-    reach = max(
-        (max(given + INTERVAL * doubt, drawn) for _, given, drawn, doubt in rows), default=1
-    )
+    reach = max((max(given + doubt, drawn) for _, given, drawn, doubt in rows), default=1)
 
     def length(share: float) -> float:
         return (BAR_RIGHT - BAR_LEFT) * min(max(share, 0.0) / (reach or 1.0), 1.0)
@@ -155,8 +152,8 @@ def categories(series: Series) -> Categories:
                 y=4 + i * LINE,
                 given=length(given),
                 synthetic=length(synthetic),
-                low=BAR_LEFT + length(given - INTERVAL * doubt),
-                high=BAR_LEFT + length(given + INTERVAL * doubt),
+                low=BAR_LEFT + length(given - doubt),
+                high=BAR_LEFT + length(given + doubt),
                 text=f"{decimal(100 * given, 1)} / {decimal(100 * synthetic, 1)}",
             )
             for i, (name, given, synthetic, doubt) in enumerate(rows)

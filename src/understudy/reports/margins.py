@@ -12,6 +12,7 @@ import pyarrow as pa
 from understudy.features import Cells, Grid, OneHot, Tables
 from understudy.published import Release
 from understudy.reports.agreement import (
+    INTERVAL,
     Agreement,
     Floats,
     Integers,
@@ -38,7 +39,8 @@ class Margin:
     ticks: tuple[str, ...]
     measured: Floats  # (bins,)
     expected: Floats  # (bins,)
-    noise: float
+    doubt: float
+    """How far the 95 % interval of a count's noise reaches."""
     residuals: Floats
 
     @property
@@ -51,7 +53,7 @@ class Margin:
         if self.column.is_choice:
             sides = (self.measured, self.expected)
             given, drawn = (tuple((side / total).tolist()) for side in sides)
-            return Series(self.names, (), given, drawn, self.noise / total)
+            return Series(self.names, (), given, drawn, self.doubt / total)
         merged = -(-len(self.measured) // MOST_BINS)
         starts = np.arange(0, len(self.measured), merged)
         given, drawn = (
@@ -64,7 +66,7 @@ class Margin:
             tuple(self.ticks[i] for i in edges),
             given,
             drawn,
-            self.noise * math.sqrt(merged) / total,
+            self.doubt * math.sqrt(merged) / total,
         )
 
 
@@ -102,7 +104,7 @@ def _margins(release: Release, agreement: Agreement) -> Iterator[Margin]:
             column, names, ticks,
             agreement.measured[:, part].sum(axis=0)[: len(names)] * scale,
             agreement.expected[:, part].sum(axis=0)[: len(names)] * scale,
-            agreement.noise * scale * math.sqrt(copies),
+            agreement.mechanism.deviations(INTERVAL) * agreement.noise * scale * math.sqrt(copies),
             agreement.residuals[:, part],
         )  # fmt: skip
 
@@ -155,7 +157,7 @@ def _values(column: Column, codes: Integers) -> tuple[str, ...]:
 
 def pairs_of(release: Release, agreements: Iterable[Agreement]) -> list[PairFit]:
     """Every pair of columns that was counted, worst first."""
-    names = [column.name for column in release.plan.schema.used]
+    names, law = [column.name for column in release.plan.schema.used], release.plan.mechanism
     residuals: dict[tuple[str, str], list[Floats]] = {}
     for agreement in agreements:
         map_ = agreement.block.map
@@ -166,7 +168,7 @@ def pairs_of(release: Release, agreements: Iterable[Agreement]) -> list[PairFit]
                 first, second = sorted(map_.factors[j].column for j in subset)
                 residuals.setdefault((names[first], names[second]), []).append(table.ravel())
     found = [
-        PairFit(pair, sum(map(len, parts)), root_mean_square(joined), share_inside(joined))
+        PairFit(pair, sum(map(len, parts)), root_mean_square(joined), share_inside(joined, law))
         for pair, parts in residuals.items()
         if len(joined := np.concatenate(parts))
     ]

@@ -16,10 +16,11 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from understudy.accounting import Neighbours
+from understudy.accounting import GAUSSIAN, Mechanism, Neighbours
 from understudy.features import Fourier, Grid, Hermite, Mahalanobis, OneHot, Tables, Tensors
 from understudy.published import Release, build_certificate
 from understudy.reports.agreement import (
+    INTERVAL,
     Agreement,
     Integers,
     Progress,
@@ -70,7 +71,8 @@ class PublicReport:
     @property
     def inside(self) -> float:
         """Share of all measured numbers inside their 95 % interval."""
-        return share_inside(np.concatenate([each.residuals.ravel() for each in self.agreements]))
+        every = np.concatenate([each.residuals.ravel() for each in self.agreements])
+        return share_inside(every, self.release.plan.mechanism)
 
     @property
     def is_private(self) -> bool:
@@ -137,6 +139,7 @@ def render_public(report: PublicReport, *, version: str) -> str:
     total = float(release.label_counts.sum())
     is_count_public = release.plan.neighbours is Neighbours.REPLACE_ONE
     drawn = report.margins[:COLUMNS_DRAWN]
+    interval = release.plan.mechanism.deviations(INTERVAL)
     return render(
         "public.html.jinja",
         {
@@ -146,7 +149,10 @@ def render_public(report: PublicReport, *, version: str) -> str:
             "is_private": report.is_private,
             "public_rows": release.plan.num_rows if is_count_public else None,
             "total": total,
-            "noise_of_total": release.noise_std("count") * math.sqrt(len(release.sums("count"))),
+            "doubt_of_total": interval
+            * release.noise_std("count")
+            * math.sqrt(len(release.sums("count"))),
+            "interval": decimal(interval, 2),
             "headline": report.headline,
             "sentences": _sentences(report),
             "blocks": [_block(each) for each in report.agreements],
@@ -161,10 +167,11 @@ def render_public(report: PublicReport, *, version: str) -> str:
     )
 
 
-def is_missed(rms: float, size: int) -> bool:
+def is_missed(rms: float, size: int, mechanism: Mechanism = GAUSSIAN) -> bool:
     """Whether residuals are larger than noise makes them, in what they are and in what is likely."""
-    # n times the mean square of n standard normals has mean n and variance 2 n.
-    return rms >= max(MISSES, math.sqrt(1 + DOUBT * math.sqrt(2 / max(size, 1))))
+    # The mean square of n residuals has mean 1 and variance (kurtosis - 1) / n: normal ones 2 / n.
+    spread = math.sqrt((mechanism.kurtosis - 1) / max(size, 1))
+    return rms >= max(MISSES, math.sqrt(1 + DOUBT * spread))
 
 
 @dataclass(frozen=True)
@@ -188,11 +195,11 @@ def _parts(report: PublicReport) -> dict[str, list[_Part]]:
 
 
 def _headline(report: PublicReport) -> str:
-    parts = _parts(report)
+    parts, law = _parts(report), report.release.plan.mechanism
     shown = [noun for noun in parts if noun != "block" or "pair" not in parts]
     counts, missed = [], []
     for noun in shown:
-        wrong = [part for part in parts[noun] if is_missed(part.rms, part.size)]
+        wrong = [part for part in parts[noun] if is_missed(part.rms, part.size, law)]
         total = len(parts[noun])
         counts.append(
             f"{total - len(wrong)} of {counted(total, noun)}"
@@ -208,9 +215,9 @@ def _headline(report: PublicReport) -> str:
 
 
 def _sentences(report: PublicReport) -> list[str]:
-    found = []
+    found, law = [], report.release.plan.mechanism
     for noun, parts in _parts(report).items():
-        missed = [part for part in parts if is_missed(part.rms, part.size)]
+        missed = [part for part in parts if is_missed(part.rms, part.size, law)]
         named = ", ".join(f"{part.name} ({decimal(part.rms, 1)})" for part in missed[:NAMED])
         more = f" and {len(missed) - NAMED} more" if len(missed) > NAMED else ""
         if missed:
@@ -246,9 +253,9 @@ def _block(each: Agreement) -> dict[str, Any]:
         tables = counted(len(each.block.map.subsets), "table")
         words = f"{words}: {tables} of {listed([counted(width, 'column') for width in widths])}"
     shares = np.histogram(np.clip(each.residuals, -3.99, 3.99), EDGES)[0] / each.size
-    normal = np.diff([0.5 * (1 + math.erf(edge / math.sqrt(2))) for edge in EDGES])
+    noise = np.diff([each.mechanism.below(edge) for edge in EDGES])
     ticks = tuple(f"{edge:g}" for edge in EDGES)
-    series = Series(ticks[:-1], ticks, tuple(normal.tolist()), tuple(shares.tolist()))
+    series = Series(ticks[:-1], ticks, tuple(noise.tolist()), tuple(shares.tolist()))
     return {
         "stage": each.stage, "name": each.name, "words": words + (", by label" if each.block.per_label else ""),
         "size": each.size, "noise": _noise_words(each), "rms": each.rms, "inside": each.inside,
