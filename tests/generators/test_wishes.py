@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import given as given_examples
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from understudy import load_schema
@@ -141,6 +142,7 @@ def test_a_table_without_classes_has_no_balance(columns: list[dict[str, Any]]):
         shares("equal", schema=load_schema({"columns": columns}))
 
 
+@settings(deadline=None)
 @given_examples(
     weights=st.lists(st.floats(0.01, 1), min_size=1, max_size=6), num_rows=st.integers(0, 10_000)
 )

@@ -553,7 +553,7 @@ for trial in range(kills):
 """
 
 
-@pytest.mark.parametrize("cap", [10**6, 40])
+@pytest.mark.parametrize("cap", [10**6, 10])
 def test_no_release_lacks_its_row_after_a_hundred_kills(tmp_path: Path, cap: int) -> None:
     path = tmp_path / "ledger"
     create_capped_ledger(path, Budget(1, 1e-5), cap=cap * UNIT)
@@ -564,7 +564,7 @@ def test_no_release_lacks_its_row_after_a_hundred_kills(tmp_path: Path, cap: int
     assert published <= released <= {row.number for row in state.rows}
     assert 0 < len(released) <= len(state.rows) == state.spent_units <= cap
     assert len(state.rows) - len(published) <= 100  # a kill wastes one spend at most
-    assert cap > 40 or state.remaining_units == 0
+    assert cap > 10 or state.remaining_units == 0
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 

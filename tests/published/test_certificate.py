@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.accounting import Budget, Neighbours, exceedance_probability
@@ -37,6 +37,7 @@ def assumptions(certificate: dict[str, Any]) -> set[str]:
     return {assumption["name"] for assumption in certificate["assumptions"]}
 
 
+@settings(deadline=None)
 @given(value=st.floats(min_value=1e-300, max_value=1e300))
 def test_rounding_up_never_understates_and_keeps_four_digits(value: float) -> None:
     assert value <= round_up(value) <= value * 1.0011

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy import load_schema
@@ -21,12 +21,14 @@ def members(codes: CodeSet) -> set[int]:
     return {int(code) for code in CODES[codes.contains(CODES)]}
 
 
+@settings(deadline=None)
 @given(pairs=ranges, null=st.booleans())
 def test_a_set_has_the_codes_of_its_ranges(pairs: list[tuple[int, int]], null: bool):
     wanted = {code for low, high in pairs for code in range(low, high + 1)}
     assert members(code_set(pairs, has_null=null)) == wanted | ({NULL} if null else set())
 
 
+@settings(deadline=None)
 @given(pairs=ranges)
 def test_ranges_are_in_order_and_apart(pairs: list[tuple[int, int]]):
     found = code_set(pairs).ranges
@@ -34,6 +36,7 @@ def test_ranges_are_in_order_and_apart(pairs: list[tuple[int, int]]):
     assert all(left[1] + 1 < right[0] for left, right in pairwise(found))
 
 
+@settings(deadline=None)
 @given(left=sets, right=sets)
 def test_intersection_and_difference_are_those_of_sets(left: CodeSet, right: CodeSet):
     assert members(left & right) == members(left) & members(right)
@@ -41,6 +44,7 @@ def test_intersection_and_difference_are_those_of_sets(left: CodeSet, right: Cod
     assert left.is_empty == (not members(left))
 
 
+@settings(deadline=None)
 @given(codes=sets)
 def test_the_nearest_code_is_the_nearest(codes: CodeSet):
     known = sorted(members(codes) - {NULL})
