@@ -124,7 +124,7 @@ DEEP = (
     "understudy.private.sums.encode_batch",
     "understudy.private.sums.to_lattice",
     "understudy.private.readers.delimited.DelimitedFile.batches",
-    "understudy.private.noise.OpenDPNoise.add_noise",
+    "understudy.private.noise.ExactNoise.add_noise",
     "understudy.private.release.Release",
     "understudy.private.release.save_release",
     "understudy.published.release.render_html",

@@ -85,17 +85,41 @@ MUTANTS = {
         "private/noise.py",
         "scale=float(noise_std)",
         "scale=0.8 * noise_std",
-        NOISE + "test_noise_has_the_exact_discrete_gaussian_mass_function[10]",
+        NOISE + "test_noise_has_the_exact_discrete_gaussian_mass_function[10-OpenDP]",
+    ),
+    "long noise accepted too often": Mutant(
+        "private/long_noise.py",
+        "((sizes - deviation) / deviation) ** 2 / 2,",
+        "((sizes - deviation) / deviation) ** 2 / 3,",
+        NOISE + "test_noise_has_the_exact_discrete_gaussian_mass_function[1000-long]",
+    ),
+    "long noise with two zeros": Mutant(
+        "private/long_noise.py",
+        "once = (sizes > 0) | ~is_negative",
+        "once = sizes >= 0",
+        NOISE + "test_noise_has_the_exact_discrete_gaussian_mass_function[2-long]",
+    ),
+    "an open choice settled by a rounding": Mutant(
+        "private/long_noise.py",
+        "below[i] = _surely_below_exp(int(drawn[i]), exact(int(i)))",
+        "below[i] = True",
+        NOISE + "test_choices_made_in_many_digits_have_the_same_mass_function[1000]",
+    ),
+    "many digits of another exponent": Mutant(
+        "private/long_noise.py",
+        "2 * deviation**2)",
+        "3 * deviation**2)",
+        NOISE + "test_choices_made_in_many_digits_have_the_same_mass_function[1000]",
     ),
     "seeded noise": Mutant(
         "private/noise.py",
         "np.asarray(mechanism(sums.tolist()), dtype=np.int64)",
         "SeededNoise(0).add_noise(sums, noise_std)",
-        NOISE + "test_two_calls_give_different_noise",
+        NOISE + "test_two_calls_give_different_noise[OpenDP]",
     ),
     "no noise": Mutant(
         "private/release.py",
-        "return source.add_noise(sums, plan.noise_stds[len(vectors)])",
+        "return add_noise(sums, plan.noise_scales[len(vectors)])",
         "return sums",
         RELEASE + "test_two_releases_of_one_table_differ_in_every_number",
     ),
@@ -283,11 +307,11 @@ MUTANTS = {
     "the ledger charged after the noise": Mutant(
         "private/release.py",
         "            row = _charge(ledger, plan, key=key)\n"
-        "        return source.add_noise(sums, plan.noise_stds[len(vectors)])",
+        "        return add_noise(sums, plan.noise_scales[len(vectors)])",
         "            noisy = source.add_noise(sums, plan.noise_stds[len(vectors)])\n"
         "            row = _charge(ledger, plan, key=key)\n"
         "            return noisy\n"
-        "        return source.add_noise(sums, plan.noise_stds[len(vectors)])",
+        "        return add_noise(sums, plan.noise_scales[len(vectors)])",
         RELEASE + "test_the_ledger_is_charged_before_noise_is_drawn",
     ),
     "the ledger charged for other neighbours": Mutant(

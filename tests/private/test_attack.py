@@ -21,7 +21,7 @@ from understudy.features import Embedding
 from understudy.methods import dp_anova
 from understudy.plan import Plan, plan_from_dict
 from understudy.private import release as releasing
-from understudy.private.noise import OpenDPNoise
+from understudy.private.noise import ExactNoise
 from understudy.private.release import release_table
 from understudy.private.sums import check_purity, sum_rows
 from understudy.schema import load_schema
@@ -216,7 +216,7 @@ def watch(table: pa.Table, plan: Plan, past: list[Integers]) -> tuple[list[Embed
         embeddings.append(embedding)
         return sum_rows(batches, embedding=embedding, **options)
 
-    class Scripted(OpenDPNoise):
+    class Scripted(ExactNoise):
         def add_noise(self, sums: Integers, noise_std: int) -> Integers:
             noises.append(noise_std)
             assert sums.shape == past[len(noises) - 1].shape

@@ -8,17 +8,21 @@ import pytest
 from scipy.stats import chi2, dlaplace
 
 from understudy.accounting import laplace_std
-from understudy.private.noise import OpenDPNoise, SeededNoise
+from understudy.private.long_noise import LongNoise
+from understudy.private.noise import NoiseSource, OpenDPNoise, SeededNoise
 
 Integers = npt.NDArray[np.int64]
 SCALES = [1, 2, 3, 10, 30, 1000, 2**40]
+SOURCES: list[NoiseSource] = [OpenDPNoise(), LongNoise()]
+of_every_source = pytest.mark.parametrize("source", SOURCES, ids=["OpenDP", "long"])
 DRAWS, BINS = 40_000, 40
 ALARM = 1e-6  # a true sampler fails once in a million runs
 
 
-def noise_around(center: int, scale: int, count: int = DRAWS) -> Integers:
-    sums = np.full(count, center, dtype=np.int64)
-    return OpenDPNoise().add_laplace_noise(sums, scale) - center
+def noise_around(
+    center: int, scale: int, count: int = DRAWS, *, source: NoiseSource = SOURCES[0]
+) -> Integers:
+    return source.add_laplace_noise(np.full(count, center, dtype=np.int64), scale) - center
 
 
 def mass_up_to(edges: Integers, scale: float) -> npt.NDArray[np.float64]:
@@ -45,9 +49,13 @@ def imitation(scale: float, seed: int = 0) -> Integers:
     return np.asarray(one - other, dtype=np.int64)
 
 
+@of_every_source
 @pytest.mark.parametrize("scale", SCALES)
-def test_noise_has_the_exact_discrete_laplace_mass_function(scale: int) -> None:
-    parts = [noise_around(center, scale, DRAWS // 2) for center in (0, 123_456_789_012)]
+def test_noise_has_the_exact_discrete_laplace_mass_function(
+    scale: int, source: NoiseSource
+) -> None:
+    centers = 0, 123_456_789_012
+    parts = [noise_around(center, scale, DRAWS // 2, source=source) for center in centers]
     draws = np.concatenate(parts)
     assert fit(draws, scale) > ALARM
     neighbours = np.corrcoef(draws[:-1], draws[1:])[0, 1]

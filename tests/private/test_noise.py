@@ -1,20 +1,26 @@
 from __future__ import annotations
 
+import json
 import random
 import subprocess
 import sys
 
+import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 
-from understudy.private.noise import OpenDPNoise, SeededNoise
+from understudy.private import long_noise
+from understudy.private.long_noise import LongNoise
+from understudy.private.noise import LONGEST, ExactNoise, NoiseSource, OpenDPNoise, SeededNoise
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 SCALES = [1, 2, 3, 10, 30, 1000, 2**40]
+SOURCES: list[NoiseSource] = [OpenDPNoise(), LongNoise()]
+of_every_source = pytest.mark.parametrize("source", SOURCES, ids=["OpenDP", "long"])
 DRAWS = 40_000
 FEWEST = 20  # expected draws in a bin
 ALARM = 1e-9  # with seven scales, a true sampler fails once in a hundred million runs
@@ -52,8 +58,10 @@ def fit(draws: Integers, std: float) -> float:
     return float(chi2.sf(((seen - expected) ** 2 / expected).sum(), len(shares) - 1))
 
 
-def noise_around(center: int, std: int, count: int = DRAWS) -> Integers:
-    return OpenDPNoise().add_noise(np.full(count, center, dtype=np.int64), std) - center
+def noise_around(
+    center: int, std: int, count: int = DRAWS, *, source: NoiseSource = SOURCES[0]
+) -> Integers:
+    return source.add_noise(np.full(count, center, dtype=np.int64), std) - center
 
 
 def imitation(std: float, count: int = DRAWS, seed: int = 0) -> Integers:
@@ -66,11 +74,12 @@ def imitation(std: float, count: int = DRAWS, seed: int = 0) -> Integers:
     return rng.choice(support, size=count, p=mass / mass.sum())
 
 
+@of_every_source
 @pytest.mark.parametrize("std", SCALES)
-def test_noise_has_the_exact_discrete_gaussian_mass_function(std: int) -> None:
+def test_noise_has_the_exact_discrete_gaussian_mass_function(std: int, source: NoiseSource) -> None:
     center = 123_456_789_012
     draws = np.concatenate(
-        [noise_around(0, std, DRAWS // 2), noise_around(center, std, DRAWS // 2)]
+        [noise_around(each, std, DRAWS // 2, source=source) for each in (0, center)]
     )
     assert fit(draws, std) > ALARM
     neighbours = np.corrcoef(draws[:-1], draws[1:])[0, 1]
@@ -89,27 +98,76 @@ def test_a_shift_by_a_tenth_of_a_deviation_is_noticed(std: int) -> None:
     assert fit(imitation(std) + round(0.1 * std), std) < ALARM
 
 
-def test_two_calls_give_different_noise() -> None:
-    one, other = noise_around(0, 2**30, 50), noise_around(0, 2**30, 50)
+@pytest.mark.parametrize("std", [1, 3, 1000, 2**40])
+def test_choices_made_in_many_digits_have_the_same_mass_function(
+    std: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(long_noise, "DOUBT", 2.0)  # floats settle nothing any more
+    assert fit(noise_around(0, std, 4000, source=LongNoise()), std) > ALARM
+
+
+def test_floats_and_many_digits_agree_where_floats_are_sure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The same first bits lead to the same choice, on both ways."""
+    exponents = np.linspace(0.0, 30.0, 301)
+    bits = np.random.default_rng(0).integers(0, 2**53, len(exponents))
+    monkeypatch.setattr(long_noise, "_random_bits", lambda count, _: bits[:count])
+    ratios = [(round(10 * x), 10) for x in exponents]
+    by_floats = long_noise._falls_below_exp(exponents, lambda i: ratios[i])
+    monkeypatch.setattr(long_noise, "DOUBT", 2.0)
+    assert np.array_equal(by_floats, long_noise._falls_below_exp(exponents, lambda i: ratios[i]))
+    assert 0 < by_floats.sum() < len(bits)
+
+
+def test_an_open_choice_is_settled_by_bits_that_are_drawn_anew() -> None:
+    """The first 53 bits of exp(-1) leave it open whether U lies below it: chance decides."""
+    with mpmath.workdps(50):
+        bits = mpmath.exp(-1) * 2**53
+        first_bits, share = int(mpmath.floor(bits)), float(mpmath.frac(bits))
+    found = [long_noise._surely_below_exp(first_bits, (1, 1)) for _ in range(400)]
+    assert abs(np.mean(found) - share) < 6 * np.sqrt(share * (1 - share) / 400)
+
+
+def test_releases_draw_long_vectors_in_the_fast_way_and_short_ones_by_the_library() -> None:
+    drawn = []
+
+    class Watched:
+        def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+            drawn.append(len(sums))
+            return sums
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("understudy.private.noise.LongNoise", Watched)
+        for count in (1, LONGEST, LONGEST + 1):
+            ExactNoise().add_noise(np.zeros(count, dtype=np.int64), 10)
+    assert drawn == [LONGEST + 1]
+
+
+@of_every_source
+def test_two_calls_give_different_noise(source: NoiseSource) -> None:
+    one, other = (noise_around(0, 2**30, 50, source=source) for _ in range(2))
     assert (one != other).all()
 
 
-def test_no_global_seed_reaches_the_noise() -> None:
+@of_every_source
+def test_no_global_seed_reaches_the_noise(source: NoiseSource) -> None:
     drawn = []
     for _ in range(2):
         random.seed(1)
         np.random.seed(1)  # noqa: NPY002 (the attack)
-        drawn.append(noise_around(0, 2**30, 50))
+        drawn.append(noise_around(0, 2**30, 50, source=source))
     assert (drawn[0] != drawn[1]).all()
 
 
 PROCESSES = """
 import os
 import numpy as np
-from understudy.private.noise import OpenDPNoise
+from understudy.private.noise import LongNoise, OpenDPNoise
 
 def draw():
-    return OpenDPNoise().add_noise(np.zeros(8, dtype=np.int64), 2**30).tolist()
+    sources = LongNoise(), OpenDPNoise()
+    return [each.add_noise(np.zeros(8, dtype=np.int64), 2**30).tolist() for each in sources]
 
 draw()  # whatever a library sets up once, it has set up before the fork
 for _ in range(2):
@@ -125,17 +183,20 @@ def test_two_processes_give_different_noise_even_when_forked_from_one() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROCESSES], capture_output=True, text=True, check=True
     )
-    lines = [*done.stdout.splitlines(), repr(noise_around(0, 2**30, 8).tolist())]
-    assert len(lines) == len(set(lines)) == 4
+    lines = done.stdout.splitlines()
+    assert len(lines) == 3
+    numbers = [number for line in lines for drawn in json.loads(line) for number in drawn]
+    assert len(set(numbers)) == len(numbers) == 3 * 16
 
 
+@of_every_source
 @pytest.mark.parametrize("center", [0, -5, 2**61, -(2**61)])
-def test_noise_lands_on_the_sum_it_was_given(center: int) -> None:
-    assert np.abs(noise_around(center, 10, 100)).max() < 200
+def test_noise_lands_on_the_sum_it_was_given(center: int, source: NoiseSource) -> None:
+    assert np.abs(noise_around(center, 10, 100, source=source)).max() < 200
 
 
 def test_only_noise_without_a_seed_calls_itself_private() -> None:
-    assert OpenDPNoise().is_private
+    assert all(source.is_private for source in (*SOURCES, ExactNoise()))
     assert not SeededNoise(0).is_private
     assert "tests only" in SeededNoise(0).name
 

@@ -25,7 +25,7 @@ from understudy.private import ledger as ledgers
 from understudy.private import release as releasing
 from understudy.private import sums as summing
 from understudy.private.ledger import create_capped_ledger, read_ledger
-from understudy.private.noise import OpenDPNoise, SeededNoise
+from understudy.private.noise import ExactNoise, SeededNoise
 from understudy.private.release import release_table
 from understudy.published import load_release, verify_release
 from understudy.schema import Layout, load_schema
@@ -197,7 +197,7 @@ def test_every_stage_meets_its_own_noise() -> None:
     plan = plan_for(length_scale="private")
     drawn: list[int] = []
 
-    class Watched(OpenDPNoise):
+    class Watched(ExactNoise):
         def add_noise(self, sums: npt.NDArray[np.int64], noise_std: int) -> Any:
             drawn.append(noise_std)
             return super().add_noise(sums, noise_std)
@@ -351,7 +351,7 @@ DEEP = {
     "the layout": (Layout, "expand"),
     "the reader": (releasing, "open_source"),
     "the sum": (releasing, "sum_rows"),
-    "the noise": (OpenDPNoise, "add_noise"),
+    "the noise": (ExactNoise, "add_noise"),
 }
 
 
@@ -361,7 +361,7 @@ def test_an_error_deep_in_the_private_pass_leaves_no_trace_of_a_cell(
 ) -> None:
     (tmp_path / "rows.csv").write_text(f"bmi,city,ill\n20,{SECRET},no\n")
     plan = plan_for()
-    if owner is not OpenDPNoise:
+    if owner is not ExactNoise:
         monkeypatch.setattr(summing, "check_purity", lambda *_: None)
         monkeypatch.setattr(releasing, "check_purity", lambda *_: None)
 

@@ -7,7 +7,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from understudy.private.long_noise import LongNoise
+
 Integers = npt.NDArray[np.int64]
+
+LONGEST = 4096
+"""Numbers that OpenDP draws; it takes 30 microseconds for each."""
 
 
 class NoiseSource(Protocol):
@@ -52,6 +57,25 @@ class OpenDPNoise:
         space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
         laplace = dp.m.make_laplace(*space, scale=float(scale))
         return np.asarray(laplace(sums.tolist()), dtype=np.int64)
+
+
+class ExactNoise:
+    """What releases are made with: OpenDP, and for long vectors a sampler of ours, 40 times faster."""
+
+    name = f"{OpenDPNoise.name}; vectors above {LONGEST} numbers: {LongNoise.name}"
+    is_private = True
+
+    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+        """Sums plus exact discrete Gaussian noise."""
+        return _source_for(sums).add_noise(sums, noise_std)
+
+    def add_laplace_noise(self, sums: Integers, scale: int) -> Integers:
+        """Sums plus exact discrete Laplace noise."""
+        return _source_for(sums).add_laplace_noise(sums, scale)
+
+
+def _source_for(sums: Integers) -> NoiseSource:
+    return OpenDPNoise() if len(sums) <= LONGEST else LongNoise()
 
 
 class SeededNoise:

@@ -14,7 +14,7 @@ from understudy.accounting import Neighbours
 from understudy.errors import InputError
 from understudy.plan import Plan
 from understudy.private import ledger as ledgers
-from understudy.private.noise import Integers, NoiseSource, OpenDPNoise
+from understudy.private.noise import ExactNoise, Integers, NoiseSource
 from understudy.private.readers import is_one_pass, open_source
 from understudy.private.sealed import sealed
 from understudy.private.sums import check_purity, sum_rows
@@ -66,7 +66,7 @@ def release_table(
         ledgers.check_affordable(ledger, _cost_in(ledger, plan))
     for stage in plan.stages:
         check_purity(plan.layout, stage.embedding, plan.lattice)
-    source = noise or OpenDPNoise()
+    source = noise or ExactNoise()
     add_noise = source.add_laplace_noise if plan.budget.is_pure else source.add_noise
     facts = _facts(source, query)
     row: int | None = None
