@@ -169,9 +169,12 @@ def render_public(report: PublicReport, *, version: str) -> str:
 
 def is_missed(rms: float, size: int, mechanism: Mechanism = GAUSSIAN) -> bool:
     """Whether residuals are larger than noise makes them, in what they are and in what is likely."""
-    # The mean square of n residuals has mean 1 and variance (kurtosis - 1) / n: normal ones 2 / n.
-    spread = math.sqrt((mechanism.kurtosis - 1) / max(size, 1))
-    return rms >= max(MISSES, math.sqrt(1 + DOUBT * spread))
+    from scipy.stats import gamma, norm
+
+    # The mean square of n residuals has mean 1 and variance (kurtosis - 1) / n. Of normal ones its law
+    # is this gamma law (a chi-square); of Laplace ones that is close.
+    shape = max(size, 1) / (mechanism.kurtosis - 1)
+    return rms >= max(MISSES, math.sqrt(gamma.isf(norm.sf(DOUBT), shape) / shape))
 
 
 @dataclass(frozen=True)
