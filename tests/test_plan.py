@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from understudy.features import (
 )
 from understudy.features.adapt import RULES
 from understudy.methods import dp_anova, dp_merf
-from understudy.plan import Plan, Stage, plan_from_dict
+from understudy.plan import LATTICE, Plan, Stage, plan_from_dict
 from understudy.schema import Schema, load_schema
 
 DOCUMENT: dict[str, Any] = {
@@ -231,9 +232,14 @@ def test_norms_that_do_not_fit_the_noise_are_refused() -> None:
 
 
 def test_shares_that_add_up_to_a_hair_too_much_still_meet_a_pure_budget() -> None:
-    stages = [Stage(f"{i}", count_of(f"count {i}"), (1 + 9e-13) / 3) for i in range(3)]
+    """Scales of 2 L - 1 and 2 L + 1 would cost more than 1 together, by 1e-20."""
+    scales = 2 * LATTICE - 1, 2 * LATTICE + 1
+    stages = [
+        Stage(f"{scale}", count_of(f"count {scale}"), LATTICE / scale * (1 + 1e-15))
+        for scale in scales
+    ]
     plan = plan_of(*stages, budget=PURE)
-    assert sum(plan.cost()) <= 1
+    assert sum(plan.cost()) <= 1 < sum(Fraction(LATTICE, scale) for scale in scales)
     assert plan.epsilon() <= 1.0
 
 
@@ -259,9 +265,11 @@ def test_a_rule_may_choose_the_number_of_tables_under_laplace_noise_too(
 
 
 def test_a_rule_that_changes_the_norm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the square of the one radius is the other, and sensitivities look the same."""
+
     def rule(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
         blocks = [
-            dataclasses.replace(b, norm=Norm.L2, weight=1e-9) for b in planned.embedding.blocks
+            dataclasses.replace(b, norm=Norm.L2, weight=2.0**-16) for b in planned.embedding.blocks
         ]
         return dataclasses.replace(planned.embedding, blocks=tuple(blocks))
 

@@ -186,11 +186,12 @@ class Plan:
         found: list[Reading] = []
         for index, stage in enumerate(self.stages[: len(vectors) + 1]):
             vector = vectors[index] if index < len(vectors) else nothing
-            read = Reading(stage.embedding, vector, self.noise_stds[index], self.lattice)
+            noise = self.noise_stds[index], self.lattice, self.mechanism.deviations
+            read = Reading(stage.embedding, vector, *noise)
             if stage.rule is not None:
-                planned = Reading(stage.embedding, nothing, read.noise_std, self.lattice)
+                planned = Reading(stage.embedding, nothing, *noise)
                 settled = RULES[stage.rule](planned, found)
-                read = Reading(settled, vector, read.noise_std, self.lattice)
+                read = Reading(settled, vector, *noise)
                 self._check_settled(stage.embedding, read.embedding)
             found.append(read)
         return tuple(read.embedding for read in found)

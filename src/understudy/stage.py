@@ -8,7 +8,7 @@ from typing import Any
 
 from understudy.features.base import Norm, Sign
 from understudy.features.embedding import Embedding, embedding_from_dict
-from understudy.features.nonzeros import most_nonzeros
+from understudy.features.nonzeros import l1_bound
 
 LEAST_COUNT_PART = 0.02
 """A row count's least share of epsilon."""
@@ -49,15 +49,15 @@ def stage_from_dict(document: dict[str, Any]) -> Stage:
     return Stage(str(document["name"]), embedding, share, document["rule"])
 
 
-def epsilon_parts(shares: Sequence[float], nonzeros: Sequence[float]) -> list[float]:
+def epsilon_parts(shares: Sequence[float], bounds: Sequence[float]) -> list[float]:
     """What shares of mu squared become when the same blocks are to be paid for in epsilon.
 
-    The variance of a block's noise goes as 1 / share of mu squared, and as k / part^2 of epsilon
-    if rows have k features other than zero. Whoever finds shares s best for Gaussian noise gives
-    variances the importance s^2; parts in proportion to the cube root of s^2 k are then best for
-    Laplace noise (proofs/laplace.md).
+    The deviation of a block's noise goes as 1 / root of its share of mu squared, and as a / part of
+    epsilon if absolute values of a row's features add up to ``a`` at most (``bounds``). Whoever finds
+    shares s best for Gaussian noise gives variances the importance s^2; parts in proportion to
+    (s a)^(2/3) are then best for Laplace noise (proofs/laplace.md).
     """
-    roots = [(s**2 * k) ** (1 / 3) for s, k in zip(shares, nonzeros, strict=True)]
+    roots = [(s * a) ** (2 / 3) for s, a in zip(shares, bounds, strict=True)]
     return [sum(shares) * root / sum(roots) for root in roots]
 
 
@@ -68,7 +68,7 @@ def weighed_for_laplace(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """
     blocks = [block for stage in stages for block in stage.embedding.blocks]
     shares = [stage.parts[b.name] for stage in stages for b in stage.embedding.blocks]
-    parts = epsilon_parts(shares, [most_nonzeros(block.map) for block in blocks])
+    parts = epsilon_parts(shares, [l1_bound(block.map) for block in blocks])
     if len(blocks) > 1:
         least = LEAST_COUNT_PART * sum(shares)
         parts = [

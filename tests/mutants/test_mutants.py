@@ -72,6 +72,12 @@ PRODUCTS = "private/test_product_sums.py::"
 HERMITE = "features/test_hermite.py::"
 TABLES = "features/test_tables.py::"
 ATTACK = "private/test_attack.py::"
+LAPLACE = "accounting/test_laplace.py::"
+LAPLACE_NOISE = "private/test_laplace_noise.py::"
+LARGEST = (
+    "features/test_embedding.py::test_the_sensitivity_is_exactly_the_largest_change_over_all_rows"
+)
+L1_BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_l1_ball"
 BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_integer_ball"
 SETTLED = "test_plan.py::test_a_rule_that_changes_how_far_a_row_reaches_is_refused"
 MUTANTS = {
@@ -125,8 +131,8 @@ MUTANTS = {
     ),
     "noise of another stage": Mutant(
         "private/release.py",
-        "plan.noise_stds[len(vectors)]",
-        "plan.noise_stds[0]",
+        "plan.noise_scales[len(vectors)]",
+        "plan.noise_scales[0]",
         RELEASE + "test_every_stage_meets_its_own_noise",
     ),
     "rows not clipped": Mutant(
@@ -220,7 +226,7 @@ MUTANTS = {
     ),
     "the number of subsets forgotten in the radius": Mutant(
         "features/embedding.py",
-        "math.isqrt(math.isqrt(radius**2 // len(self.map.subsets)))",
+        "math.isqrt(math.isqrt(radius**2 // len(map_.subsets)))",
         "math.isqrt(radius)",
         PRODUCTS + "test_the_worst_rows_of_products_reach_what_is_stated_and_no_more[3]",
     ),
@@ -232,20 +238,20 @@ MUTANTS = {
     ),
     "halves with the whole block's radius": Mutant(
         "private/sums.py",
-        "cast(Tensors, block.map), block.rounding(lattice)",
-        "cast(Tensors, block.map), (min(block.radius(lattice), 2**24), 1)",
+        "for half, radius in block.half_radii(map_, lattice).items()",
+        "for half in block.half_radii(map_, lattice) for radius in [min(block.radius(lattice), 2**24)]",
         PRODUCTS + "test_no_row_of_products_leaves_its_integer_ball",
     ),
     "halves of products not checked": Mutant(
         "private/sums.py",
-        "to_lattice(tensor([single[j] for j in half]), radius, sign=map_.sign_of(half))",
-        "np.rint(np.nan_to_num(tensor([single[j] for j in half])) * (radius - 5))",
+        "half: to_lattice(",
+        "half: (lambda f, r, **_: np.rint(np.nan_to_num(f) * (r - 5)))(",
         PRODUCTS + "test_a_lying_factor_stays_within_the_radius_and_spoils_no_other_row",
     ),
     "signs of halves not checked": Mutant(
         "private/sums.py",
-        "radius, sign=map_.sign_of(half))",
-        "radius)",
+        "sign=map_.sign_of(half), ",
+        "",
         PRODUCTS + "test_features_below_zero_where_none_are_promised_count_as_zero",
     ),
     "products added to every label": Mutant(
@@ -308,7 +314,7 @@ MUTANTS = {
         "private/release.py",
         "            row = _charge(ledger, plan, key=key)\n"
         "        return add_noise(sums, plan.noise_scales[len(vectors)])",
-        "            noisy = source.add_noise(sums, plan.noise_stds[len(vectors)])\n"
+        "            noisy = add_noise(sums, plan.noise_scales[len(vectors)])\n"
         "            row = _charge(ledger, plan, key=key)\n"
         "            return noisy\n"
         "        return add_noise(sums, plan.noise_scales[len(vectors)])",
@@ -316,8 +322,8 @@ MUTANTS = {
     ),
     "the ledger charged for other neighbours": Mutant(
         "private/release.py",
-        "return plan.cost(notion)",
-        "return plan.cost()",
+        "costs = plan.cost(notion)",
+        "costs = plan.cost()",
         RELEASE + "test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours"
         "[add-remove-replace-one]",
     ),
@@ -341,20 +347,20 @@ MUTANTS = {
     ),
     "the whole budget for every stage": Mutant(
         "plan.py",
-        "total * Fraction(stage.share)",
-        "total",
+        "sum(parts), total * share",
+        "sum(parts), total",
         "golden/test_calibration.py::test_the_stages_of_a_plan_compose_to_its_epsilon",
     ),
     "every table with the whole block's radius": Mutant(
         "features/embedding.py",
-        "return math.isqrt(radius**2 // len(self.map.subsets)), 1",
+        "return math.isqrt(radius**2 // tables), 1",
         "return radius, 1",
         BALL + "[tables, all pairs]",
     ),
     "the number of tables forgotten under the root": Mutant(
         "features/embedding.py",
-        "return math.isqrt(radius**2 // len(self.map.subsets)), 1",
-        "return math.isqrt(radius**2) // len(self.map.subsets), 1",
+        "return math.isqrt(radius**2 // tables), 1",
+        "return math.isqrt(radius**2) // tables, 1",
         TABLES + "test_what_a_row_adds_is_the_largest_whole_number_that_stays_in_the_ball",
     ),
     "tables counted twice": Mutant(
@@ -414,15 +420,117 @@ MUTANTS = {
     ),
     "a rule may change the label": Mutant(
         "plan.py",
-        "if before != after or planned.label != settled.label:",
-        "if before != after:",
+        "same = planned.label == settled.label and planned.norm is settled.norm",
+        "same = planned.norm is settled.norm",
         SETTLED + "[another label]",
     ),
     "a rule sees a stage's own vector": Mutant(
         "plan.py",
-        "planned = Reading(stage.embedding, nothing, read.noise_std, self.lattice)",
+        "planned = Reading(stage.embedding, nothing, *noise)",
         "planned = read",
         "test_plan.py::test_a_rule_sees_the_noise_of_every_stage_and_no_vector_of_its_own",
+    ),
+    "half the sensitivity for Laplace noise": Mutant(
+        "features/embedding.py",
+        "return radius**2 if self.norm is Norm.L2 else radius",
+        "return radius**2 if self.norm is Norm.L2 else radius // 2",
+        LARGEST + "[40-l1-one signed block]",
+    ),
+    "a replaced row counted once for Laplace noise": Mutant(
+        "features/embedding.py",
+        "min(2, factor)",
+        "min(1, factor)",
+        LARGEST + "[40-l1-one nonnegative block]",
+    ),
+    "L1 norms not checked": Mutant(
+        "private/lattice.py",
+        "np.asarray(np.abs(whole).sum(axis=1) <= radius)",
+        "np.isfinite(whole).all(axis=1)",
+        "private/test_lattice.py::test_a_map_that_breaks_its_promise_is_cut_to_its_l1_radius",
+    ),
+    "L1 norms checked as Euclidean ones": Mutant(
+        "private/sums.py",
+        "norm=block.norm, nonzeros=count)",
+        "nonzeros=count)",
+        L1_BALL + "[hermite, several numbers]",
+    ),
+    "halves of products with Euclidean norms under Laplace noise": Mutant(
+        "private/sums.py",
+        "norm=block.norm, nonzeros=nonzeros_of(map_, half),",
+        "",
+        L1_BALL + "[tensors, all pairs]",
+    ),
+    "the root of the number of tables for Laplace noise": Mutant(
+        "features/embedding.py",
+        "return radius // tables, 1",
+        "return math.isqrt(radius**2 // tables), 1",
+        L1_BALL + "[tables, all pairs]",
+    ),
+    "Laplace noise times 0.9": Mutant(
+        "private/noise.py",
+        "scale=float(scale)",
+        "scale=0.9 * scale",
+        LAPLACE_NOISE + "test_noise_has_the_exact_discrete_laplace_mass_function[10]",
+    ),
+    "seeded Laplace noise": Mutant(
+        "private/noise.py",
+        "np.asarray(laplace(sums.tolist()), dtype=np.int64)",
+        "SeededNoise(0).add_laplace_noise(sums, scale)",
+        LAPLACE_NOISE + "test_two_calls_give_different_noise",
+    ),
+    "Gaussian noise where there may be no delta": Mutant(
+        "private/release.py",
+        "source.add_laplace_noise if plan.budget.is_pure else source.add_noise",
+        "source.add_noise",
+        RELEASE + "test_a_pure_plan_meets_laplace_noise_of_its_own_scale_in_every_stage",
+    ),
+    "a scale of Laplace noise rounded down": Mutant(
+        "accounting/laplace.py",
+        "math.ceil(sensitivity / epsilon)",
+        "math.floor(sensitivity / epsilon)",
+        LAPLACE + "test_a_whole_scale_never_costs_more_than_was_granted",
+    ),
+    "a scale of Laplace noise that no float holds": Mutant(
+        "accounting/laplace.py",
+        "return -(-scale // step) * step",
+        "return scale",
+        LAPLACE + "test_scales_are_sensitivity_over_epsilon_rounded_up",
+    ),
+    "a pure release for less than its Gaussian cost": Mutant(
+        "accounting/laplace.py",
+        "mu = -2 * float(ndtri_exp(corner))",
+        "mu = -1.99 * float(ndtri_exp(corner))",
+        LAPLACE + "test_every_attack_that_pure_privacy_allows_is_allowed_by_the_converted_mu",
+    ),
+    "epsilon charged where mu squared is counted": Mutant(
+        "private/release.py",
+        "return plan.mechanism.mu_squared(costs)",
+        "return costs",
+        RELEASE + "test_a_gaussian_ledger_is_charged_once_for_all_stages_of_a_pure_release",
+    ),
+    "Gaussian noise in a pure ledger": Mutant(
+        "private/release.py",
+        "if not plan.budget.is_pure:",
+        "if False:",
+        RELEASE + "test_a_pure_ledger_refuses_gaussian_noise_before_it_reads_rows",
+    ),
+    "shares of epsilon that add up to too much": Mutant(
+        "plan.py",
+        "share / max(Fraction(1), sum(shares))",
+        "share",
+        "test_plan.py::test_shares_that_add_up_to_a_hair_too_much_still_meet_a_pure_budget",
+    ),
+    "norms that do not fit the noise": Mutant(
+        "plan.py",
+        "if any(stage.embedding.norm != self.mechanism.norm for stage in self.stages):",
+        "if False:",
+        "test_plan.py::test_norms_that_do_not_fit_the_noise_are_refused",
+    ),
+    "a rule may change the norm": Mutant(
+        "plan.py",
+        "planned.label == settled.label and planned.norm is settled.norm",
+        "planned.label == settled.label",
+        "test_plan.py::test_a_rule_that_changes_the_norm_is_refused",
     ),
     "verify believes what it reads": Mutant(
         "published/verify.py",

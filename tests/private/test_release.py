@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import traceback
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from understudy.accounting import (
     Budget,
     Neighbours,
     mu_squared_of_budget,
+    mu_squared_of_epsilon,
+    total_epsilon,
 )
 from understudy.errors import BudgetError, InputError, UnderstudyError
 from understudy.methods import dp_merf
@@ -284,6 +288,78 @@ def test_a_ledger_that_hides_the_row_count_refuses_a_release_that_tells_it(tmp_p
     with pytest.raises(InputError, match="row count"):
         release_table(table_of(5), plan, ledger=ledger)
     assert read_ledger(ledger).spent_units == 0
+
+
+# Laplace noise, and ledgers of either kind
+
+
+def pure_plan(**options: Any) -> Plan:
+    return dp_merf(SCHEMA, Budget(1.0, 0), **({"num_features": 4} | options))
+
+
+def test_a_pure_plan_meets_laplace_noise_of_its_own_scale_in_every_stage() -> None:
+    drawn: list[int] = []
+
+    class Watched(SeededNoise):
+        def add_laplace_noise(self, sums: npt.NDArray[np.int64], scale: int) -> Any:
+            drawn.append(scale)
+            return super().add_laplace_noise(sums, scale)
+
+        def add_noise(self, sums: npt.NDArray[np.int64], noise_std: int) -> Any:
+            raise AssertionError("Gaussian noise has a delta")
+
+    plan = pure_plan(length_scale="private")
+    release_table(table_of(5), plan, noise=Watched(0))
+    assert tuple(drawn) == plan.noise_scales
+
+
+def test_seeded_laplace_noise_is_called_not_private(tmp_path: Path) -> None:
+    release_table(table_of(5), pure_plan(), directory=tmp_path / "out", noise=SeededNoise(0))
+    assert not verify_release(tmp_path / "out").is_private
+
+
+@pytest.mark.parametrize("notion", list(Neighbours))
+def test_a_pure_ledger_is_charged_in_units_of_epsilon(tmp_path: Path, notion: Neighbours) -> None:
+    plan, path = pure_plan(length_scale="private"), tmp_path / "pure.db"
+    ledgers.create_ledger(path, Budget(4.0, 0), neighbours=notion)
+    assert read_ledger(path).cap_units == 4 * UNITS_PER_COST
+    release_table(table_of(5), plan, ledger=path)
+    (row,) = read_ledger(path).rows
+    exact = sum(plan.cost(notion)) * UNITS_PER_COST
+    assert exact <= row.units < exact + 1
+
+
+def test_a_pure_ledger_is_spent_to_its_cap_and_not_past_it(tmp_path: Path) -> None:
+    path = tmp_path / "pure.db"
+    ledgers.create_ledger(path, Budget(2.0, 0))
+    for _ in range(2):
+        release_table(table_of(5), pure_plan(length_scale="private"), ledger=path)
+    plan = dp_merf(SCHEMA, Budget(0.001, 0), num_features=4)
+    with pytest.raises(BudgetError, match="delta 0"):
+        release_table(table_of(5), plan, ledger=path)
+
+
+def test_a_pure_ledger_refuses_gaussian_noise_before_it_reads_rows(tmp_path: Path) -> None:
+    path = tmp_path / "pure.db"
+    ledgers.create_ledger(path, Budget(10.0, 0))
+    with pytest.raises(InputError, match="pure differential privacy"):
+        release_table(tmp_path / "there-is-no-such-file.csv", plan_for(), ledger=path)
+    assert read_ledger(path).spent_units == 0
+
+
+@pytest.mark.parametrize("notion", list(Neighbours))
+def test_a_gaussian_ledger_is_charged_once_for_all_stages_of_a_pure_release(
+    tmp_path: Path, notion: Neighbours
+) -> None:
+    """For the mu of the total epsilon, which is less than for the stages one by one."""
+    plan = pure_plan(length_scale="private")
+    ledger = new_ledger(tmp_path, epsilon=40.0, neighbours=notion)
+    release_table(table_of(5), plan, ledger=ledger)
+    (row,) = read_ledger(ledger).rows
+    total = total_epsilon(plan.cost(notion))
+    assert row.units == math.ceil(mu_squared_of_epsilon(total) * UNITS_PER_COST)
+    mu = 2 * NormalDist().inv_cdf(1 / (1 + math.exp(-total)))
+    assert row.units / UNITS_PER_COST == pytest.approx(mu**2, rel=1e-6)
 
 
 def test_without_a_key_every_release_is_a_new_one(tmp_path: Path) -> None:

@@ -133,3 +133,57 @@ def test_the_page_fits_both_notions_of_neighbours(neighbours: Neighbours) -> Non
     page = page_of(certificate_of(plan_for(neighbours=neighbours, num_rows=77)))
     assert ("rather than another" in page) == (neighbours is Neighbours.REPLACE_ONE)
     assert ("the row count is public" in page) == (neighbours is Neighbours.REPLACE_ONE)
+
+
+# Laplace noise
+
+
+def pure_plan(**options: Any) -> Plan:
+    return dp_merf(load_schema(DOCUMENT), Budget(1.0, 0), **({"num_features": 4} | options))
+
+
+@pytest.mark.parametrize("neighbours", list(Neighbours))
+def test_a_pure_certificate_states_mechanism_l1_sensitivity_scale_and_epsilon(
+    neighbours: Neighbours,
+) -> None:
+    plan = pure_plan(neighbours=neighbours, num_rows=77, length_scale="private")
+    found = certificate_of(plan)
+    assert found["mechanism"]["name"].startswith("Discrete Laplace noise")
+    assert found["guarantee"]["delta"] == 0.0
+    assert found["guarantee"]["curve"] == []
+    for notion in Neighbours:
+        stated = found["guarantee"][f"epsilon_{notion.value.replace('-', '_')}"]
+        assert plan.epsilon(notion) <= stated <= plan.epsilon(notion) * 1.0011
+    for index, stage in enumerate(found["mechanism"]["stages"]):
+        assert stage["sensitivity_norm"] == "L1"
+        assert stage["noise_scale"] == plan.noise_scales[index] / plan.lattice
+        assert stage["noise_std"] == pytest.approx(math.sqrt(2) * stage["noise_scale"], rel=1e-9)
+        exact = sum(plan.mechanism_sensitivities[index]) / plan.lattice
+        assert exact <= stage["sensitivity"] <= exact * 1.0011
+        assert stage["sensitivity"] / stage["noise_scale"] == pytest.approx(
+            stage["epsilon"], rel=3e-3
+        )
+    stages = found["mechanism"]["stages"]
+    assert sum(stage["epsilon"] for stage in stages) == pytest.approx(plan.epsilon(), rel=2e-3)
+    assert found["composition"]["rule"] == "epsilon adds up over releases"
+
+
+def test_pure_odds_have_no_exception() -> None:
+    odds = certificate_of(pure_plan())["odds"]
+    bound = 100 * math.e / (1 + math.e)
+    assert bound <= odds["best_guess_percent"] <= bound * 1.001
+    assert odds["suspicion_to_percent"] == odds["best_guess_percent"]
+    assert odds["except_with_probability"] == 0
+
+
+def test_the_page_of_a_pure_certificate_speaks_of_no_delta_but_its_absence() -> None:
+    page = page_of(certificate_of(pure_plan()))
+    assert "without any delta: pure differential privacy" in page
+    assert "without exception" in page
+    assert "sensitivity (L1)" in page
+    assert "scale of noise" in page
+    for words in ("at delta", "at other deltas", "except with probability", "exact trade-off"):
+        assert words not in page
+    gaussian = page_of(certificate_of(plan_for()))
+    assert "at delta 1e-05" in gaussian
+    assert "(L1)" not in gaussian

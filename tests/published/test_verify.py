@@ -219,3 +219,24 @@ def test_files_of_two_releases_do_not_mix(folder: Path, tmp_path: Path) -> None:
         shutil.copy(tmp_path / "other" / name, mixed / name)
         with pytest.raises(InputError):
             verify_release(mixed)
+
+
+def test_a_release_with_laplace_noise_is_checked_field_by_field(tmp_path: Path) -> None:
+    plan = dp_merf(SCHEMA, Budget(1.0, 0), num_features=4, length_scale="private")
+    vectors = tuple(np.arange(s.embedding.dim, dtype=np.int64) * 2**22 for s in plan.stages)
+    release = Release(plan, vectors, FACTS)
+    folder = save_release(release, tmp_path / "out")
+    found = verify_release(folder)
+    assert (found.mechanism, found.delta) == ("laplace", 0.0)
+    assert found.epsilon == plan.epsilon() <= 1.0
+    assert found.sensitivity == pytest.approx((1.0, 1.0), abs=1e-6)
+    document = json.loads((folder / "release.json").read_bytes())
+    for path, value in leaves(document):
+        for version in [
+            cut(document, path),
+            *(put(document, path, new) for new in changes(value)[:2]),
+        ]:
+            (folder / "release.json").write_text(
+                json.dumps(version, indent=1, sort_keys=True) + "\n"
+            )
+            assert is_refused(folder), f"{path} was changed and verified"

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting import LAPLACE, Budget, Neighbours
 from understudy.methods import make_plan
 from understudy.private.noise import SeededNoise
 from understudy.private.release import release_table
@@ -75,9 +75,14 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agreement, "MOST_ROWS", 20_000)
 
 
-def released(method: str, *, noise: SeededNoise | None = None, **options: Any) -> Release:
+def released(
+    method: str, *, noise: SeededNoise | None = None, delta: float = 1e-5, **options: Any
+) -> Release:
     plan = make_plan(
-        load_schema(SCHEMA), Budget(1.0), method=method, options={"num_rows": ROWS, **options}
+        load_schema(SCHEMA),
+        Budget(1.0, delta),
+        method=method,
+        options={"num_rows": ROWS, **options},
     )
     return release_table(people(ROWS, 0), plan, noise=noise)
 
@@ -96,6 +101,21 @@ def test_rows_of_the_right_law_have_standard_normal_residuals(
     # The private rows are themselves a draw of that law, which the noise does not count in.
     assert 0.93 < np.sqrt(np.mean(residuals**2)) < 1.35
     assert 0.86 < report.inside < 0.97
+
+
+@pytest.mark.parametrize(("method", "options"), METHODS, ids=[name for name, _ in METHODS])
+def test_at_delta_zero_residuals_have_the_law_of_laplace_noise(
+    method: str, options: dict[str, Any]
+) -> None:
+    release = released(method, delta=0.0, **options)
+    report = examine(release, Truth(release.plan.schema))
+    residuals = np.concatenate([each.residuals.ravel() for each in report.agreements])
+    assert 0.9 < np.sqrt(np.mean(residuals**2)) < 1.2
+    assert 0.92 < report.inside < 0.98
+    assert np.mean(np.abs(residuals) < 1.96) < report.inside, "its 95 % reach further"
+    page = render_public(report, version="0.1.0")
+    assert '<span class="keep">without any delta</span>' in page
+    assert "between -2.12 and 2.12" in page
 
 
 def test_rows_without_ties_are_found_out_by_pairs_and_not_by_columns() -> None:
@@ -150,7 +170,7 @@ def test_every_column_is_drawn_with_its_noise(report: PublicReport) -> None:
 def test_noise_on_the_page_is_the_noise_of_the_release(report: PublicReport) -> None:
     (margin,) = (margin for margin in report.margins if margin.column.name == "job")
     reading = report.release.reading_of("columns")
-    assert margin.noise == pytest.approx(reading.noise_of_count("columns"))
+    assert margin.doubt == pytest.approx(1.96 * reading.noise_of_count("columns"))
     table = reading.tables("columns")[3][0]
     assert margin.measured == pytest.approx(table)
 
@@ -191,6 +211,8 @@ def test_residuals_are_missed_only_beyond_chance_and_size() -> None:
     assert is_missed(1.25, 10**4)
     assert not is_missed(1.5, 8)
     assert is_missed(3.0, 8)
+    assert is_missed(1.7, 8)
+    assert not is_missed(1.7, 8, LAPLACE), "heavy tails make large residuals likelier"
 
 
 def test_the_comparison_says_how_far_it_is(report: PublicReport) -> None:

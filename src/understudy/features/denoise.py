@@ -25,16 +25,21 @@ def project(counts: Floats, total: float) -> Floats:
     return np.asarray(np.maximum(counts - excess[last], 0.0))
 
 
+def seldom(count: int) -> float:
+    """Deviations beyond which so many normal noises seldom reach."""
+    return math.sqrt(2 * math.log(max(2, count)))
+
+
 def smooth(counts: Floats, noise: float, *, deviations: float | None = None) -> Floats:
     """Counts along an ordered column without what is noise: thresholded Haar wavelets.
 
     A difference between neighbours (of any width) stays if it, or one inside it, is larger than
-    ``deviations`` of its noise; by default sqrt(2 log n), beyond which n noises seldom reach. So
-    a value that repeats keeps its count to itself, and where nothing stands out counts are level.
-    A single count is held against eight around it, of which a peak differs by more than of one.
+    ``deviations`` of its noise; by default beyond what normal noise seldom reaches. So a value
+    that repeats keeps its count to itself, and where nothing stands out counts are level. A single
+    count is held against eight around it, of which a peak differs by more than of one.
     """
     if deviations is None:
-        deviations = math.sqrt(2 * math.log(max(2, len(counts))))
+        deviations = seldom(len(counts))
     around = _around(counts)
     is_peak = counts - around > deviations * noise * math.sqrt(1 + 1 / (2 * REACH))
     level, details = _differences(np.where(is_peak, around, counts))

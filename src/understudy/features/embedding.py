@@ -13,7 +13,7 @@ import numpy.typing as npt
 from understudy.errors import InputError
 from understudy.features.base import FeatureMap, Norm, Sign, map_from_dict
 from understudy.features.combine import Tensors
-from understudy.features.nonzeros import most_nonzeros, nonzeros_of
+from understudy.features.nonzeros import l1_bound, most_nonzeros, nonzeros_of
 from understudy.features.tables import Tables
 
 FINEST_ROUNDING = 2**24
@@ -58,8 +58,7 @@ class Block:
     @property
     def trust(self) -> float:
         """One over the variance of the noise on a feature, up to a factor that blocks share."""
-        square = self.weight**2
-        return square if self.norm is Norm.L2 else square / most_nonzeros(self.map)
+        return (self.weight if self.norm is Norm.L2 else self.weight / l1_bound(self.map)) ** 2
 
     def rounding(self, lattice: int) -> tuple[int, int]:
         """At which integer norm a row's features are rounded, and what the whole numbers are times.

@@ -31,6 +31,17 @@ def most_nonzeros(map_: FeatureMap) -> int:
     return map_.dim
 
 
+def l1_bound(map_: FeatureMap) -> float:
+    """The largest sum of absolute values of a row's features, if their norm is what it should be.
+
+    Of P subsets of a product each has a norm of 1 / sqrt(P) at most, and its own number of features.
+    """
+    if not isinstance(map_, Tensors):
+        return math.sqrt(most_nonzeros(map_))
+    roots = (math.sqrt(nonzeros_of(map_, subset)) for subset in map_.subsets)
+    return sum(roots) / math.sqrt(len(map_.subsets))
+
+
 def nonzeros_of(map_: Tensors, part: tuple[int, ...]) -> int:
     """The same for the products of some of a map's factors."""
     return math.prod(most_nonzeros(map_.factors[j]) for j in part)

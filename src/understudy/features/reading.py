@@ -17,14 +17,22 @@ Floats = npt.NDArray[np.float64]
 Result = TypeVar("Result")
 
 
+def _normal(deviations: float) -> float:
+    return deviations
+
+
 @dataclass(frozen=True)
 class Reading:
-    """A noisy integer vector with its embedding and the deviation of its noise on the lattice."""
+    """A noisy integer vector with its embedding and the deviation of its noise on the lattice.
+
+    ``tail`` tells as many deviations of the noise as so many of a normal law are as rare.
+    """
 
     embedding: Embedding
     vector: npt.NDArray[np.int64]
     noise_std: float
     lattice: int
+    tail: Callable[[float], float] = _normal
     _kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, key: Any, make: Callable[[], Result]) -> Result:

@@ -51,7 +51,7 @@ SHARES = {"count": 0.015, COLUMNS: 0.15, VALUES: 0.02, CELLS: 0.33, LOOKS: 0.1, 
 WITHOUT_PAIRS = {"count": 0.02, COLUMNS: 0.33, VALUES: 0.05, CELLS: 0.6}
 """Shares of the budget (of mu squared), if pairs are measured and if they are not."""
 
-PURE_SHARES = {"count": 0.02, COLUMNS: 0.14, VALUES: 0.02, CELLS: 0.25, LOOKS: 0.2, PAIRS: 0.37}
+PURE_SHARES = {"count": 0.02, COLUMNS: 0.24, VALUES: 0.02, CELLS: 0.16, LOOKS: 0.12, PAIRS: 0.44}
 PURE_WITHOUT_PAIRS = {"count": 0.03, COLUMNS: 0.35, VALUES: 0.05, CELLS: 0.57}
 """The same of epsilon, if delta is 0: noise then grows with the number of tables, not its root."""
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Sign
-from understudy.features.nonzeros import most_nonzeros
+from understudy.features.nonzeros import l1_bound
 from understudy.generators.mixture_training import MixtureTraining
 from understudy.generators.training import Training
 from understudy.methods.common import (
@@ -175,7 +175,7 @@ def _for_laplace(
         stages = with_epsilon_parts(stages, parts)
     blocks = [block for stage in stages for block in stage.embedding.blocks]
     trusts = {
-        block.name: parts[block.name] ** 2 / most_nonzeros(block.map)
+        block.name: (parts[block.name] / l1_bound(block.map)) ** 2
         for block in blocks
         if block.map.sign is not Sign.CONSTANT
     }

@@ -103,8 +103,8 @@ def dp_merf(
         def noise(count: float) -> float:
             own = squares["numbers"]
             if budget.is_pure:
-                nonzeros = [1.0, count, max(1, len(columns.spans))]
-                own = epsilon_parts(list(squares.values()), nonzeros)[1]
+                bounds = [1.0, math.sqrt(count), math.sqrt(max(1, len(columns.spans)))]
+                own = epsilon_parts(list(squares.values()), bounds)[1]
             return noise_of_mean(budget, neighbours, share=own, num_rows=num_rows, nonzeros=count)
 
         num_features = best_num_features(noise)

@@ -66,7 +66,8 @@ class Release:
     def readings(self) -> tuple[Reading, ...]:
         """The vector of each stage, ready to be read."""
         parts = zip(self.embeddings, self.vectors, self.plan.noise_stds, strict=True)
-        return tuple(Reading(*part, self.plan.lattice) for part in parts)
+        lattice, tail = self.plan.lattice, self.plan.mechanism.deviations
+        return tuple(Reading(*part, lattice, tail) for part in parts)
 
     def reading_of(self, name: str) -> Reading:
         """The stage that holds a block."""
