@@ -211,8 +211,9 @@ def test_residuals_are_missed_only_beyond_chance_and_size() -> None:
     assert is_missed(1.25, 10**4)
     assert not is_missed(1.5, 8)
     assert is_missed(3.0, 8)
-    assert is_missed(1.7, 8)
-    assert not is_missed(1.7, 8, LAPLACE), "heavy tails make large residuals likelier"
+    assert is_missed(1.9, 8)
+    assert not is_missed(2.5, 2), "a square of two residuals is often large"
+    assert not is_missed(1.9, 8, LAPLACE), "heavy tails make large residuals likelier"
 
 
 def test_the_comparison_says_how_far_it_is(report: PublicReport) -> None:
