@@ -102,13 +102,13 @@ def _level_pieces(first: Reading, column: int) -> Pieces:
     has_bounds = cells.is_ordered and cells.num_codes > cells.num_pieces > 4
     inner = slice(1, -1) if has_bounds else slice(None)
     if cells.is_ordered and cells.num_known > 2:
-        known[inner] = smooth(known[inner], noise, deviations=first.tail(TOP_DEVIATIONS))
+        known[inner] = smooth(known[inner], noise, deviations=TOP_DEVIATIONS)
     masses = project(np.append(known, counts[cells.num_known :]), total_rows(first))
     null_mass = float(masses[cells.num_known]) if cells.has_null else 0.0
     masses = masses[: cells.num_known]
     fine = _fine(first, column)
     if has_bounds:
-        stands_out = known[[0, -1]] > first.tail(TOP_DEVIATIONS) * noise
+        stands_out = known[[0, -1]] > TOP_DEVIATIONS * noise
         cells, masses = _without_bounds(cells, masses, stands_out)
         if fine is not None and fine[0].num_codes > fine[0].num_pieces:
             fine = (*_without_bounds(fine[0], fine[1], stands_out), fine[2])
@@ -116,7 +116,7 @@ def _level_pieces(first: Reading, column: int) -> Pieces:
         lows = tuple(cells.first_codes.tolist())
         is_atom = (
             cells.is_ordered
-            & (masses > first.tail(ATOM_DEVIATIONS) * noise)
+            & (masses > ATOM_DEVIATIONS * noise)
             & (cells.num_codes > cells.num_pieces)
         )
         return Pieces(lows, masses, is_atom & (cells.last_codes == cells.first_codes), null_mass)
@@ -170,7 +170,7 @@ def _refined(
     lows = fine.first_codes[starts]
     singles = np.append(np.diff(starts), len(level) - starts[-1]) == 1
     single_codes = fine.last_codes[starts] == lows
-    atoms = singles & single_codes & (level[starts] > tail(ATOM_DEVIATIONS) * noise)
+    atoms = singles & single_codes & (level[starts] > ATOM_DEVIATIONS * noise)
     return Pieces(tuple(lows.tolist()), runs, atoms, null_mass)
 
 
@@ -179,7 +179,7 @@ def _cut(first: Reading, column: int, noise: float, most: int) -> Cells:
     whole, pieces = first.map(COLUMNS).factors[column], pieces_of(first, column)
     least = CELL_DEVIATIONS * noise
     if whole.is_ordered:
-        atoms = pieces.atoms & (pieces.masses > first.tail(ATOM_DEVIATIONS) * noise)
+        atoms = pieces.atoms & (pieces.masses > ATOM_DEVIATIONS * noise)
         if atoms.sum() > most // 2:  # the most frequent ones; runs between them need cells too
             atoms &= pieces.masses > np.sort(pieces.masses[atoms])[-(most // 2) - 1]
         groups = _runs(pieces.masses, atoms, least, most)

@@ -59,7 +59,7 @@ ROWS_PER_BAR, ROWS_PER_VALUE = 4.0, 20.0
 """A histogram has as many bars, of n, as leave the noise of its half (sqrt(n) deviations) below a
 quarter of the rows; values are counted one by one if a value with a 20th of the rows stands out."""
 
-ROWS_PER_LOOK = 12.0
+ROWS_PER_LOOK = {Norm.L2: 12.0, Norm.L1: 24.0}
 """Pairs are looked at if the table has so many times the noise of one of their counts in rows."""
 
 LEAST_COVERAGE = 0.5
@@ -188,7 +188,7 @@ def _looks(
     every = tuple(combinations(range(num_columns), 2))
     if wanted is False or not every:
         return ()
-    allowed = math.floor(norm.parts(1 / (ROWS_PER_LOOK * noise)))
+    allowed = math.floor(norm.parts(1 / (ROWS_PER_LOOK[norm] * noise)))
     if allowed >= len(every) or wanted:
         return every
     if allowed < LEAST_COVERAGE * len(every):

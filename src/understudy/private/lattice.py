@@ -57,7 +57,7 @@ def _shrunk(whole: Floats, radius: int, norm: Norm) -> Floats:
     """Rows that broke the promise, pulled inside the ball; rows with NaN become zero."""
     whole = np.where(np.isnan(whole).any(axis=1, keepdims=True), 0.0, whole)
     if norm is Norm.L1:
-        length = np.abs(whole).sum(axis=1) * (1 + 1e-9)
+        length = np.maximum(np.abs(whole).sum(axis=1) * (1 + 1e-9), 1.0)
     else:
         coarse = np.floor(np.abs(whole) / 16).astype(np.int64)  # squares of these sum below 2^63
         length = 16 * (np.sqrt(np.einsum("ij,ij->i", coarse, coarse)) + math.sqrt(whole.shape[1]))
