@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from understudy.schema.columns import EPOCH
 
-
+MICROSECONDS_PER_DAY = 86_400e6
 CLIPPED = "moved inside the bounds, as asked: no longer unbiased"
 
 
@@ -52,6 +52,7 @@ class Answer:
     """
 
     query: str
+    aggregate: str
     rows: tuple[Estimate, ...]
     source: str
     level: float = 0.95
@@ -85,6 +86,23 @@ class Answer:
         )
         return replace(self, rows=rows, notes=(*self.notes, CLIPPED))
 
+    def in_days(self) -> Answer:
+        """Moments, given in microseconds, in days since 1970, which a float holds to the second."""
+
+        def days(value: float) -> float:
+            return value / MICROSECONDS_PER_DAY
+
+        rows = tuple(
+            replace(
+                row, estimate=days(row.estimate), std_error=days(row.std_error), low=days(row.low),
+                high=days(row.high),
+            )
+            for row in self.rows
+        )  # fmt: skip
+        return replace(
+            self, rows=rows, bounds=(days(self.bounds[0]), days(self.bounds[1])), unit="date"
+        )
+
     def shown(self, number: float) -> str:
         """A number in words."""
         if self.unit != "date":
@@ -106,8 +124,9 @@ class Answer:
             for row in self.rows
         ]
         return {
-            "query": self.query, "level": self.level, "unit": self.unit, "exact": self.is_exact,
-            "model_based": self.is_model, "source": self.source, "notes": list(self.notes), "rows": rows,
+            "query": self.query, "aggregate": self.aggregate, "level": self.level, "unit": self.unit,
+            "exact": self.is_exact, "model_based": self.is_model, "source": self.source,
+            "notes": list(self.notes), "rows": rows,
         }  # fmt: skip
 
     def to_table(self) -> pa.Table:

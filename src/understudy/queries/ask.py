@@ -14,10 +14,9 @@ from understudy.queries.linear import limits, means_of, roots_of, shares_of, sum
 from understudy.queries.measured import measure_release
 from understudy.queries.pose import Posed, pose
 from understudy.queries.quantiles import quantiles_of
-from understudy.queries.question import Question, is_date, understand
+from understudy.queries.question import Question, understand
 
 COUNTED = ("count", "sum", "histogram")
-MICROSECONDS_PER_DAY = 86_400e6
 NULLS_OUT = "nulls are left out"
 CUT = "cells of the release are coarser than the question: the interval covers any place in them"
 
@@ -53,16 +52,19 @@ class Asker:
                 "population", f"has no {question.aggregate} that rows could tell of",
                 "Ask for a share or a mean, or leave the population out",
             )  # fmt: skip
-        posed, rows = self._estimates(question, critical(level), population)
+        factor = critical(level, self.sources.measured.law)
+        posed, rows = self._estimates(question, factor, population)
         answer = Answer(
             question.text,
+            question.aggregate,
             tuple(rows),
             posed.source,
             level,
             bounds=_bounds(posed),
             notes=posed.notes,
         )
-        return _in_days(posed, _noted(posed, answer))
+        answer = _noted(posed, answer)
+        return answer.in_days() if question.is_of_dates(posed.sources.measured.columns) else answer
 
     def _estimates(
         self, question: Question, factor: float, population: bool
@@ -115,22 +117,3 @@ def _noted(posed: Posed, answer: Answer) -> Answer:
         column = posed.sources.measured.columns[place]
         notes = (*notes, f"{NULLS_OUT}: those of {column.name}") if column.nullable else notes
     return replace(answer, notes=notes)
-
-
-def _in_days(posed: Posed, answer: Answer) -> Answer:
-    """Moments in days since 1970, which a float holds to the second."""
-    place = posed.question.column
-    if place is None or not is_date(posed.sources.measured.columns[place]):
-        return answer
-    if posed.question.aggregate == "histogram":
-        return answer
-    day = MICROSECONDS_PER_DAY
-    rows = tuple(
-        replace(
-            row, estimate=row.estimate / day, std_error=row.std_error / day,
-            low=row.low / day, high=row.high / day,
-        )
-        for row in answer.rows
-    )  # fmt: skip
-    bounds = (answer.bounds[0] / day, answer.bounds[1] / day)
-    return replace(answer, rows=rows, bounds=bounds, unit="date")

@@ -33,6 +33,10 @@ class QueryError(UsageError):
         self.args = (f"{self.args[0]}\n{place.picture}",)
 
 
+class CannotTellError(QueryError):
+    """A query that is understood, and that the tables of this release do not answer."""
+
+
 def suggestion(word: str, known: Iterable[str]) -> str:
     """A known name that looks like a word, as a question; nothing if there is none."""
     by_lower = {name.lower(): name for name in known}

@@ -80,7 +80,8 @@ def membership(cells: Cells, codes: CodeSet, masses: Floats | None = None) -> Ra
     for low, high in codes.ranges:
         inside += np.maximum(0, np.minimum(lasts, high) - np.maximum(firsts, low) + 1)
     widths = lasts - firsts + 1
-    pieces = Ranged((inside == widths) * 1.0, inside / widths, (inside > 0) * 1.0)
+    every, some = (each.astype(np.float64) for each in (inside == widths, inside > 0))
+    pieces = Ranged(every, inside / widths, some)
     return _by_cell(cells, pieces, widths if masses is None else masses, float(codes.has_null))
 
 

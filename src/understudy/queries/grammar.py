@@ -18,6 +18,7 @@ points and hyphens.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ AGGREGATES = (
 ALSO = {"avg": "mean", "average": "mean", "variance": "var", "stddev": "std", "sd": "std"}
 WITHOUT_COLUMN = ("count", "share")
 COMPARISONS = ("<=", ">=", "!=", "<>", "==", "=", "<", ">")
-KEYWORDS = ("where", "group", "by", "and", "or", "not", "in", "between", "is", "null")
+KEYWORDS = ("where", "by", "and", "or", "not", "in", "between", "is", "null")
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -203,7 +204,7 @@ class _Parser:
     def _conjunct(self) -> Test | Junction:
         return self._joined("and", self._test)
 
-    def _joined(self, op: str, part: Any) -> Any:
+    def _joined(self, op: str, part: Callable[[], Test | Junction]) -> Test | Junction:
         place, parts = self.next.place, [part()]
         while self.takes(op):
             parts.append(part())

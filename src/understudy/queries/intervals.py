@@ -7,7 +7,9 @@ from collections.abc import Callable
 from enum import StrEnum
 
 from scipy.optimize import brentq
-from scipy.stats import norm
+from scipy.special import ndtri
+
+from understudy.plan import Plan
 
 LEVEL = 0.95
 
@@ -19,6 +21,11 @@ class Law(StrEnum):
     LAPLACE = "Laplace"
 
 
+def law_of(plan: Plan) -> Law:
+    """Without a delta, noise is Laplace's."""
+    return Law.LAPLACE if plan.budget.delta == 0 else Law.NORMAL
+
+
 def critical(level: float = LEVEL, law: Law = Law.NORMAL) -> float:
     """Deviations that the noise of an estimate stays within, on either side, at this level.
 
@@ -26,7 +33,7 @@ def critical(level: float = LEVEL, law: Law = Law.NORMAL) -> float:
     ones they lie between a single one, which is beyond t deviations with chance exp(-sqrt(2) t), and
     a normal one; the wider of these two is taken.
     """
-    of_normal = float(norm.ppf((1 + level) / 2))
+    of_normal = float(ndtri((1 + level) / 2))
     return of_normal if law is Law.NORMAL else max(of_normal, -math.log(1 - level) / math.sqrt(2))
 
 

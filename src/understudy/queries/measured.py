@@ -13,6 +13,7 @@ import numpy.typing as npt
 from understudy.accounting import Neighbours
 from understudy.features import Block, Cells, Constant, Grid, OneHot, Reading, Tables, Tensors
 from understudy.published import Release
+from understudy.queries.intervals import Law, law_of
 from understudy.schema import Column, Layout
 from understudy.schema.layout import to_position
 
@@ -46,6 +47,11 @@ class Measured:
     def columns(self) -> tuple[Column, ...]:
         """The columns that queries are about."""
         return self.release.plan.schema.used
+
+    @property
+    def law(self) -> Law:
+        """How the noise of a count is distributed."""
+        return law_of(self.release.plan)
 
     def is_whole(self, cells: Cells) -> bool:
         """Whether every row is in a cell, if the schema is right about nulls."""

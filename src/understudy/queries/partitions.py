@@ -24,7 +24,7 @@ def whole_column(place: int, column: Column) -> Cells:
     return Cells(place, column.num_steps + 1, column.nullable, is_ordered=True)
 
 
-def cut_at(cells: Cells, edges: npt.NDArray[np.generic]) -> Cells:
+def cut_at(cells: Cells, edges: Integers) -> Cells:
     """A column in runs of codes that begin at these edges, and at its first code."""
     inside = edges[(edges > 0) & (edges < cells.num_codes)]
     lows = np.unique(np.append(inside, 0)).astype(np.int64)
@@ -34,7 +34,7 @@ def cut_at(cells: Cells, edges: npt.NDArray[np.generic]) -> Cells:
 def cell_edges(cells: Cells) -> Integers:
     """The first code of each run of codes that lie in one cell."""
     place = cells.cell_of_piece
-    return cells.first_codes[np.append(True, place[1:] != place[:-1])]
+    return np.asarray(cells.first_codes[np.append(True, place[1:] != place[:-1])])
 
 
 def edges_of(sets: Iterable[CodeSet]) -> Integers:
@@ -48,7 +48,7 @@ def nearest_edges(wanted: Integers, available: Integers) -> Integers:
     below = np.searchsorted(available, wanted, side="right") - 1
     above = np.searchsorted(available, wanted, side="left")
     keep = [below[below >= 0], above[above < len(available)]]
-    return available[np.unique(np.concatenate(keep))]
+    return np.asarray(available[np.unique(np.concatenate(keep))])
 
 
 def common_coarsening(one: Cells, other: Cells) -> tuple[Integers, Integers, int]:

@@ -11,9 +11,10 @@ import numpy as np
 
 from understudy.features import Cells
 from understudy.queries.atoms import Sources, can_tell, finest_cells, several_axes, single_axis
-from understudy.queries.errors import QueryError
+from understudy.queries.errors import CannotTellError, QueryError
 from understudy.queries.functions import Floats, Ranged, membership, values
 from understudy.queries.groups import Group, groups_of
+from understudy.queries.intervals import Law
 from understudy.queries.measured import Measured
 from understudy.queries.partitions import Integers
 from understudy.queries.question import Question
@@ -125,7 +126,8 @@ class Posed:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of the answer."""
-        if self.fit.chance >= DISAGREEMENT:
+        is_normal = self.sources.measured.law is Law.NORMAL
+        if not is_normal or self.fit.chance >= DISAGREEMENT:
             return ()
         return (
             "the release's tables disagree more than their noise explains: some rows may hold nulls "
@@ -196,7 +198,7 @@ def _axes(
     for place in columns:
         if not can_tell(measured, place) and not measured.columns[place].is_choice:
             name = measured.columns[place].name
-            raise QueryError(
+            raise CannotTellError(
                 question.whole, f"this release holds no counts of column '{name}'",
                 "Ask a fitted generator (--generator DIR), or in Python for an expectation",
             )  # fmt: skip
@@ -211,7 +213,7 @@ def _axes(
     return axes
 
 
-def _no_table(measured: Measured, question: Question) -> QueryError:
+def _no_table(measured: Measured, question: Question) -> CannotTellError:
     names = [measured.columns[place].name for place in question.columns]
     pairs = sorted(
         {
@@ -225,7 +227,7 @@ def _no_table(measured: Measured, question: Question) -> QueryError:
         told = f"Of these columns it has {listed}"
     else:
         told = "It tells of these columns one by one only"
-    return QueryError(
+    return CannotTellError(
         question.whole,
         f"this release has no table over {' and '.join(names)} together",
         f"{told}. A fitted generator can guess: --generator DIR",

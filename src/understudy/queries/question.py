@@ -6,7 +6,7 @@ column leave nulls out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,6 +45,12 @@ class Question:
         """The places of all columns that it is about, in order."""
         own = () if self.column is None else (self.column,)
         return tuple(sorted({*own, *self.where, *self.by}))
+
+    def is_of_dates(self, columns: Sequence[Column]) -> bool:
+        """Whether its answer is a moment."""
+        if self.column is None or self.aggregate == "histogram":
+            return False
+        return columns[self.column].kind is Kind.DATETIME
 
 
 def understand(text: str, schema: Schema) -> Question:
@@ -221,8 +227,3 @@ class _Reader:
             remedy = " ".join(filter(None, [hint, refusal.remedy]))
             rule = f"{refusal.where} {refusal.rule}"
         raise QueryError(literal.place, rule, remedy)
-
-
-def is_date(column: Column) -> bool:
-    """Whether a column's numbers are moments."""
-    return column.kind is Kind.DATETIME

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array, vstack
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from understudy.features import Cells
 from understudy.queries.measured import Counted, Measured
@@ -155,7 +155,7 @@ class Reconciled:
             for selector, sums, weights, _ in self._parts
         ]
         freedom = sum(len(each) for each in apart) - self.size + (self._num_rows is not None)
-        return float(chi2.sf(np.concatenate(apart).sum(), freedom)) if freedom > 0 else 1.0
+        return float(chdtrc(freedom, np.concatenate(apart).sum())) if freedom > 0 else 1.0
 
     @cached_property
     def _total(self) -> tuple[Floats, float]:
