@@ -22,17 +22,23 @@ from understudy.errors import UsageError
 from understudy.features import Block, Constant, Reading, Tables
 from understudy.published import Release
 from understudy.queries.answers import Answer, Estimate
+from understudy.queries.atoms import Sources, can_tell, single_axis
 from understudy.queries.intervals import LEVEL, critical, law_of, ratio_interval
-from understudy.schema import NULL, Layout, Schema
+from understudy.queries.measured import measure_release
+from understudy.schema import NULL, Layout
 from understudy.schema.decode import decode_table
 from understudy.schema.encode import encode_batch
+from understudy.schema.layout import from_position
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Function = Callable[[pa.Table], Any]
 
 NUM_REFERENCE = 1000
-EVEN = "rows spread evenly over the schema's ranges"
+EVENLY = 0.1
+"""The part of reference rows that is spread evenly over a column's range, and that is null."""
+
+DRAWN = "rows with independent columns, drawn from the release's counts or evenly"
 ERROR = (
     "the interval adds what noise may do and the root mean square error of the fit ({:.3g}), seen on "
     "{} that it was not fitted to; elsewhere the fit may be worse"
@@ -53,12 +59,13 @@ def expectation(
         release: what was published.
         function: takes a table of rows and gives a number for each.
         reference: rows on which the function is fitted, at best like the data: those of a fitted
-            generator. By default they are spread evenly over the schema's ranges.
+            generator. By default columns are drawn independently, from the counts that the release
+            has of them, or evenly over the schema's range.
         level: of the interval.
         seed: public seed of the rows that are drawn.
     """
     schema = release.plan.schema
-    codes = _reference_codes(schema, reference, seed)
+    codes = _reference_codes(release, reference, seed)
     rows = decode_table(schema, codes)
     wanted = np.asarray(function(rows), dtype=np.float64)
     if wanted.shape != (len(codes),) or not np.isfinite(wanted).all():
@@ -80,8 +87,8 @@ def expectation(
     factor = critical(level, law_of(release.plan))
     ends = ratio_interval(found, count, (spread[0, 0], spread[0, 1], spread[1, 1]), factor)
     low, high = ends if ends is not None else (-math.inf, math.inf)
-    only = Estimate((), mean, noise / count, low - error, high + error, False)
-    where = EVEN if reference is None else "reference rows"
+    only = Estimate((), mean, noise / count, float(low - error), float(high + error), False)
+    where = DRAWN if reference is None else "reference rows"
     return Answer(
         f"mean of {getattr(function, '__name__', 'a function')}", "mean", (only,),
         f"{sum(e.dim for e in release.embeddings):,} noisy sums of features", level,
@@ -89,22 +96,37 @@ def expectation(
     )  # fmt: skip
 
 
-def _reference_codes(schema: Schema, reference: pa.Table | None, seed: int) -> Integers:
-    rng = np.random.default_rng(seed)
+def _reference_codes(release: Release, reference: pa.Table | None, seed: int) -> Integers:
+    schema, rng = release.plan.schema, np.random.default_rng(seed)
     if reference is not None:
         if reference.num_rows < 2:
             raise UsageError("reference", "must have two rows at least")
         batches = reference.combine_chunks().to_batches()
         codes = np.concatenate([encode_batch(schema, batch) for batch in batches])
         return rng.permutation(codes)[: 2 * NUM_REFERENCE]
-    columns = []
-    for column in schema.used:
-        top = len(column.categories) - 1 if column.is_choice else column.num_steps
-        drawn = rng.integers(0, top + 1, 2 * NUM_REFERENCE)
-        if column.nullable:
-            drawn[rng.random(len(drawn)) < 1 / (top + 2)] = NULL
-        columns.append(drawn)
-    return np.stack(columns, axis=1)
+    sources = Sources(measure_release(release))
+    drawn = [_drawn(sources, place, rng) for place in range(len(schema.used))]
+    return np.stack(drawn, axis=1)
+
+
+def _drawn(sources: Sources, place: int, rng: np.random.Generator) -> Integers:
+    """Codes of one column as the release's counts have them, and some spread evenly."""
+    column, count = sources.measured.columns[place], 2 * NUM_REFERENCE
+    if not column.is_choice:
+        codes = from_position(column, rng.random(count))
+    else:
+        codes = rng.integers(0, len(column.categories), count)
+    if column.is_choice or can_tell(sources.measured, place):
+        cells = single_axis(sources.measured, place, [], every_value=False)
+        masses = np.cumsum(sources.masses(cells))
+        piece = np.searchsorted(masses, rng.random(count) * masses[-1])
+        piece = np.minimum(piece, len(masses) - 1)
+        first, last = cells.first_codes[piece], cells.last_codes[piece]
+        like = first + np.floor(rng.random(count) * (last - first + 1)).astype(np.int64)
+        codes = np.where(rng.random(count) < EVENLY, codes, like)
+    if column.nullable:
+        codes = np.where(rng.random(count) < EVENLY, NULL, codes)
+    return np.asarray(codes)
 
 
 def _kernel_and_sums(release: Release, codes: Integers) -> tuple[Floats, Floats]:

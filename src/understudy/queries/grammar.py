@@ -74,7 +74,7 @@ class Literal:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class Comparison:
     """A column compared: ``op`` is a sign, ``in``, ``between`` or ``null``."""
 
     column: Name
@@ -101,7 +101,7 @@ class Syntax:
     place: Place
     column: Name | None
     number: Literal | None
-    where: Test | Junction | None
+    where: Comparison | Junction | None
     by: tuple[Name, ...]
 
 
@@ -198,19 +198,19 @@ class _Parser:
         self.need(")", "here")
         return aggregate, column, number
 
-    def condition(self) -> Test | Junction:
+    def condition(self) -> Comparison | Junction:
         return self._joined("or", self._conjunct)
 
-    def _conjunct(self) -> Test | Junction:
+    def _conjunct(self) -> Comparison | Junction:
         return self._joined("and", self._test)
 
-    def _joined(self, op: str, part: Callable[[], Test | Junction]) -> Test | Junction:
+    def _joined(self, op: str, part: Callable[[], Comparison | Junction]) -> Comparison | Junction:
         place, parts = self.next.place, [part()]
         while self.takes(op):
             parts.append(part())
         return parts[0] if len(parts) == 1 else Junction(op, tuple(parts), place)
 
-    def _test(self) -> Test | Junction:
+    def _test(self) -> Comparison | Junction:
         place = self.next.place
         if self.takes("not"):
             return Junction("not", (self._test(),), place)
@@ -220,11 +220,11 @@ class _Parser:
             return inside
         return self._comparison(self.name("in the condition"))
 
-    def _comparison(self, column: Name) -> Test:
+    def _comparison(self, column: Name) -> Comparison:
         if self.takes("is"):
             negated = self.takes("not")
             self.need("null", "after 'is'")
-            return Test(column, "null", (), negated)
+            return Comparison(column, "null", (), negated)
         negated = self.takes("not")
         if self.takes("in"):
             self.need("(", "after 'in'")
@@ -232,11 +232,11 @@ class _Parser:
             while self.takes(","):
                 values.append(self.value("in the list"))
             self.need(")", "at the end of the list")
-            return Test(column, "in", tuple(values), negated)
+            return Comparison(column, "in", tuple(values), negated)
         if self.takes("between"):
             low = self.value("after 'between'")
             self.need("and", "between the two ends")
-            return Test(column, "between", (low, self.value("after 'and'")), negated)
+            return Comparison(column, "between", (low, self.value("after 'and'")), negated)
         if negated or not (self.next.kind == "sign" and self.next.value in COMPARISONS):
             raise self.refuse(
                 f"expected a comparison after '{column.text}'",
@@ -244,7 +244,7 @@ class _Parser:
             )
         op = self.take().value
         value = self.value(f"after '{op}'")
-        return Test(column, {"<>": "!=", "==": "="}.get(op, op), (value,))
+        return Comparison(column, {"<>": "!=", "==": "="}.get(op, op), (value,))
 
     def name(self, why: str) -> Name:
         token = self.next

@@ -145,7 +145,7 @@ def _ratio(
         return Estimate(name, math.nan, math.inf, *bounds, False)
     ratio = middle / count
     weight = weights[1] - ratio * weights[3]
-    extra = float(weight**2 @ np.maximum(fit.atoms, 0.0)) if is_population else 0.0
+    extra = max(0.0, float(weight**2 @ fit.atoms)) if is_population else 0.0
     error = math.sqrt(
         max(0.0, spread[1, 1] - 2 * ratio * spread[1, 3] + ratio**2 * spread[3, 3] + extra)
     )

@@ -196,7 +196,11 @@ def _axes(
 ) -> list[Cells]:
     measured, columns = sources.measured, question.columns
     for place in columns:
-        if not can_tell(measured, place) and not measured.columns[place].is_choice:
+        is_cut = place == question.column or any(
+            codes.ranges not in ((), every_code(measured.columns[place]).ranges)
+            for codes in sets[place]
+        )
+        if is_cut and not can_tell(measured, place):
             name = measured.columns[place].name
             raise CannotTellError(
                 question.whole, f"this release holds no counts of column '{name}'",

@@ -88,7 +88,7 @@ class _Steps:
         fit = self.posed.fit
         extra = np.zeros(known)
         if is_population:
-            extra = weights.middle**2 @ np.maximum(fit.atoms, 0.0)
+            extra = np.maximum(weights.middle**2 @ fit.atoms, 0.0)
         reach = [
             fit.estimates(part) + side * factor * np.hypot(fit.deviations(part), np.sqrt(extra))
             for side, part in ((1, weights.high), (-1, weights.low))

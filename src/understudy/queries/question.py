@@ -12,7 +12,7 @@ from typing import Any
 
 from understudy.errors import InputError
 from understudy.queries.errors import Place, QueryError, suggestion
-from understudy.queries.grammar import Junction, Literal, Name, Syntax, Test, parse
+from understudy.queries.grammar import Comparison, Junction, Literal, Name, Syntax, parse
 from understudy.schema import Column, Schema
 from understudy.schema.codesets import CodeSet, code_set, every_code
 from understudy.schema.columns import Kind
@@ -149,9 +149,9 @@ class _Reader:
             )
         return float(given.value)
 
-    def box(self, tree: Test | Junction) -> dict[int, CodeSet]:
+    def box(self, tree: Comparison | Junction) -> dict[int, CodeSet]:
         """The codes that each column must have."""
-        if isinstance(tree, Test):
+        if isinstance(tree, Comparison):
             return self.tested(tree)
         parts = [self.box(part) for part in tree.parts]
         if tree.op == "and":
@@ -178,7 +178,7 @@ class _Reader:
         """All codes of a column but null."""
         return CodeSet(every_code(self.schema.used[place]).ranges)
 
-    def tested(self, test: Test) -> dict[int, CodeSet]:
+    def tested(self, test: Comparison) -> dict[int, CodeSet]:
         place = self.place(test.column)
         column = self.schema.used[place]
         if test.op == "null":

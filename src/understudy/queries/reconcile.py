@@ -34,11 +34,17 @@ DISAGREEMENT = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """Sums of atoms: which sum each atom is in (-1: none), the noisy sums and their variances."""
+    """Sums of atoms: which sum each atom is in (-1: none), the noisy sums and their variances.
+
+    If several tables told the same sums, ``scatter`` is their squared distance from the average, in
+    variances, with so many degrees of ``freedom``.
+    """
 
     index: Integers  # (atoms,)
     sums: Floats
     variances: Floats
+    scatter: float = 0.0
+    freedom: int = 0
 
     @property
     def separates(self) -> bool:
@@ -104,7 +110,10 @@ def _average(alike: list[Evidence]) -> Evidence:
     weights = np.stack([1 / each.variances for each in alike])
     sums = np.stack([each.sums for each in alike])
     total = weights.sum(axis=0)
-    return Evidence(alike[0].index, (weights * sums).sum(axis=0) / total, 1 / total)
+    mean = (weights * sums).sum(axis=0) / total
+    scatter = float((weights * (sums - mean) ** 2).sum())
+    freedom = (len(alike) - 1) * len(mean)
+    return Evidence(alike[0].index, mean, 1 / total, scatter, freedom)
 
 
 class Reconciled:
@@ -150,12 +159,13 @@ class Reconciled:
     @cached_property
     def chance(self) -> float:
         """How likely tables would disagree as much, had they counted the same rows."""
-        apart = [
-            (selector @ self.atoms - sums) ** 2 * weights
-            for selector, sums, weights, _ in self._parts
-        ]
-        freedom = sum(len(each) for each in apart) - self.size + (self._num_rows is not None)
-        return float(chdtrc(freedom, np.concatenate(apart).sum())) if freedom > 0 else 1.0
+        apart = sum(
+            float(((selector @ self.atoms - sums) ** 2 * weights).sum()) + each.scatter
+            for selector, sums, weights, each in self._parts
+        )
+        freedom = sum(len(each.sums) + each.freedom for *_, each in self._parts)
+        freedom += (self._num_rows is not None) - self.size
+        return float(chdtrc(freedom, apart)) if freedom > 0 else 1.0
 
     @cached_property
     def _total(self) -> tuple[Floats, float]:
