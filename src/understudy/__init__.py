@@ -16,6 +16,11 @@ The explicit way::
     plan = make_plan(load_schema("schema.yaml"), Budget(epsilon=1.0))
     release = release_table("patients.parquet", plan, directory="release")
     rows = fit_release(release).sample(1000, seed=0)
+
+Questions, without synthetic rows and at no cost::
+
+    from understudy import ask
+    ask("release", "mean(age) by sex").rows
 """
 
 from __future__ import annotations
@@ -31,6 +36,7 @@ if TYPE_CHECKING:
     from understudy.private.ledger import create_ledger, read_ledger
     from understudy.private.release import release_table
     from understudy.published import load_release, verify_release
+    from understudy.queries import ask
     from understudy.schema import Schema, load_schema
     from understudy.synthesizer import Synthesizer
 
@@ -42,6 +48,7 @@ _HOMES = {
     "Schema": "schema",
     "Synthesizer": "synthesizer",
     "UnderstudyError": "errors",
+    "ask": "queries",
     "create_ledger": "private.ledger",
     "dp_anova": "methods",
     "dp_hp": "methods",
@@ -58,8 +65,8 @@ _HOMES = {
 }
 
 __all__ = [
-    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "create_ledger", "dp_anova", "dp_hp",
-    "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger",
+    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "ask", "create_ledger", "dp_anova",
+    "dp_hp", "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger",
     "release_table", "save_generator", "verify_release",
 ]  # fmt: skip
 

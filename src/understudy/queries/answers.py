@@ -1,0 +1,149 @@
+"""Answers: a table of estimates with their errors, and where they come from."""
+
+from __future__ import annotations
+
+import datetime as dt
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from understudy.schema.columns import EPOCH
+
+MICROSECONDS_PER_DAY = 86_400e6
+CLIPPED = "moved inside the bounds, as asked: no longer unbiased"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One number of an answer.
+
+    ``std_error`` is the deviation of the noise alone; ``low`` and ``high`` bound the data set's own
+    value at the answer's level. ``is_exact`` says that cells express the question exactly, so that
+    noise is all that separates estimate and truth.
+    """
+
+    group: tuple[tuple[str, str], ...]
+    estimate: float
+    std_error: float
+    low: float
+    high: float
+    is_exact: bool = True
+
+    @property
+    def plus_minus(self) -> float:
+        """Half of the interval."""
+        return (self.high - self.low) / 2
+
+    @property
+    def words(self) -> str:
+        """The group in words."""
+        return ", ".join(value for _, value in self.group)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a release says of a query.
+
+    ``unit`` is ``date`` where numbers are days since 1970. ``bounds`` are between what, whatever the
+    rows, the truth must lie. ``is_model`` marks answers that rest on a
+    fitted generator or on assumptions, whose intervals cover only what is known.
+    """
+
+    query: str
+    aggregate: str
+    rows: tuple[Estimate, ...]
+    source: str
+    level: float = 0.95
+    unit: str = ""
+    is_model: bool = False
+    bounds: tuple[float, float] = (-math.inf, math.inf)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def only(self) -> Estimate:
+        """The one estimate of a query without groups."""
+        if len(self.rows) != 1:
+            raise ValueError("the answer has several rows")
+        return self.rows[0]
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether noise is all that separates every estimate from the truth."""
+        return not self.is_model and all(row.is_exact for row in self.rows)
+
+    def clipped(self) -> Answer:
+        """The same with estimates and intervals inside public ``bounds``; no longer unbiased."""
+        low, high = self.bounds
+
+        def inside(value: float) -> float:
+            return min(max(value, low), high)
+
+        rows = tuple(
+            replace(row, estimate=inside(row.estimate), low=inside(row.low), high=inside(row.high))
+            for row in self.rows
+        )
+        return replace(self, rows=rows, notes=(*self.notes, CLIPPED))
+
+    def in_days(self) -> Answer:
+        """Moments, given in microseconds, in days since 1970, which a float holds to the second."""
+
+        def days(value: float) -> float:
+            return value / MICROSECONDS_PER_DAY
+
+        rows = tuple(
+            replace(
+                row, estimate=days(row.estimate), std_error=days(row.std_error), low=days(row.low),
+                high=days(row.high),
+            )
+            for row in self.rows
+        )  # fmt: skip
+        return replace(
+            self, rows=rows, bounds=(days(self.bounds[0]), days(self.bounds[1])), unit="date"
+        )
+
+    def shown(self, number: float) -> str:
+        """A number in words."""
+        if self.unit != "date":
+            return plain(number)
+        try:
+            moment = EPOCH + dt.timedelta(days=number)
+        except OverflowError:
+            return f"{number:,.1f} days since 1970"
+        return moment.date().isoformat()
+
+    def shown_width(self, width: float) -> str:
+        """A deviation in words."""
+        return f"{plain(width)} days" if self.unit == "date" else plain(width)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        rows = [
+            {**asdict(row), "group": dict(row.group), "plus_minus": row.plus_minus}
+            for row in self.rows
+        ]
+        return {
+            "query": self.query, "aggregate": self.aggregate, "level": self.level, "unit": self.unit,
+            "exact": self.is_exact, "model_based": self.is_model, "source": self.source,
+            "notes": list(self.notes), "rows": rows,
+        }  # fmt: skip
+
+    def to_table(self) -> pa.Table:
+        """As an Arrow table: a column for each grouping, then the numbers."""
+        names = [name for name, _ in self.rows[0].group] if self.rows else []
+        columns: dict[str, list[Any]] = {
+            name: [row.group[i][1] for row in self.rows] for i, name in enumerate(names)
+        }
+        for field in ("estimate", "std_error", "low", "high", "is_exact"):
+            columns[field] = [getattr(row, field) for row in self.rows]
+        return pa.table(columns)
+
+
+def plain(number: float) -> str:
+    """A number with about four figures, thousands parted."""
+    if not math.isfinite(number):
+        return "unknown"
+    if abs(number) >= 1000:
+        return f"{number:,.0f}"
+    return f"{number:.1f}" if abs(number) >= 100 else f"{number:.4g}"

@@ -1,0 +1,183 @@
+"""Answers from rows of a generator, or from weighted points: what a model says, marked as that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from understudy.errors import UsageError
+from understudy.queries.answers import Answer, Estimate
+from understudy.queries.groups import Group, groups_of
+from understudy.queries.intervals import LEVEL, critical
+from understudy.queries.partitions import cut_at, whole_column
+from understudy.queries.pushed import PushedForward
+from understudy.queries.question import Question, understand
+from understudy.schema import NULL, Schema
+from understudy.schema.encode import encode_batch
+from understudy.schema.scales import own_scale
+
+Floats = npt.NDArray[np.float64]
+BARS = 20
+ONLY_DRAWS = (
+    "model-based: the interval covers the draw of rows and the noisy row count, "
+    "not how well the model fits"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Rows with weights that add up to one, standing in for a table of ``num_rows`` rows.
+
+    Rows that a generator drew have equal weights, the default. ``count_error`` is the deviation of
+    the noise in ``num_rows``. Weights may be negative, as those of kernel mean embeddings are.
+    """
+
+    schema: Schema
+    rows: pa.Table
+    num_rows: float
+    weights: Floats | None = None
+    count_error: float = 0.0
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The weight of each row, of sum one."""
+        if self.weights is None:
+            return np.full(self.rows.num_rows, 1 / self.rows.num_rows)
+        given = np.asarray(self.weights, dtype=np.float64)
+        if given.shape != (self.rows.num_rows,) or not given.sum() > 0:
+            raise UsageError("weights", "must be one for each point, of positive sum")
+        return np.asarray(given / given.sum())
+
+    @cached_property
+    def codes(self) -> npt.NDArray[np.int64]:
+        """The rows' codes.  # (points, num_used)"""
+        whole = self.rows.combine_chunks().to_batches()
+        return np.concatenate([encode_batch(self.schema, batch) for batch in whole])
+
+    def ask(self, query: str, *, level: float = LEVEL) -> Answer:
+        """Answer a query, with an error bar that covers only the draw of rows and their number."""
+        question = understand(query, self.schema)
+        rows = tuple(self._estimates(question, critical(level)))
+        source = f"{self.rows.num_rows:,} " + ("drawn rows" if self.weights is None else "points")
+        answer = Answer(
+            question.text,
+            question.aggregate,
+            rows,
+            source,
+            level,
+            is_model=True,
+            notes=(ONLY_DRAWS,),
+        )
+        return answer.in_days() if question.is_of_dates(self.schema.used) else answer
+
+    def pushed(self, function: Callable[[pa.Table], Any]) -> PushedForward:
+        """The points that a function makes of the rows, with the rows' weights."""
+        return PushedForward(np.asarray(function(self.rows), dtype=np.float64), self.shares)
+
+    def expectation(self, function: Callable[[pa.Table], Any]) -> float:
+        """The weighted mean of a function of rows."""
+        return float(self.pushed(function).mean)
+
+    def _estimates(self, question: Question, factor: float) -> Iterator[Estimate]:
+        where = np.ones(len(self.codes), dtype=bool)
+        for place, kept in question.where.items():
+            where &= kept.contains(self.codes[:, place])
+        own = question.column if question.aggregate != "histogram" else None
+        if own is not None:
+            where &= self.codes[:, own] != NULL
+        for groups in product(*(self._groups(question, place) for place in _by(question))):
+            inside = np.ones(len(self.codes), dtype=bool)
+            for place, group in zip(_by(question), groups, strict=True):
+                inside &= group.codes.contains(self.codes[:, place])
+            names = [self.schema.used[place].name for place in _by(question)]
+            words = [group.words for group in groups]
+            label = tuple(zip(names, words, strict=True))
+            yield replace(self._estimate(question, where, inside, factor), group=label)
+
+    def _groups(self, question: Question, place: int) -> list[Group]:
+        column = self.schema.used[place]
+        cells = whole_column(place, column)
+        bars = int(question.number or BARS)
+        if not column.is_choice:
+            cells = cut_at(cells, np.linspace(0, cells.num_codes, bars + 1).astype(np.int64))
+        return groups_of(column, cells, most=bars)
+
+    def _estimate(
+        self,
+        question: Question,
+        where: npt.NDArray[np.bool_],
+        inside: npt.NDArray[np.bool_],
+        factor: float,
+    ) -> Estimate:
+        kept = where & inside
+        aggregate = question.aggregate
+        if aggregate in ("count", "histogram"):
+            return self._total(kept.astype(np.float64), factor)
+        if aggregate == "share":
+            all_rows = inside if question.where else np.ones_like(inside)
+            return self._mean(kept.astype(np.float64), all_rows, factor)
+        place = question.column or 0
+        values = np.zeros(len(kept))
+        values[kept] = own_scale(self.schema.used[place]).values(self.codes[kept, place])
+        if aggregate == "sum":
+            return self._total(values, factor)
+        if aggregate == "mean":
+            return self._mean(values, kept, factor)
+        if aggregate in ("median", "quantile"):
+            return self._quantile(values, kept, question.number or 0.5, factor)
+        middle = self._mean(values, kept, factor).estimate
+        found = self._mean((values - middle) ** 2 * kept, kept, factor)
+        if aggregate == "var":
+            return found
+        low, middle, high = (
+            math.sqrt(max(0.0, v)) for v in (found.low, found.estimate, found.high)
+        )
+        error = found.std_error / (2 * middle) if middle > 0 else math.inf
+        return Estimate((), middle, error, low, high, False)
+
+    def _total(self, values: Floats, factor: float) -> Estimate:
+        mean = float(self.shares @ values)
+        drawn = math.sqrt(float(self.shares**2 @ (values - mean) ** 2))
+        error = math.hypot(self.num_rows * drawn, mean * self.count_error)
+        return _around(mean * self.num_rows, error, factor)
+
+    def _mean(self, values: Floats, inside: npt.NDArray[np.bool_], factor: float) -> Estimate:
+        held = float(self.shares @ inside)
+        if held <= 0:
+            return Estimate((), math.nan, math.inf, -math.inf, math.inf, False)
+        mean = float(self.shares @ values) / held
+        drawn = float(self.shares**2 @ ((values - mean * inside) ** 2))
+        return _around(mean, math.sqrt(drawn) / held, factor)
+
+    def _quantile(
+        self, values: Floats, inside: npt.NDArray[np.bool_], level: float, factor: float
+    ) -> Estimate:
+        order = np.argsort(values[inside], kind="stable")
+        if not len(order):
+            return Estimate((), math.nan, math.inf, -math.inf, math.inf, False)
+        own, shares = values[inside][order], self.shares[inside][order]
+        reached = np.cumsum(shares) / shares.sum()
+        error = math.sqrt(level * (1 - level) * float(shares @ shares)) / float(shares.sum())
+
+        def at(wanted: float) -> float:
+            return float(own[min(int(np.searchsorted(reached, wanted - 1e-12)), len(own) - 1)])
+
+        ends = at(level - factor * error), at(level + factor * error)
+        return Estimate((), at(level), (ends[1] - ends[0]) / (2 * factor), *ends, False)
+
+
+def _by(question: Question) -> tuple[int, ...]:
+    is_histogram = question.aggregate == "histogram" and question.column is not None
+    return (question.column or 0,) if is_histogram else tuple(sorted(question.by))
+
+
+def _around(middle: float, error: float, factor: float) -> Estimate:
+    return Estimate((), middle, error, middle - factor * error, middle + factor * error, False)

@@ -1,0 +1,184 @@
+"""Counts and sums, shares and means, variances: estimates that tables give directly."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from understudy.queries.answers import Estimate
+from understudy.queries.functions import Floats, Ranged
+from understudy.queries.intervals import crossing, ratio_interval
+from understudy.queries.pose import Posed
+from understudy.schema.scales import own_scale
+
+Interval = tuple[float, float]
+
+
+def sums_of(posed: Posed, weights: Ranged, factor: float) -> list[Estimate]:
+    """Sums of weights over rows, for each group.
+
+    The truth lies between the sums of the least and of the largest weights, and each of the two is
+    measured with noise of its own: so the ends hold together at the level of ``factor``.
+    """
+    fit = posed.fit
+    middle, error = fit.estimates(weights.middle), fit.deviations(weights.middle)
+    low, high = middle - factor * error, middle + factor * error
+    exact = (weights.low == weights.high).all(axis=1)
+    if not exact.all():
+        low = fit.estimates(weights.low) - factor * fit.deviations(weights.low)
+        high = fit.estimates(weights.high) + factor * fit.deviations(weights.high)
+    return [
+        Estimate(name, float(middle[i]), float(error[i]), float(low[i]), float(high[i]), bool(exact[i]))
+        for i, name in enumerate(posed.names)
+    ]  # fmt: skip
+
+
+def shares_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estimate]:
+    """The part of each group that meets the condition; without one, of all rows in each group."""
+    members, everyone = posed.members, posed.everyone
+    if not posed.question.where:
+        one = np.ones_like(members.low)
+        everyone = Ranged(one, one, one)
+    found = []
+    for i, name in enumerate(posed.names):
+        top, bottom = _row(members, i), _row(everyone, i)
+
+        def residual(share: float, top: Ranged = top, bottom: Ranged = bottom) -> Ranged:
+            return top.minus(share, bottom)
+
+        found.append(_ratio(posed, name, top, bottom, residual, (0.0, 1.0), factor, is_population))
+    return found
+
+
+def means_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estimate]:
+    """The mean of the question's column in each group."""
+    bounds = limits(posed)
+    tops, members = posed.valued(), posed.members
+    found = []
+    for i, name in enumerate(posed.names):
+
+        def residual(centre: float, i: int = i) -> Ranged:
+            return _row(posed.valued(centre=centre), i)
+
+        parts = _row(tops, i), _row(members, i)
+        found.append(_ratio(posed, name, *parts, residual, bounds, factor, is_population))
+    return found
+
+
+def variances_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estimate]:
+    """The mean squared distance from the mean in each group (divided by n, not n - 1)."""
+    bounds = limits(posed)
+    widest = (bounds[1] - bounds[0]) ** 2 / 4
+    found = []
+    for i, mean in enumerate(means_of(posed, factor, is_population=False)):
+        squares = _row(posed.valued(centre=mean.estimate, is_squared=True), i)
+        bottom = _row(posed.members, i)
+
+        def residual(value: float, top: Ranged = squares, bottom: Ranged = bottom) -> Ranged:
+            return top.minus(value, bottom)
+
+        own = _ratio(
+            posed, mean.group, squares, bottom, residual, (0.0, widest), factor, is_population
+        )
+        # Around an estimated mean squares are too small by its variance; and where cells leave the
+        # mean open, the least variance is around the farthest mean.
+        shift = 0.0
+        if not own.is_exact:
+            ends = [abs(end - mean.estimate) for end in (mean.low, mean.high)]
+            shift = max(ends) ** 2
+        bias = mean.std_error**2 if math.isfinite(mean.std_error) else 0.0
+        found.append(
+            Estimate(
+                mean.group, own.estimate + bias, own.std_error, max(0.0, own.low + bias - shift),
+                own.high + bias, own.is_exact,
+            )
+        )  # fmt: skip
+    return found
+
+
+def roots_of(variances: list[Estimate]) -> list[Estimate]:
+    """Standard deviations."""
+    found = []
+    for each in variances:
+        middle = math.sqrt(max(0.0, each.estimate))
+        error = each.std_error / (2 * middle) if middle > 0 else math.inf
+        low, high = (math.sqrt(max(0.0, end)) for end in (each.low, each.high))
+        found.append(Estimate(each.group, middle, error, low, high, each.is_exact))
+    return found
+
+
+def limits(posed: Posed) -> Interval:
+    """The public bounds of the question's column."""
+    place = posed.question.column
+    if place is None:
+        raise ValueError("the question has no column")
+    column = posed.sources.measured.columns[place]
+    codes = (
+        np.arange(len(column.categories)) if column.is_choice else np.array([0, column.num_steps])
+    )
+    reached = own_scale(column).values(codes)
+    return float(reached.min()), float(reached.max())
+
+
+def _row(ranged: Ranged, i: int) -> Ranged:
+    return Ranged(ranged.low[i : i + 1], ranged.middle[i : i + 1], ranged.high[i : i + 1])
+
+
+def _ratio(
+    posed: Posed,
+    name: tuple[tuple[str, str], ...],
+    top: Ranged,
+    bottom: Ranged,
+    residual: Callable[[float], Ranged],
+    bounds: Interval,
+    factor: float,
+    is_population: bool,
+) -> Estimate:
+    """A ratio of two sums, whose public bounds hold where noise leaves it open."""
+    fit = posed.fit
+    weights = np.concatenate([top.low, top.middle, top.high, bottom.middle])
+    low, middle, high, count = fit.estimates(weights).tolist()
+    spread = fit.covariance(weights)
+    if count <= 0:
+        return Estimate(name, math.nan, math.inf, *bounds, False)
+    ratio = middle / count
+    weight = weights[1] - ratio * weights[3]
+    extra = max(0.0, float(weight**2 @ fit.atoms)) if is_population else 0.0
+    error = math.sqrt(
+        max(0.0, spread[1, 1] - 2 * ratio * spread[1, 3] + ratio**2 * spread[3, 3] + extra)
+    )
+    exact = top.is_exact and bottom.is_exact
+    if bottom.is_exact:
+        ends = [
+            ratio_interval(
+                value, count, (spread[k, k], spread[k, 3], spread[3, 3]), factor, extra=extra
+            )
+            for k, value in ((0, low), (2, high))
+        ]
+        found = bounds if None in ends else (ends[0][0], ends[1][1])  # type: ignore[index]
+    else:
+        found = _inverted(fit_residual(posed, residual, factor, extra), bounds)
+    return Estimate(name, ratio, error / count, float(found[0]), float(found[1]), exact)
+
+
+def fit_residual(
+    posed: Posed, residual: Callable[[float], Ranged], factor: float, extra: float
+) -> Callable[[float, int], float]:
+    """How far the largest (or least) residual may lie on the other side of zero."""
+
+    def reach(value: float, side: int) -> float:
+        weights: Floats = residual(value).high if side > 0 else residual(value).low
+        error = math.hypot(float(posed.fit.deviations(weights)[0]), math.sqrt(extra))
+        return float(posed.fit.estimates(weights)[0]) + side * factor * error
+
+    return reach
+
+
+def _inverted(reach: Callable[[float, int], float], bounds: Interval) -> Interval:
+    """All values that neither the least nor the largest residual rules out."""
+    return (
+        crossing(lambda value: reach(value, -1), *bounds),
+        crossing(lambda value: reach(value, +1), *bounds),
+    )

@@ -1,0 +1,171 @@
+"""Every table of noisy counts that a release holds, whatever method made it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.accounting import Neighbours
+from understudy.features import Block, Cells, Constant, Grid, OneHot, Reading, Tables, Tensors
+from understudy.published import Release
+from understudy.queries.intervals import Law, law_of
+from understudy.schema import Column, Layout
+from understudy.schema.layout import to_position
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Counted:
+    """A table of counts with independent noise of one deviation in every cell.
+
+    ``columns`` are places among the schema's used columns, with the cells that the table cuts each
+    into; no columns: the number of rows.
+    """
+
+    block: str
+    columns: tuple[int, ...]
+    cells: tuple[Cells, ...]
+    counts: Floats
+    noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """A release as tables of counts, and the row count if it is public."""
+
+    release: Release
+    tables: tuple[Counted, ...]
+    num_rows: int | None
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The columns that queries are about."""
+        return self.release.plan.schema.used
+
+    @property
+    def law(self) -> Law:
+        """How the noise of a count is distributed."""
+        return law_of(self.release.plan)
+
+    def is_whole(self, cells: Cells) -> bool:
+        """Whether every row is in a cell, if the schema is right about nulls."""
+        return cells.has_null or not self.columns[cells.column].nullable
+
+    def over(self, columns: tuple[int, ...]) -> list[Counted]:
+        """The tables over all of these columns; others they have are summed over."""
+        return [
+            table
+            for table in self.tables
+            if set(columns) <= set(table.columns)
+            and all(self.is_whole(c) for c in table.cells if c.column not in columns)
+        ]
+
+
+def measure_release(release: Release) -> Measured:
+    """Find the tables of counts in a release's blocks."""
+    layout = release.plan.layout
+    tables = [
+        table
+        for reading in release.readings
+        for block in reading.embedding.blocks
+        for table in _tables(layout, reading, block)
+        if len(set(table.columns)) == len(table.columns)
+    ]
+    is_public = release.plan.neighbours is Neighbours.REPLACE_ONE
+    return Measured(release, tuple(tables), release.plan.num_rows if is_public else None)
+
+
+def _tables(layout: Layout, reading: Reading, block: Block) -> Iterator[Counted]:
+    label = reading.embedding.label if block.per_label else None
+    first = () if label is None else (_cells_of_span(layout, label),)
+    for cells, counts, noise in _by_copy(layout, reading, block):
+        counts = counts if label is not None else counts[0]
+        every = (*first, *cells)
+        yield Counted(block.name, tuple(each.column for each in every), every, counts, noise)
+
+
+def _by_copy(
+    layout: Layout, reading: Reading, block: Block
+) -> Iterator[tuple[tuple[Cells, ...], Floats, float]]:
+    """Cells, counts and noise of each table of a block.  # (copies, *shape)"""
+    map_, name = block.map, block.name
+    if isinstance(map_, Tables):
+        noise = reading.noise_of_count(name)
+        for subset, counts in zip(map_.subsets, reading.tables(name), strict=True):
+            yield tuple(map_.factors[j] for j in subset), counts, noise
+    elif isinstance(map_, Constant):
+        yield (), reading.sums(name)[:, 0], reading.noise_of_sum(name)
+    elif isinstance(map_, OneHot):
+        scale = math.sqrt(len(map_.spans))
+        ends = np.cumsum([0, *(stop - start for start, stop in map_.spans)])
+        for span, (start, stop) in zip(map_.spans, pairwise(ends.tolist()), strict=True):
+            counts = reading.sums(name)[:, start:stop] * scale
+            yield (_cells_of_span(layout, span),), counts, reading.noise_of_sum(name) * scale
+    elif isinstance(map_, Grid):
+        yield from _histograms(layout, reading, block, map_)
+    elif isinstance(map_, Tensors):
+        yield from _products(layout, reading, block, map_)
+
+
+def _histograms(
+    layout: Layout, reading: Reading, block: Block, grid: Grid
+) -> Iterator[tuple[tuple[Cells, ...], Floats, float]]:
+    """Bins of positions; a null lies among the others, so nullable numbers tell nothing."""
+    scale = math.sqrt(len(grid.numbers))
+    sums = reading.sums(block.name).reshape(-1, len(grid.numbers), grid.num_bins) * scale
+    for i, number in enumerate(grid.numbers):
+        place, column = _column(layout, layout.numbers[number])
+        if not column.nullable:
+            cells = _bins(place, column, grid.num_bins)
+            if cells.num_pieces == grid.num_bins:
+                yield (cells,), sums[:, i], reading.noise_of_sum(block.name) * scale
+
+
+def _products(
+    layout: Layout, reading: Reading, block: Block, map_: Tensors
+) -> Iterator[tuple[tuple[Cells, ...], Floats, float]]:
+    """Products of memberships are tables too."""
+    scale, start = math.sqrt(len(map_.subsets)), 0
+    sums = reading.sums(block.name) * scale
+    for subset, size in zip(map_.subsets, map_.sizes, strict=True):
+        factors = [map_.factors[j] for j in subset]
+        spans = [f.spans[0] for f in factors if isinstance(f, OneHot) and len(f.spans) == 1]
+        if len(spans) == len(factors):
+            shape = [stop - first for first, stop in spans]
+            counts = sums[:, start : start + size].reshape(-1, *shape)
+            cells = tuple(_cells_of_span(layout, span) for span in spans)
+            yield cells, counts, reading.noise_of_sum(block.name) * scale
+        start += size
+
+
+def _cells_of_span(layout: Layout, span: tuple[int, int]) -> Cells:
+    """The cells of a choice, or of a number that is there or null."""
+    choice = next(c for c in layout.choices if (c.start, c.stop) == span)
+    place, column = _column(layout, choice.column)
+    if choice.flags_null:
+        return Cells(place, column.num_steps + 1, True, is_ordered=True, lows=(0,))
+    return Cells(place, len(column.categories), choice.width > len(column.categories))
+
+
+def _column(layout: Layout, name: str) -> tuple[int, Column]:
+    return next((i, c) for i, c in enumerate(layout.schema.used) if c.name == name)
+
+
+def _bins(place: int, column: Column, count: int) -> Cells:
+    """The codes that lie in each of equal bins of positions."""
+    low = np.zeros(count, dtype=np.int64)
+    high = np.full(count, column.num_steps + 1)
+    edges = np.arange(count) / count
+    while (low < high).any():
+        middle = (low + high) // 2
+        reached = to_position(column, middle) >= edges
+        high = np.where(reached, middle, high)
+        low = np.where(reached | (low >= high), low, middle + 1)
+    whole = Cells(place, column.num_steps + 1, is_ordered=True)
+    return replace(whole, lows=tuple(np.unique(low[low <= column.num_steps]).tolist()))

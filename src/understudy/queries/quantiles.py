@@ -1,0 +1,150 @@
+"""Quantiles: where the noisy cumulative count crosses a level, with intervals by test inversion.
+
+The quantile at level p is the least value q with at least p of the rows at or below it. A value c
+cannot be q if surely fewer than p of the rows are at or below c, or surely more than p are below c.
+What is left is the interval: the true q fails either test with half of 5 % each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from understudy.queries.answers import Estimate
+from understudy.queries.atoms import Sources
+from understudy.queries.functions import Floats, Ranged, values
+from understudy.queries.partitions import Integers, cell_edges
+from understudy.queries.pose import Posed, pose
+from understudy.queries.question import Question
+from understudy.queries.reconcile import DENSE
+
+
+def quantiles_of(
+    sources: Sources, question: Question, factor: float, *, is_population: bool
+) -> tuple[Posed, list[Estimate]]:
+    """The quantile of the question's column in each group, and the question as it was posed."""
+    posed = pose(sources, question)
+    found = [_Steps(posed, i).solve(factor, is_population) for i in range(len(posed.names))]
+    edges = _finer_edges(sources, posed, [solution.span for solution in found])
+    if len(edges):
+        posed = pose(sources, question, also=edges)
+        found = [_Steps(posed, i).solve(factor, is_population) for i in range(len(posed.names))]
+    return posed, [solution.estimate for solution in found]
+
+
+def _finer_edges(sources: Sources, posed: Posed, spans: list[tuple[int, int]]) -> Integers:
+    """Edges of the longest tables in the cells where quantiles may lie, if there are not too many."""
+    if len(posed.axes) != 1 or not posed.axes[0].is_ordered:
+        return np.empty(0, dtype=np.int64)
+    own = posed.axes[0]
+    long = [
+        cell_edges(cells)
+        for table in sources.measured.tables
+        for cells in table.cells
+        if cells.column == own.column and cells.num_pieces > DENSE // 2
+    ]
+    if not long:
+        return np.empty(0, dtype=np.int64)
+    every = np.unique(np.concatenate(long))
+    inside = np.zeros(len(every), dtype=bool)
+    for low, high in spans:
+        for cell in {low, high}:
+            inside |= (every >= own.first_codes[cell]) & (every <= own.last_codes[cell] + 1)
+    found = every[inside]
+    return found if len(found) <= DENSE // 2 else np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _Solution:
+    estimate: Estimate
+    span: tuple[int, int]
+    """The cells that the interval begins and ends in, in the order of codes."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    """The cumulative count of one group at the end of each cell of the question's column."""
+
+    posed: Posed
+    group: int
+
+    def solve(self, factor: float, is_population: bool) -> _Solution:
+        level = self.posed.question.number or 0.5
+        axis = next(
+            i for i, c in enumerate(self.posed.axes) if c.column == self.posed.question.column
+        )
+        cells = self.posed.axes[axis]
+        column = self.posed.sources.measured.columns[cells.column]
+        own = values(column, cells)
+        known = cells.num_known
+        order = np.argsort(own.middle[:known], kind="stable")
+        rank = np.full(cells.dim, known)  # nulls are never counted
+        rank[order] = np.arange(known)
+        shape = [each.dim for each in self.posed.axes]
+        along = rank.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+        ranks = np.broadcast_to(along, shape).ravel()
+        weights = self._weights(ranks, known, level)
+        fit = self.posed.fit
+        extra = np.zeros(known)
+        if is_population:
+            extra = np.maximum(weights.middle**2 @ fit.atoms, 0.0)
+        reach = [
+            fit.estimates(part) + side * factor * np.hypot(fit.deviations(part), np.sqrt(extra))
+            for side, part in ((1, weights.high), (-1, weights.low))
+        ]
+        # Not surely too low; and not surely too high, judged by what lies below the cell.
+        enough = np.append(reach[0][:-1] >= 0, True)
+        few = np.append(True, reach[1][:-1] <= 0)
+        first, last = int(np.argmax(enough)), known - 1 - int(np.argmax(few[::-1]))
+        first, last = min(first, last), max(first, last)
+        middle, cell = _crossing(fit.estimates(weights.middle), own, order)
+        low, high = own.low[order[first]], own.high[order[last]]
+        error = float(fit.deviations(weights.middle[cell : cell + 1])[0])
+        exact = bool(own.low[order[cell]] == own.high[order[cell]]) and self._is_exact
+        slope = self._slope(fit.atoms, ranks, cell, own, order)
+        estimate = Estimate(
+            self.posed.names[self.group], float(np.clip(middle, low, high)),
+            error * slope, float(low), float(high), exact,
+        )  # fmt: skip
+        return _Solution(estimate, (int(order[first]), int(order[last])))
+
+    @property
+    def _is_exact(self) -> bool:
+        members = self.posed.members
+        return bool((members.low[self.group] == members.high[self.group]).all())
+
+    def _weights(self, ranks: Integers, known: int, level: float) -> Ranged:
+        """Rows at or below each cell less a part of all rows, as functions of atoms."""
+        members = self.posed.members
+        below = ranks[None, :] <= np.arange(known)[:, None]
+        low, middle, high = (
+            part[self.group][None, :] for part in (members.low, members.middle, members.high)
+        )
+        return Ranged(
+            np.where(below, (1 - level) * low, -level * high),
+            np.where(below, 1 - level, -level) * middle,
+            np.where(below, (1 - level) * high, -level * low),
+        )
+
+    def _slope(
+        self, atoms: Floats, ranks: Integers, cell: int, own: Ranged, order: Integers
+    ) -> float:
+        """Units of the column per row near a cell: rows in the cells around it over their width."""
+        near = range(max(0, cell - 2), min(len(order), cell + 3))
+        inside = np.isin(ranks, near)
+        rows = float((atoms * self.posed.members.middle[self.group])[inside].sum())
+        width = own.high[order[near[-1]]] - own.low[order[near[0]]]
+        steps = width * len(near) / max(1, len(near) - 1) if len(near) > 1 else width
+        return float(steps / max(rows, 1.0))
+
+
+def _crossing(heights: Floats, own: Ranged, order: Integers) -> tuple[float, int]:
+    """Where estimates, made monotone, first reach zero: the value, and the cell in order."""
+    steady = (np.maximum.accumulate(heights) + np.minimum.accumulate(heights[::-1])[::-1]) / 2
+    cell = int(np.argmax(steady >= 0)) if (steady >= 0).any() else len(heights) - 1
+    low, high = own.low[order[cell]], own.high[order[cell]]
+    before = steady[cell - 1] if cell > 0 else min(0.0, 2 * steady[cell])
+    rise = steady[cell] - before
+    part = float(np.clip(-before / rise, 0.0, 1.0)) if rise > 0 else 0.5
+    return float(low + part * (high - low)), cell
