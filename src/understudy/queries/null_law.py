@@ -1,0 +1,183 @@
+"""What privacy noise and chance alone make of a comparison: the law that a p-value is taken from.
+
+Under the hypothesis the compared numbers are, to first order, a Gaussian vector: known noise on every
+number, and sums over rows drawn from one population, whose covariance public rows show. It is
+drawn, not approximated: random weights on the public rows have their covariance whatever it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import gammaincc, ndtr
+from scipy.sparse import csr_array
+
+Floats = npt.NDArray[np.float64]
+
+CHUNK = 2**22
+"""Numbers that are drawn at a time."""
+
+ENOUGH = 20
+"""With fewer draws beyond the observed value, the tail is read off a fitted law."""
+
+POWER = 0.8
+
+
+@dataclass(frozen=True, eq=False)
+class Contrast:
+    """A part's numbers as they are compared: all zero but for noise and chance if nothing differs.
+
+    ``mean`` is the mean embedding and ``gain`` what the estimated row count takes from each number, so
+    that errors e come as e - mean (gain . e); no ``gain`` if the row count is known.
+    """
+
+    observed: Floats
+    noise: Floats
+    mean: Floats
+    gain: Floats
+    rows: Any  # (num_rows, numbers) features of public rows, or None
+    views: Sequence[csr_array]
+
+
+@dataclass(frozen=True, eq=False)
+class Law:
+    """Squared lengths of every view: observed, drawn, and of pairs of draws laid beside one another."""
+
+    observed: Floats  # (views,)
+    draws: Floats  # (draws, views)
+    inner: Floats  # (draws // 2, views): inner products of draws 2 i and 2 i + 1
+    means: Floats  # (views,) squared length of the mean embedding
+    selves: Floats  # (views,) mean squared length of a public row's features
+    spread: Floats  # (views,) sum of squared variances
+
+
+def draw_noise(rng: np.random.Generator, count: int, deviations: Floats) -> Floats:
+    """Privacy noise on every number: the one place that knows its law.  # (count, numbers)"""
+    return rng.standard_normal((count, len(deviations))) * deviations
+
+
+def draw_law(
+    contrasts: Sequence[Contrast], *, sampling: float, num_draws: int, rng: np.random.Generator
+) -> Law:
+    """Draw what comes out if nothing differs.
+
+    ``sampling`` is the variance that chance adds, in rows; it is 0 if rows are compared, not
+    populations.
+    """
+    num_draws += num_draws % 2
+    weights = _row_weights(contrasts, num_draws, rng) * math.sqrt(sampling)
+    pulls = np.zeros(num_draws)
+    drawn = [_view_draws(each, weights, num_draws, pulls, rng) for each in contrasts]
+    squares, along, inner, means, spread = (
+        np.concatenate([part[i] for part in drawn], axis=-1) for i in range(5)
+    )
+    # |e - c m|^2 = |e|^2 - 2 c e.m + c^2 |m|^2, and the same for the inner product of two draws
+    c, (even, odd) = pulls[:, None], (pulls[0::2, None], pulls[1::2, None])
+    inner += even * odd * means - odd * along[0::2] - even * along[1::2]
+    observed = [_squares(each.observed[None] @ view) for each in contrasts for view in each.views]
+    selves = [
+        np.mean(_squares(each.rows @ view)) if each.rows is not None else math.nan
+        for each in contrasts
+        for view in each.views
+    ]
+    return Law(
+        np.concatenate(observed), squares - 2 * c * along + c**2 * means, inner, means,
+        np.asarray(selves), spread,
+    )  # fmt: skip
+
+
+def _row_weights(
+    contrasts: Sequence[Contrast], num_draws: int, rng: np.random.Generator
+) -> Floats:
+    """Random weights on public rows, whose sums have the covariance of one row.  # (draws, rows)"""
+    rows = next((each.rows for each in contrasts if each.rows is not None), None)
+    if rows is None:
+        return np.zeros((num_draws, 0))
+    weights = rng.standard_normal((num_draws, rows.shape[0]))
+    weights -= weights.mean(axis=1, keepdims=True)
+    return weights / math.sqrt(rows.shape[0] - 1)
+
+
+def _view_draws(
+    contrast: Contrast, weights: Floats, num_draws: int, pulls: Floats, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Of each view: squares and products with the mean of all draws, inner products of neighbours,
+    the mean's square, and the sum of squared variances. What draws make of the row count is added
+    to ``pulls``.
+    """
+    size, count = len(contrast.noise), len(contrast.views)
+    squares, along = np.zeros((num_draws, count)), np.zeros((num_draws, count))
+    inner = np.zeros((num_draws // 2, count))
+    means = [contrast.mean @ view for view in contrast.views]
+    energy = [np.zeros(view.shape[1]) for view in contrast.views]
+    step = max(2, CHUNK // size // 2 * 2)
+    for start in range(0, num_draws, step):
+        part = slice(start, min(num_draws, start + step))
+        errors = draw_noise(rng, part.stop - start, contrast.noise)
+        if contrast.rows is not None:
+            errors += np.asarray((contrast.rows.T @ weights[part].T).T)
+        pulls[part] += errors @ contrast.gain
+        for i, view in enumerate(contrast.views):
+            seen = errors @ view
+            squares[part, i], along[part, i] = _squares(seen), seen @ means[i]
+            inner[part.start // 2 : part.stop // 2, i] = (seen[0::2] * seen[1::2]).sum(axis=1)
+            energy[i] += (seen**2).sum(axis=0)
+    spread = [float(((each / num_draws) ** 2).sum()) for each in energy]
+    return squares, along, inner, np.array([m @ m for m in means]), np.array(spread)
+
+
+def _squares(values: Any) -> Floats:
+    """Squared length of each row of a matrix, sparse or not."""
+    return np.asarray((values**2).sum(axis=1), dtype=np.float64)
+
+
+def p_value(observed: float, draws: Floats) -> float:
+    """How often noise and chance alone give as much.
+
+    The share of draws beyond, counting the observed value as one; where few are, what a gamma law
+    with the draws' mean, variance and skewness says (a weighted sum of chi-squares is close to it).
+    """
+    beyond = int((draws >= observed).sum())
+    if beyond >= ENOUGH:
+        return (beyond + 1) / (len(draws) + 1)
+    deviation = float(draws.std())
+    if deviation == 0:
+        return 1.0 if observed <= draws[0] else 0.0
+    z = (draws - draws.mean()) / deviation
+    skewness, reach = float((z**3).mean()), (observed - float(draws.mean())) / deviation
+    if skewness < 1e-3:
+        tail = float(ndtr(-reach))
+    else:
+        shape = 4 / skewness**2
+        tail = float(gammaincc(shape, max(0.0, shape + reach * math.sqrt(shape))))
+    return min(tail, ENOUGH / (len(draws) + 1))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values that stay valid however many there are (Holm 1979)."""
+    order = np.argsort(p_values, kind="stable")
+    found, largest = [1.0] * len(p_values), 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        found[place] = largest
+    return found
+
+
+def detectable(draws: Floats, inner: Floats, threshold: float) -> float:
+    """The length of a difference that is found in four of five comparisons.
+
+    Its direction is drawn from the law itself: where noise and chance are large, differences are
+    sought too. |e + t u|^2 = |e|^2 + 2 t e.u + t^2 for draws e and directions u.
+    """
+    errors, cosines = draws[0::2], inner / np.sqrt(draws[1::2])
+    low, high = 0.0, 2 * math.sqrt(threshold + float(draws.max()))
+    for _ in range(60):
+        t = (low + high) / 2
+        found = float(np.mean(errors + 2 * t * cosines + t**2 > threshold))
+        low, high = (t, high) if found < POWER else (low, t)
+    return high

@@ -1,0 +1,278 @@
+"""A release's noisy sums in parts, each about some columns, with the same features of public rows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array
+
+from understudy.features import (
+    Block,
+    Cells,
+    Constant,
+    Fourier,
+    Grid,
+    Hermite,
+    OneHot,
+    Reading,
+    Tables,
+    Tensors,
+)
+from understudy.features.combine import tensor
+from understudy.published import Release
+from understudy.queries.axes import Axis, common_axis
+from understudy.queries.public_rows import PublicRows
+from understudy.schema import Layout
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+FREQUENCY_BANDS = (0.75, 1.5, 3.0, 6.0, 12.0)
+"""Turns per range of a column at which Fourier features are taken apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Noisy sums of features of norm at most one, of one release or of two that share them.
+
+    Numbers run through the copies (one per label value, or a single one) and through the features
+    within a copy. Noise of different numbers is independent. ``bands`` takes features apart that
+    differ in how fast they vary; the first ``num_ordered`` features are cells along a line.
+    """
+
+    block: str
+    columns: tuple[str, ...]
+    copies: int
+    dim: int
+    sums: tuple[Floats, ...]  # (copies * dim,) for each release
+    noise: tuple[Floats, ...]  # deviations, likewise
+    place: Callable[[PublicRows], Integers] | None = None
+    values: Callable[[PublicRows], Floats] | None = None
+    label: tuple[int, int] | None = None
+    num_ordered: int = 0
+    bands: Integers | None = None
+    is_count: bool = False
+
+    def matrix(self, rows: PublicRows) -> Any:
+        """Features of rows, a SciPy or NumPy matrix.  # (num_rows, copies * dim)"""
+        slots = rows.slots(self.label)
+        if self.place is not None:
+            places = self.place(rows)
+            inside = np.flatnonzero((slots < self.copies) & (places < self.dim))
+            index = slots[inside] * self.dim + places[inside]
+            shape = (len(rows), self.copies * self.dim)
+            return csr_array((np.ones(len(inside)), (inside, index)), shape=shape)
+        values = self.values(rows) if self.values is not None else np.ones((len(rows), 1))
+        if self.label is None:
+            return values
+        found = np.zeros((len(rows), self.copies + 1, self.dim))
+        found[np.arange(len(rows)), slots] = values
+        return found[:, : self.copies].reshape(len(rows), -1)
+
+
+@dataclass
+class Parts:
+    """All parts that can be compared, and blocks that cannot."""
+
+    found: list[Part] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+def find_parts(releases: Sequence[Release]) -> Parts:
+    """The parts of a release, or those that two releases of the same columns have in common."""
+    parts, layout = Parts(), releases[0].plan.layout
+    for reading in releases[0].readings:
+        for block in reading.embedding.blocks:
+            others = [r.reading_of(block.name) for r in releases[1:] if _has(r, block.name)]
+            made = list(_parts_of(block, [reading, *others], layout)) if len(
+                others
+            ) == len(releases) - 1 else []  # fmt: skip
+            parts.found += made
+            if not made:
+                parts.left_out.append(block.name)
+    return parts
+
+
+def _has(release: Release, name: str) -> bool:
+    return any(reading.has(name) for reading in release.readings)
+
+
+def _parts_of(block: Block, readings: list[Reading], layout: Layout) -> Iterator[Part]:
+    """The parts of one block; none if the releases' features of it have nothing in common."""
+    blocks = [reading.embedding.block(block.name) for reading in readings]
+    copies = {reading.embedding.copies(b) for reading, b in zip(readings, blocks, strict=True)}
+    if len(copies) > 1 or len({reading.embedding.label for reading in readings}) > 1:
+        return
+    if all(isinstance(each.map, Tables) for each in blocks):
+        yield from _table_parts(block, readings, layout)
+    elif all(each.map == block.map for each in blocks):
+        for columns, entries, scale, options in _groups(block, layout, readings[0]):
+            yield _plain_part(block, readings, columns, entries, scale, options)
+
+
+def _table_parts(block: Block, readings: list[Reading], layout: Layout) -> Iterator[Part]:
+    names = [column.name for column in layout.schema.used]
+    maps = [reading.map(block.name) for reading in readings]
+    noise = [reading.noise_of_count(block.name) for reading in readings]
+    tables: list[dict[tuple[str, ...], tuple[tuple[Cells, ...], Floats]]] = []
+    for reading, map_ in zip(readings, maps, strict=True):
+        cells = [tuple(map_.factors[j] for j in subset) for subset in map_.subsets]
+        columns = [tuple(names[each.column] for each in some) for some in cells]
+        values = zip(cells, reading.tables(block.name), strict=True)
+        tables.append(dict(zip(columns, values, strict=True)))
+    for columns in tables[0]:
+        if not all(columns in own for own in tables):
+            continue
+        cuts, counts = zip(*(own[columns] for own in tables), strict=True)
+        axes = tuple(common_axis(some) for some in zip(*cuts, strict=True))
+        if all(axis.dim > 1 for axis in axes):
+            yield _table_part(block, readings[0], columns, axes, counts, noise)
+
+
+def _table_part(
+    block: Block,
+    reading: Reading,
+    columns: tuple[str, ...],
+    axes: tuple[Axis, ...],
+    counts: tuple[Floats, ...],
+    noise: list[float],
+) -> Part:
+    sums, deviations = [], []
+    for i, (table, deviation) in enumerate(zip(counts, noise, strict=True)):
+        size = np.ones(1)
+        for number, axis in enumerate(axes, start=1):
+            table = axis.merge(table, i, number)
+            size = np.multiply.outer(size, axis.sizes[i])
+        sums.append(table.ravel())
+        deviations.append(deviation * np.sqrt(np.tile(size.ravel(), len(table))))
+
+    def place(rows: PublicRows) -> Integers:
+        found, inside = np.zeros(len(rows), dtype=np.int64), np.ones(len(rows), dtype=bool)
+        for axis in axes:
+            along = axis(rows.codes)
+            inside &= along < axis.dim
+            found = found * axis.dim + along
+        return np.where(inside, found, math.prod(axis.dim for axis in axes))
+
+    return Part(
+        block.name, columns, len(counts[0]), math.prod(axis.dim for axis in axes), tuple(sums),
+        tuple(deviations), place=place, label=reading.embedding.label if block.per_label else None,
+        num_ordered=axes[0].num_ordered if len(axes) == 1 else 0,
+    )  # fmt: skip
+
+
+def _plain_part(
+    block: Block,
+    readings: list[Reading],
+    columns: tuple[str, ...],
+    entries: Integers,
+    scale: float,
+    options: dict[str, Any],
+) -> Part:
+    """Some of a block's features, multiplied so that their norm is at most one."""
+    sums = tuple((r.sums(block.name)[:, entries] * scale).ravel() for r in readings)
+    noise = tuple(
+        np.full(len(own), r.noise_of_sum(block.name) * scale)
+        for own, r in zip(sums, readings, strict=True)
+    )
+    if options.pop("copies_are_cells", False):
+        return Part(block.name, columns, 1, len(sums[0]), sums, noise, **options)
+    label = readings[0].embedding.label if block.per_label else None
+    copies = len(sums[0]) // len(entries)
+    options.setdefault("values", lambda rows: rows.features(block)[:, entries] * scale)
+    return Part(block.name, columns, copies, len(entries), sums, noise, label=label, **options)
+
+
+Group = tuple[tuple[str, ...], Integers, float, dict[str, Any]]
+"""Columns, which features of the block are about them, their scale, and what else a part is told."""
+
+
+def _groups(block: Block, layout: Layout, reading: Reading) -> Iterator[Group]:
+    """A block's features by the columns that they are about."""
+    map_: Any = block.map
+    match map_:
+        case Constant():
+            yield _count_group(reading, block, layout)
+        case OneHot():
+            start, scale = 0, math.sqrt(len(map_.spans))
+            for first, last in map_.spans:
+                entries = np.arange(start, start + last - first)
+                yield (_column_at(layout, first),), entries, scale, {}
+                start += last - first
+        case Grid():
+            for i, number in enumerate(map_.numbers):
+                entries = np.arange(i * map_.num_bins, (i + 1) * map_.num_bins)
+                ordered = {"num_ordered": map_.num_bins}
+                yield (_column_at(layout, number),), entries, math.sqrt(len(map_.numbers)), ordered
+        case Hermite():
+            orders = np.arange(map_.order + 1)
+            bands = {"bands": np.floor(np.log2(np.maximum(orders, 1))).astype(np.int64)}
+            for i, number in enumerate(map_.numbers):
+                scale = math.sqrt(len(map_.numbers))
+                yield (_column_at(layout, number),), i * len(orders) + orders, scale, bands
+        case Fourier():
+            yield from _fourier_groups(map_, layout)
+        case Tensors():
+            yield from _product_groups(block, map_, layout)
+        case _:
+            yield (), np.arange(map_.dim), 1.0, {}
+
+
+def _count_group(reading: Reading, block: Block, layout: Layout) -> Group:
+    label = reading.embedding.label
+    if not block.per_label or label is None:
+        return (), np.arange(1), 1.0, {"is_count": True, "values": lambda rows: np.ones((len(rows), 1))}
+    options = {
+        "copies_are_cells": True,
+        "is_count": True,
+        "values": lambda rows: (rows.slots(label)[:, None] == np.arange(label[1] - label[0])) * 1.0,
+    }
+    return (_column_at(layout, label[0]),), np.arange(1), 1.0, options
+
+
+def _fourier_groups(map_: Fourier, layout: Layout) -> Iterator[Group]:
+    """Frequencies of one column by that column, all others together, in bands from slow to fast."""
+    turns = map_.frequencies  # (numbers, count)
+    touched = turns != 0
+    speeds = np.digitize(np.sqrt((turns**2).sum(axis=0)), FREQUENCY_BANDS)
+    own = np.where(touched.sum(axis=0) == 1, touched.argmax(axis=0), -1)
+    for which in np.unique(own):
+        chosen = np.flatnonzero(own == which)
+        entries = np.concatenate([chosen, chosen + map_.dim // 2])
+        columns = (_column_at(layout, map_.numbers[which]),) if which >= 0 else ()
+        scale = math.sqrt(map_.dim / len(entries))
+        yield columns, entries, scale, {"bands": np.tile(speeds[chosen], 2)}
+
+
+def _product_groups(block: Block, map_: Tensors, layout: Layout) -> Iterator[Group]:
+    """Every subset's products by themselves."""
+    start = 0
+    for subset, size in zip(map_.subsets, map_.sizes, strict=True):
+        columns = tuple(dict.fromkeys(c for j in subset for c in _columns_of(map_.factors[j], layout)))
+        values = partial(_products, block=block, map_=map_, subset=subset)
+        yield columns, np.arange(start, start + size), math.sqrt(len(map_.subsets)), {"values": values}
+        start += size
+
+
+def _products(rows: PublicRows, *, block: Block, map_: Tensors, subset: tuple[int, ...]) -> Floats:
+    factors = rows.factors(block, map_)
+    return np.asarray(tensor([factors[j] for j in subset]), dtype=np.float64)
+
+
+def _columns_of(map_: Any, layout: Layout) -> list[str]:
+    """Names of the columns that a factor of a product reads."""
+    spans = [first for first, _ in getattr(map_, "spans", ())]
+    return [_column_at(layout, cell) for cell in (*getattr(map_, "numbers", ()), *spans)]
+
+
+def _column_at(layout: Layout, cell: int) -> str:
+    """The name of the column that a cell belongs to."""
+    if cell < len(layout.numbers):
+        return layout.numbers[cell]
+    return next(choice.column for choice in layout.choices if choice.start <= cell < choice.stop)
