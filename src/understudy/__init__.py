@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from understudy.private.ledger import create_ledger, read_ledger
     from understudy.private.release import release_table
     from understudy.published import load_release, verify_release
+    from understudy.queries.two_sample import compare_releases, compare_with_rows
     from understudy.schema import Schema, load_schema
     from understudy.synthesizer import Synthesizer
 
@@ -42,6 +43,8 @@ _HOMES = {
     "Schema": "schema",
     "Synthesizer": "synthesizer",
     "UnderstudyError": "errors",
+    "compare_releases": "queries.two_sample",
+    "compare_with_rows": "queries.two_sample",
     "create_ledger": "private.ledger",
     "dp_anova": "methods",
     "dp_hp": "methods",
@@ -58,9 +61,9 @@ _HOMES = {
 }
 
 __all__ = [
-    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "create_ledger", "dp_anova", "dp_hp",
-    "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger",
-    "release_table", "save_generator", "verify_release",
+    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "compare_releases", "compare_with_rows",
+    "create_ledger", "dp_anova", "dp_hp", "dp_merf", "fit_release", "load_generator", "load_release",
+    "load_schema", "make_plan", "read_ledger", "release_table", "save_generator", "verify_release",
 ]  # fmt: skip
 
 

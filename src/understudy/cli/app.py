@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from understudy import __version__
-from understudy.cli import evaluate, free, ledgers, reading, schemas
+from understudy.cli import compare, evaluate, free, ledgers, reading, schemas
 from understudy.cli.output import report_refusal, report_surprise
 from understudy.errors import UnderstudyError, UsageError
 
@@ -44,6 +44,7 @@ app.command("fit", rich_help_panel=FREE)(free.fit)
 app.command("sample", rich_help_panel=FREE)(free.sample)
 app.command("verify", rich_help_panel=FREE)(free.verify)
 app.command("report", rich_help_panel=FREE)(evaluate.report)
+app.command("compare", rich_help_panel=FREE)(compare.compare)
 app.add_typer(ledgers.app, name="ledger", rich_help_panel=FREE)
 app.command("demo", rich_help_panel=FREE)(free.demo)
 

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaincc, ndtr
 from scipy.sparse import csr_array
+from scipy.special import gammaincc, ndtr
 
 Floats = npt.NDArray[np.float64]
 
@@ -70,7 +70,7 @@ def draw_law(
     populations.
     """
     num_draws += num_draws % 2
-    weights = _row_weights(contrasts, num_draws, rng) * math.sqrt(sampling)
+    weights = _row_weights(contrasts, num_draws, rng) * math.sqrt(sampling) if sampling else None
     pulls = np.zeros(num_draws)
     drawn = [_view_draws(each, weights, num_draws, pulls, rng) for each in contrasts]
     squares, along, inner, means, spread = (
@@ -91,20 +91,20 @@ def draw_law(
     )  # fmt: skip
 
 
-def _row_weights(
-    contrasts: Sequence[Contrast], num_draws: int, rng: np.random.Generator
-) -> Floats:
+def _row_weights(contrasts: Sequence[Contrast], num_draws: int, rng: np.random.Generator) -> Floats:
     """Random weights on public rows, whose sums have the covariance of one row.  # (draws, rows)"""
-    rows = next((each.rows for each in contrasts if each.rows is not None), None)
-    if rows is None:
-        return np.zeros((num_draws, 0))
-    weights = rng.standard_normal((num_draws, rows.shape[0]))
+    count = contrasts[0].rows.shape[0]
+    weights = rng.standard_normal((num_draws, count))
     weights -= weights.mean(axis=1, keepdims=True)
-    return weights / math.sqrt(rows.shape[0] - 1)
+    return weights / math.sqrt(count - 1)
 
 
 def _view_draws(
-    contrast: Contrast, weights: Floats, num_draws: int, pulls: Floats, rng: np.random.Generator
+    contrast: Contrast,
+    weights: Floats | None,
+    num_draws: int,
+    pulls: Floats,
+    rng: np.random.Generator,
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Of each view: squares and products with the mean of all draws, inner products of neighbours,
     the mean's square, and the sum of squared variances. What draws make of the row count is added
@@ -119,7 +119,7 @@ def _view_draws(
     for start in range(0, num_draws, step):
         part = slice(start, min(num_draws, start + step))
         errors = draw_noise(rng, part.stop - start, contrast.noise)
-        if contrast.rows is not None:
+        if weights is not None:
             errors += np.asarray((contrast.rows.T @ weights[part].T).T)
         pulls[part] += errors @ contrast.gain
         for i, view in enumerate(contrast.views):

@@ -78,9 +78,10 @@ class Part:
 
 @dataclass
 class Parts:
-    """All parts that can be compared, and blocks that cannot."""
+    """All parts that can be compared, in words what they are, and blocks that cannot."""
 
     found: list[Part] = field(default_factory=list)
+    compared: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
 
@@ -90,12 +91,17 @@ def find_parts(releases: Sequence[Release]) -> Parts:
     for reading in releases[0].readings:
         for block in reading.embedding.blocks:
             others = [r.reading_of(block.name) for r in releases[1:] if _has(r, block.name)]
-            made = list(_parts_of(block, [reading, *others], layout)) if len(
-                others
-            ) == len(releases) - 1 else []  # fmt: skip
+            is_shared = len(others) == len(releases) - 1
+            made = list(_parts_of(block, [reading, *others], layout)) if is_shared else []
             parts.found += made
+            shared = sum(part.dim for part in made)
             if not made:
                 parts.left_out.append(block.name)
+            elif others and isinstance(block.map, Tables) and shared < block.map.dim:
+                own = f"{block.map.dim:,} cells"
+                parts.compared.append(f"{block.name} (in {shared:,} that both have, of {own})")
+            else:
+                parts.compared.append(block.name)
     return parts
 
 
@@ -118,21 +124,25 @@ def _parts_of(block: Block, readings: list[Reading], layout: Layout) -> Iterator
 
 def _table_parts(block: Block, readings: list[Reading], layout: Layout) -> Iterator[Part]:
     names = [column.name for column in layout.schema.used]
-    maps = [reading.map(block.name) for reading in readings]
     noise = [reading.noise_of_count(block.name) for reading in readings]
-    tables: list[dict[tuple[str, ...], tuple[tuple[Cells, ...], Floats]]] = []
-    for reading, map_ in zip(readings, maps, strict=True):
-        cells = [tuple(map_.factors[j] for j in subset) for subset in map_.subsets]
-        columns = [tuple(names[each.column] for each in some) for some in cells]
-        values = zip(cells, reading.tables(block.name), strict=True)
-        tables.append(dict(zip(columns, values, strict=True)))
-    for columns in tables[0]:
-        if not all(columns in own for own in tables):
+    named = [_tables_by_columns(reading, block.name, names) for reading in readings]
+    for columns in named[0]:
+        if not all(columns in own for own in named):
             continue
-        cuts, counts = zip(*(own[columns] for own in tables), strict=True)
+        cuts, counts = zip(*(own[columns] for own in named), strict=True)
         axes = tuple(common_axis(some) for some in zip(*cuts, strict=True))
         if all(axis.dim > 1 for axis in axes):
             yield _table_part(block, readings[0], columns, axes, counts, noise)
+
+
+def _tables_by_columns(
+    reading: Reading, name: str, names: list[str]
+) -> dict[tuple[str, ...], tuple[tuple[Cells, ...], Floats]]:
+    """Cells and noisy counts of each table of a block, by the names of its columns."""
+    map_ = reading.map(name)
+    cells = [tuple(map_.factors[j] for j in subset) for subset in map_.subsets]
+    columns = [tuple(names[each.column] for each in some) for some in cells]
+    return dict(zip(columns, zip(cells, reading.tables(name), strict=True), strict=True))
 
 
 def _table_part(
@@ -181,11 +191,11 @@ def _plain_part(
         np.full(len(own), r.noise_of_sum(block.name) * scale)
         for own, r in zip(sums, readings, strict=True)
     )
-    if options.pop("copies_are_cells", False):
+    if options.get("is_count"):  # the copies are what it counts
         return Part(block.name, columns, 1, len(sums[0]), sums, noise, **options)
     label = readings[0].embedding.label if block.per_label else None
+    options = {"values": lambda rows: rows.features(block)[:, entries] * scale} | options
     copies = len(sums[0]) // len(entries)
-    options.setdefault("values", lambda rows: rows.features(block)[:, entries] * scale)
     return Part(block.name, columns, copies, len(entries), sums, noise, label=label, **options)
 
 
@@ -227,9 +237,13 @@ def _groups(block: Block, layout: Layout, reading: Reading) -> Iterator[Group]:
 def _count_group(reading: Reading, block: Block, layout: Layout) -> Group:
     label = reading.embedding.label
     if not block.per_label or label is None:
-        return (), np.arange(1), 1.0, {"is_count": True, "values": lambda rows: np.ones((len(rows), 1))}
+        return (
+            (),
+            np.arange(1),
+            1.0,
+            {"is_count": True, "values": lambda rows: np.ones((len(rows), 1))},
+        )
     options = {
-        "copies_are_cells": True,
         "is_count": True,
         "values": lambda rows: (rows.slots(label)[:, None] == np.arange(label[1] - label[0])) * 1.0,
     }
@@ -254,9 +268,16 @@ def _product_groups(block: Block, map_: Tensors, layout: Layout) -> Iterator[Gro
     """Every subset's products by themselves."""
     start = 0
     for subset, size in zip(map_.subsets, map_.sizes, strict=True):
-        columns = tuple(dict.fromkeys(c for j in subset for c in _columns_of(map_.factors[j], layout)))
+        columns = tuple(
+            dict.fromkeys(c for j in subset for c in _columns_of(map_.factors[j], layout))
+        )
         values = partial(_products, block=block, map_=map_, subset=subset)
-        yield columns, np.arange(start, start + size), math.sqrt(len(map_.subsets)), {"values": values}
+        yield (
+            columns,
+            np.arange(start, start + size),
+            math.sqrt(len(map_.subsets)),
+            {"values": values},
+        )
         start += size
 
 

@@ -40,7 +40,7 @@ class PublicRows:
         if label is None:
             return np.zeros(len(self), dtype=np.int64)
         members = self.cells[:, slice(*label)]
-        return np.where(members.any(axis=1), members.argmax(axis=1), members.shape[1])
+        return np.asarray(np.where(members.any(axis=1), members.argmax(axis=1), members.shape[1]))
 
     def features(self, block: Block) -> Floats:
         """Features of a plain block, which are kept: several parts share them."""

@@ -43,7 +43,11 @@ def is_known(release: Release) -> bool:
 
 
 def sizes_against_means(
-    release: Release, parts: Sequence[Part], means: Sequence[Floats], variances: Sequence[Floats], other_rows: int
+    release: Release,
+    parts: Sequence[Part],
+    means: Sequence[Floats],
+    variances: Sequence[Floats],
+    other_rows: int,
 ) -> Sizes:
     """The row count that brings the release nearest to public means.
 

@@ -6,10 +6,7 @@ features (docs/compare.md).
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -17,11 +14,13 @@ import numpy.typing as npt
 
 from understudy.errors import InputError, UsageError
 from understudy.published import Release
-from understudy.queries.null_law import Contrast, Law, detectable, draw_law, holm, p_value
-from understudy.queries.parts import Part, find_parts
+from understudy.queries.null_law import Contrast, draw_law
+from understudy.queries.parts import Part, Parts, find_parts
 from understudy.queries.public_rows import PublicRows, code_rows
+from understudy.queries.results import Comparison, Question
 from understudy.queries.sizes import counted_rows, sizes_against_means, sizes_of_releases
 from understudy.queries.views import views_of
+from understudy.queries.weighing import Setting, weigh
 from understudy.schema import Schema
 
 Floats = npt.NDArray[np.float64]
@@ -30,60 +29,10 @@ NUM_DRAWS, MOST_ROWS, MOST_FEATURES = 2000, 4000, 40_000_000
 """Draws of the null law; public rows whose covariance is used, at most, and by their features."""
 
 FEWEST_ROWS = 30
-SHADE = 1e-4
-"""What a kernel counts for at least, in squared length of the mean embedding."""
-
-
-class Question(StrEnum):
-    """What is asked of two tables."""
-
-    SAME_POPULATION = "same population"
-    SAME_ROWS = "same rows"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """What some columns, taken by themselves, say of the difference."""
-
-    columns: tuple[str, ...]
-    distance: float
-    by_chance: float
-    p_value: float
-    adjusted: float
-    """The p-value, corrected for how many columns, or sets of columns, there are (Holm)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Comparison:
-    """The outcome of a test, in distances of a kernel that is 1 at most.
-
-    ``distance`` is the square root of the statistic, ``by_chance`` its root mean square if nothing differs,
-    ``threshold`` what it must exceed; ``effect`` is the distance without what chance adds, and
-    ``detectable`` the effect that is found in four of five comparisons. ``detectable_share`` says it in
-    rows: as much as if this share of them were replaced by copies of one row.
-    """
-
-    question: Question
-    level: float
-    p_value: float
-    distance: float
-    by_chance: float
-    threshold: float
-    effect: float
-    detectable: float
-    detectable_share: float | None
-    rows: tuple[float, float]
-    columns: tuple[Difference, ...]
-    together: tuple[Difference, ...]
-    compared: tuple[str, ...]
-    left_out: tuple[str, ...]
-    draws: Floats
-    """Distances drawn from the null law."""
-
-    @property
-    def differs(self) -> bool:
-        """Whether the hypothesis is rejected."""
-        return self.p_value <= self.level
+CODING = (
+    "kind", "role", "bounds", "categories", "nullable", "unknown", "resolution", "scale_hint",
+)  # fmt: skip
+"""What must agree of a column so that its codes mean the same."""
 
 
 def compare_with_rows(
@@ -110,8 +59,11 @@ def compare_with_rows(
     layout, rng = release.plan.layout, np.random.default_rng(seed)
     rows = PublicRows(layout, code_rows(release.plan.schema, data))
     if len(rows) < FEWEST_ROWS:
-        raise InputError("the other rows", f"are fewer than {FEWEST_ROWS}", "Compare with more rows")
-    parts, left_out = _parts_of([release])
+        raise InputError(
+            "the other rows", f"are fewer than {FEWEST_ROWS}", "Compare with more rows"
+        )
+    shared = _parts_of([release])
+    parts = shared.found
     means = _means(parts, rows)
     matrices = _matrices(parts, rows, rng)
     if question is Question.SAME_ROWS:
@@ -123,14 +75,14 @@ def compare_with_rows(
         size, gains = sizes.num_rows, sizes.gains
         sampling = size + size**2 / len(rows)
     contrasts = [
-        Contrast(part.sums[0] - size * mean, part.noise[0], mean, gain, matrix, views_of(part, mean))
+        Contrast(
+            part.sums[0] - size * mean, part.noise[0], mean, gain, matrix, views_of(part, mean)
+        )
         for part, mean, gain, matrix in zip(parts, means, gains, matrices, strict=True)
     ]
     law = draw_law(contrasts, sampling=sampling, num_draws=num_draws, rng=rng)
-    return _comparison(
-        parts, contrasts, law, size=size, question=question, level=level, left_out=left_out,
-        rows=(counted_rows(release), float(len(rows))),
-    )  # fmt: skip
+    setting = Setting(question, level, size, (counted_rows(release), float(len(rows))))
+    return weigh(shared, contrasts, law, setting)
 
 
 def compare_releases(
@@ -158,7 +110,8 @@ def compare_releases(
     _check_level(level, num_draws)
     check_same_columns(first.plan.schema, second.plan.schema)
     rng, same_rows = np.random.default_rng(seed), question is Question.SAME_ROWS
-    parts, left_out = _parts_of([first, second])
+    shared = _parts_of([first, second])
+    parts = shared.found
     if same_rows:
         means = [_clear_means(part, counted_rows(first) + counted_rows(second)) for part in parts]
         matrices: list[Any] = [None] * len(parts)
@@ -180,10 +133,8 @@ def compare_releases(
         for part, mean, gain, matrix in zip(parts, means, gains, matrices, strict=True)
     ]  # fmt: skip
     law = draw_law(contrasts, sampling=sampling, num_draws=num_draws, rng=rng)
-    return _comparison(
-        parts, contrasts, law, size=size, question=question, level=level, left_out=left_out,
-        rows=(counted_rows(first), counted_rows(second)),
-    )  # fmt: skip
+    setting = Setting(question, level, size, (counted_rows(first), counted_rows(second)))
+    return weigh(shared, contrasts, law, setting)
 
 
 def check_same_columns(first: Schema, second: Schema) -> None:
@@ -193,9 +144,8 @@ def check_same_columns(first: Schema, second: Schema) -> None:
         stray = sorted(set(names[0]) ^ set(names[1]))
         what = f"only one of them has '{stray[0]}'" if stray else "they are in another order"
         raise InputError("the releases", f"have other columns: {what}", "Compare like with like")
-    fields = ("kind", "role", "bounds", "categories", "nullable", "unknown", "resolution", "scale_hint")
     for one, other in zip(first.used, second.used, strict=True):
-        for field in fields:
+        for field in CODING:
             if getattr(one, field) != getattr(other, field):
                 raise InputError(
                     f"column '{one.name}'", f"has another {field.replace('_', ' ')} in the other release",
@@ -210,14 +160,14 @@ def _check_level(level: float, num_draws: int) -> None:
         raise UsageError("draws", "must be at least 100", "Leave it out for the default")
 
 
-def _parts_of(releases: Sequence[Release]) -> tuple[list[Part], tuple[str, ...]]:
+def _parts_of(releases: Sequence[Release]) -> Parts:
     parts = find_parts(releases)
     if not any(part.columns or not part.is_count for part in parts.found):
         raise InputError(
             "the releases", "hold no numbers that can be compared",
             "Release both with the same method, settings and public seed",
         )  # fmt: skip
-    return parts.found, tuple(parts.left_out)
+    return parts
 
 
 def _means(parts: Sequence[Part], rows: PublicRows) -> list[Floats]:
@@ -241,66 +191,10 @@ def _matrices(parts: Sequence[Part], rows: PublicRows, rng: np.random.Generator)
 def _variance(matrix: Any) -> Floats:
     """Variance of each feature over rows."""
     mean = np.asarray(matrix.sum(axis=0)) / matrix.shape[0]
-    return np.asarray((matrix**2).sum(axis=0)) / matrix.shape[0] - mean**2
+    return np.asarray((matrix**2).sum(axis=0) / matrix.shape[0] - mean**2)
 
 
 def _clear_means(part: Part, total: float) -> Floats:
     """The mean embedding as two releases show it, without what may be noise."""
     pooled, doubt = part.sums[0] + part.sums[1], np.hypot(part.noise[0], part.noise[1])
     return np.where(np.abs(pooled) > 3 * doubt, pooled, 0.0) / total
-
-
-def _comparison(
-    parts: Sequence[Part],
-    contrasts: Sequence[Contrast],
-    law: Law,
-    *,
-    size: float,
-    question: Question,
-    level: float,
-    left_out: tuple[str, ...],
-    rows: tuple[float, float],
-) -> Comparison:
-    """Weigh the views, and read off what they say."""
-    # The best weights for differences in proportion to the mean embedding, view by view: the
-    # squared signal over the variance of its noise.
-    weights = (law.means + SHADE) / law.spread
-    weights /= weights.sum()
-    scale = weights / size**2
-    observed, draws = float(law.observed @ scale), law.draws @ scale
-    threshold = float(np.quantile(draws, 1 - level))
-    found = detectable(draws, law.inner @ scale, threshold)
-    room = float(weights @ (law.selves - law.means))
-    owners = [part.columns for part, c in zip(parts, contrasts, strict=True) for _ in c.views]
-    singles, sets = _differences(owners, law, scale)
-    return Comparison(
-        question=question, level=level, p_value=p_value(observed, draws), distance=math.sqrt(observed),
-        by_chance=math.sqrt(float(draws.mean())), threshold=math.sqrt(threshold),
-        effect=math.sqrt(max(0.0, observed - float(draws.mean()))), detectable=found,
-        detectable_share=min(1.0, found / math.sqrt(room)) if room > 0 else None,
-        rows=rows, columns=singles, together=sets,
-        compared=tuple(dict.fromkeys(part.block for part in parts)), left_out=left_out,
-        draws=np.sqrt(draws),
-    )  # fmt: skip
-
-
-def _differences(
-    owners: list[tuple[str, ...]], law: Law, scale: Floats
-) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
-    """Single columns and sets of columns by themselves, the least likely first."""
-    found = []
-    for is_single in (True, False):
-        chosen = list(dict.fromkeys(each for each in owners if (len(each) == 1) == is_single))
-        entries = []
-        for columns in chosen:
-            views = [i for i, owner in enumerate(owners) if owner == columns]
-            observed = float(law.observed[views] @ scale[views])
-            draws = law.draws[:, views] @ scale[views]
-            entries.append((columns, observed, float(draws.mean()), p_value(observed, draws)))
-        adjusted = holm([entry[3] for entry in entries])
-        made = [
-            Difference(columns, math.sqrt(observed), math.sqrt(mean), p, corrected)
-            for (columns, observed, mean, p), corrected in zip(entries, adjusted, strict=True)
-        ]
-        found.append(tuple(sorted(made, key=lambda each: each.p_value)))
-    return found[0], found[1]
