@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse import csr_array
 from scipy.special import gammaincc, ndtr
+
+from understudy.queries.sizes import Pull
+from understudy.queries.views import View
 
 Floats = npt.NDArray[np.float64]
 
@@ -32,28 +34,60 @@ POWER = 0.8
 class Contrast:
     """A part's numbers as they are compared: all zero but for noise and chance if nothing differs.
 
-    ``mean`` is the mean embedding and ``gain`` what the estimated row count takes from each number, so
-    that errors e come as e - mean (gain . e); no ``gain`` if the row count is known.
+    Errors e of a row count that was estimated by ``pull`` come with the numbers as e - mean (gain . e)
+    / scale, summed over the parts that are asked for it.
     """
 
     observed: Floats
     noise: Floats
     mean: Floats
-    gain: Floats
+    pull: Pull
     rows: Any  # (num_rows, numbers) features of public rows, or None
-    views: Sequence[csr_array]
+    views: Sequence[View]
+    is_count: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Lengths:
+    """Squared lengths of some views together: observed, drawn, and inner products of pairs of draws."""
+
+    observed: float
+    draws: Floats  # (draws,)
+    inner: Floats  # (draws // 2,): of draws 2 i and 2 i + 1
 
 
 @dataclass(frozen=True, eq=False)
 class Law:
-    """Squared lengths of every view: observed, drawn, and of pairs of draws laid beside one another."""
+    """What was observed (the first line) and what was drawn, before the row count is allowed for."""
 
-    observed: Floats  # (views,)
-    draws: Floats  # (draws, views)
-    inner: Floats  # (draws // 2, views): inner products of draws 2 i and 2 i + 1
+    squares: Floats  # (1 + draws, views)
+    along: Floats  # (1 + draws, views): products with the mean embedding
+    inner: Floats  # (draws // 2, views)
+    pulls: Floats  # (1 + draws, parts)
+    scales: Floats  # (parts,)
+    counts: Floats  # (parts,): the row count's own, which every question asks
+    parts: npt.NDArray[np.int64]  # (views,): the part of each
     means: Floats  # (views,) squared length of the mean embedding
     selves: Floats  # (views,) mean squared length of a public row's features
     spread: Floats  # (views,) sum of squared variances
+
+    def lengths(self, views: npt.NDArray[np.int64], scale: Floats) -> Lengths:
+        """Views with weights, with the row count that their own parts and the count know of.
+
+        Other parts are not asked: what differs there would be taken for a difference here.
+        """
+        asked = (self.counts > 0) | np.isin(np.arange(len(self.scales)), self.parts[views])
+        known = float(self.scales[asked].sum())
+        c = self.pulls[:, asked].sum(axis=1) / known if known > 0 else np.zeros(len(self.pulls))
+        weights = scale[views]
+        along, means = self.along[:, views] @ weights, float(self.means[views] @ weights)
+        # |e - c m|^2 = |e|^2 - 2 c e.m + c^2 |m|^2, and the same for the inner product of two draws
+        squares = self.squares[:, views] @ weights - 2 * c * along + c**2 * means
+        even, odd = slice(1, None, 2), slice(2, None, 2)
+        inner = self.inner[:, views] @ weights + c[even] * c[odd] * means
+        inner -= c[odd] * along[even] + c[even] * along[odd]
+        squares = np.maximum(squares, 0.0)
+        return Lengths(float(squares[0]), squares[1:], inner)
 
 
 def draw_noise(rng: np.random.Generator, count: int, deviations: Floats) -> Floats:
@@ -71,23 +105,21 @@ def draw_law(
     """
     num_draws += num_draws % 2
     weights = _row_weights(contrasts, num_draws, rng) * math.sqrt(sampling) if sampling else None
-    pulls = np.zeros(num_draws)
-    drawn = [_view_draws(each, weights, num_draws, pulls, rng) for each in contrasts]
+    drawn = [_view_draws(each, weights, num_draws, rng) for each in contrasts]
     squares, along, inner, means, spread = (
         np.concatenate([part[i] for part in drawn], axis=-1) for i in range(5)
     )
-    # |e - c m|^2 = |e|^2 - 2 c e.m + c^2 |m|^2, and the same for the inner product of two draws
-    c, (even, odd) = pulls[:, None], (pulls[0::2, None], pulls[1::2, None])
-    inner += even * odd * means - odd * along[0::2] - even * along[1::2]
-    observed = [_squares(each.observed[None] @ view) for each in contrasts for view in each.views]
     selves = [
-        np.mean(_squares(each.rows @ view)) if each.rows is not None else math.nan
+        np.mean(_squares(each.rows @ view.sums)) if each.rows is not None else math.nan
         for each in contrasts
         for view in each.views
     ]
     return Law(
-        np.concatenate(observed), squares - 2 * c * along + c**2 * means, inner, means,
-        np.asarray(selves), spread,
+        squares, along, inner, np.stack([part[5] for part in drawn], axis=1),
+        np.array([each.pull.scale for each in contrasts]),
+        np.array([float(each.is_count) for each in contrasts]),
+        np.repeat(np.arange(len(contrasts)), [len(each.views) for each in contrasts]),
+        means, np.asarray(selves), spread,
     )  # fmt: skip
 
 
@@ -100,35 +132,35 @@ def _row_weights(contrasts: Sequence[Contrast], num_draws: int, rng: np.random.G
 
 
 def _view_draws(
-    contrast: Contrast,
-    weights: Floats | None,
-    num_draws: int,
-    pulls: Floats,
-    rng: np.random.Generator,
-) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Of each view: squares and products with the mean of all draws, inner products of neighbours,
-    the mean's square, and the sum of squared variances. What draws make of the row count is added
-    to ``pulls``.
+    contrast: Contrast, weights: Floats | None, num_draws: int, rng: np.random.Generator
+) -> tuple[Floats, ...]:
+    """Of each view: squares and products with the mean (observed and drawn), inner products of
+    neighbours, the mean's square, and the sum of squared variances; then the pulls of the part.
     """
     size, count = len(contrast.noise), len(contrast.views)
-    squares, along = np.zeros((num_draws, count)), np.zeros((num_draws, count))
-    inner = np.zeros((num_draws // 2, count))
-    means = [contrast.mean @ view for view in contrast.views]
-    energy = [np.zeros(view.shape[1]) for view in contrast.views]
+    squares, along = np.zeros((1 + num_draws, count)), np.zeros((1 + num_draws, count))
+    inner, pulls = np.zeros((num_draws // 2, count)), np.zeros(1 + num_draws)
+    means = [contrast.mean @ view.sums for view in contrast.views]
+    energy = [np.zeros(view.sums.shape[1]) for view in contrast.views]
+    pulls[0] = contrast.observed @ contrast.pull.gain - contrast.pull.offset
+    for i, view in enumerate(contrast.views):
+        seen = contrast.observed @ view.sums
+        squares[0, i], along[0, i] = seen @ seen, seen @ means[i]
     step = max(2, CHUNK // size // 2 * 2)
     for start in range(0, num_draws, step):
         part = slice(start, min(num_draws, start + step))
+        place, pairs = slice(1 + part.start, 1 + part.stop), slice(part.start // 2, part.stop // 2)
         errors = draw_noise(rng, part.stop - start, contrast.noise)
         if weights is not None:
             errors += np.asarray((contrast.rows.T @ weights[part].T).T)
-        pulls[part] += errors @ contrast.gain
+        pulls[place] = errors @ contrast.pull.gain
         for i, view in enumerate(contrast.views):
-            seen = errors @ view
-            squares[part, i], along[part, i] = _squares(seen), seen @ means[i]
-            inner[part.start // 2 : part.stop // 2, i] = (seen[0::2] * seen[1::2]).sum(axis=1)
+            seen = errors @ view.sums
+            squares[place, i], along[place, i] = _squares(seen), seen @ means[i]
+            inner[pairs, i] = (seen[0::2] * seen[1::2]).sum(axis=1)
             energy[i] += (seen**2).sum(axis=0)
     spread = [float(((each / num_draws) ** 2).sum()) for each in energy]
-    return squares, along, inner, np.array([m @ m for m in means]), np.array(spread)
+    return squares, along, inner, np.array([m @ m for m in means]), np.array(spread), pulls
 
 
 def _squares(values: Any) -> Floats:

@@ -55,6 +55,7 @@ class Part:
     place: Callable[[PublicRows], Integers] | None = None
     values: Callable[[PublicRows], Floats] | None = None
     label: tuple[int, int] | None = None
+    label_column: str = ""
     num_ordered: int = 0
     bands: Integers | None = None
     is_count: bool = False
@@ -119,7 +120,7 @@ def _parts_of(block: Block, readings: list[Reading], layout: Layout) -> Iterator
         yield from _table_parts(block, readings, layout)
     elif all(each.map == block.map for each in blocks):
         for columns, entries, scale, options in _groups(block, layout, readings[0]):
-            yield _plain_part(block, readings, columns, entries, scale, options)
+            yield _plain_part(block, readings, layout, columns, entries, scale, options)
 
 
 def _table_parts(block: Block, readings: list[Reading], layout: Layout) -> Iterator[Part]:
@@ -132,7 +133,7 @@ def _table_parts(block: Block, readings: list[Reading], layout: Layout) -> Itera
         cuts, counts = zip(*(own[columns] for own in named), strict=True)
         axes = tuple(common_axis(some) for some in zip(*cuts, strict=True))
         if all(axis.dim > 1 for axis in axes):
-            yield _table_part(block, readings[0], columns, axes, counts, noise)
+            yield _table_part(block, readings[0], layout, columns, axes, counts, noise)
 
 
 def _tables_by_columns(
@@ -148,6 +149,7 @@ def _tables_by_columns(
 def _table_part(
     block: Block,
     reading: Reading,
+    layout: Layout,
     columns: tuple[str, ...],
     axes: tuple[Axis, ...],
     counts: tuple[Floats, ...],
@@ -172,7 +174,7 @@ def _table_part(
 
     return Part(
         block.name, columns, len(counts[0]), math.prod(axis.dim for axis in axes), tuple(sums),
-        tuple(deviations), place=place, label=reading.embedding.label if block.per_label else None,
+        tuple(deviations), place=place, **_label_of(block, reading, layout),
         num_ordered=axes[0].num_ordered if len(axes) == 1 else 0,
     )  # fmt: skip
 
@@ -180,6 +182,7 @@ def _table_part(
 def _plain_part(
     block: Block,
     readings: list[Reading],
+    layout: Layout,
     columns: tuple[str, ...],
     entries: Integers,
     scale: float,
@@ -193,10 +196,16 @@ def _plain_part(
     )
     if options.get("is_count"):  # the copies are what it counts
         return Part(block.name, columns, 1, len(sums[0]), sums, noise, **options)
-    label = readings[0].embedding.label if block.per_label else None
     options = {"values": lambda rows: rows.features(block)[:, entries] * scale} | options
     copies = len(sums[0]) // len(entries)
-    return Part(block.name, columns, copies, len(entries), sums, noise, label=label, **options)
+    options |= _label_of(block, readings[0], layout)
+    return Part(block.name, columns, copies, len(entries), sums, noise, **options)
+
+
+def _label_of(block: Block, reading: Reading, layout: Layout) -> dict[str, Any]:
+    """The label that a block has copies for, and the name of its column."""
+    label = reading.embedding.label if block.per_label else None
+    return {} if label is None else {"label": label, "label_column": _column_at(layout, label[0])}
 
 
 Group = tuple[tuple[str, ...], Integers, float, dict[str, Any]]

@@ -18,7 +18,13 @@ from understudy.queries.null_law import Contrast, draw_law
 from understudy.queries.parts import Part, Parts, find_parts
 from understudy.queries.public_rows import PublicRows, code_rows
 from understudy.queries.results import Comparison, Question
-from understudy.queries.sizes import counted_rows, sizes_against_means, sizes_of_releases
+from understudy.queries.sizes import (
+    Pull,
+    counted_rows,
+    no_pull,
+    sizes_against_means,
+    sizes_of_releases,
+)
 from understudy.queries.views import views_of
 from understudy.queries.weighing import Setting, weigh
 from understudy.schema import Schema
@@ -68,18 +74,15 @@ def compare_with_rows(
     matrices = _matrices(parts, rows, rng)
     if question is Question.SAME_ROWS:
         size, sampling = float(len(rows)), 0.0
-        gains = [np.zeros_like(mean) for mean in means]
+        pulls = [no_pull(part) for part in parts]
     else:
         variances = [_variance(matrix) for matrix in matrices]
         sizes = sizes_against_means(release, parts, means, variances, len(rows))
-        size, gains = sizes.num_rows, sizes.gains
+        size, pulls = sizes.num_rows, sizes.pulls
         sampling = size + size**2 / len(rows)
-    contrasts = [
-        Contrast(
-            part.sums[0] - size * mean, part.noise[0], mean, gain, matrix, views_of(part, mean)
-        )
-        for part, mean, gain, matrix in zip(parts, means, gains, matrices, strict=True)
-    ]
+    observed = [part.sums[0] - size * mean for part, mean in zip(parts, means, strict=True)]
+    noise = [part.noise[0] for part in parts]
+    contrasts = _contrasts(parts, observed, noise, means, pulls, matrices)
     law = draw_law(contrasts, sampling=sampling, num_draws=num_draws, rng=rng)
     setting = Setting(question, level, size, (counted_rows(release), float(len(rows))))
     return weigh(shared, contrasts, law, setting)
@@ -116,22 +119,18 @@ def compare_releases(
         means = [_clear_means(part, counted_rows(first) + counted_rows(second)) for part in parts]
         matrices: list[Any] = [None] * len(parts)
         size, ratio, sampling = counted_rows(first), 1.0, 0.0
-        gains = [np.zeros_like(mean) for mean in means]
+        pulls = [no_pull(part) for part in parts]
     else:
         if rows is None:
             raise UsageError("rows", "are needed to know what chance does", "Sample a generator")
         known = PublicRows(first.plan.layout, code_rows(first.plan.schema, rows))
         means, matrices = _means(parts, known), _matrices(parts, known, rng)
         sizes = sizes_of_releases([first, second], parts, [_variance(each) for each in matrices])
-        size, ratio, gains = sizes.num_rows, sizes.ratio, sizes.gains
+        size, ratio, pulls = sizes.num_rows, sizes.ratio, sizes.pulls
         sampling = size + ratio**2 * (size / ratio)
-    contrasts = [
-        Contrast(
-            part.sums[0] - ratio * part.sums[1], np.hypot(part.noise[0], ratio * part.noise[1]), mean, gain,
-            matrix, views_of(part, mean),
-        )
-        for part, mean, gain, matrix in zip(parts, means, gains, matrices, strict=True)
-    ]  # fmt: skip
+    observed = [part.sums[0] - ratio * part.sums[1] for part in parts]
+    noise = [np.hypot(part.noise[0], ratio * part.noise[1]) for part in parts]
+    contrasts = _contrasts(parts, observed, noise, means, pulls, matrices)
     law = draw_law(contrasts, sampling=sampling, num_draws=num_draws, rng=rng)
     setting = Setting(question, level, size, (counted_rows(first), counted_rows(second)))
     return weigh(shared, contrasts, law, setting)
@@ -168,6 +167,21 @@ def _parts_of(releases: Sequence[Release]) -> Parts:
             "Release both with the same method, settings and public seed",
         )  # fmt: skip
     return parts
+
+
+def _contrasts(
+    parts: Sequence[Part],
+    observed: Sequence[Floats],
+    noise: Sequence[Floats],
+    means: Sequence[Floats],
+    pulls: Sequence[Pull],
+    matrices: Sequence[Any],
+) -> list[Contrast]:
+    values = zip(parts, observed, noise, means, pulls, matrices, strict=True)
+    return [
+        Contrast(apart, deviations, mean, pull, matrix, views_of(part, mean), part.is_count)
+        for part, apart, deviations, mean, pull, matrix in values
+    ]
 
 
 def _means(parts: Sequence[Part], rows: PublicRows) -> list[Floats]:

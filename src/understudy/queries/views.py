@@ -7,6 +7,7 @@ a few wide cells, where noise of many narrow ones averages out; a spike shows in
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -20,20 +21,26 @@ Integers = npt.NDArray[np.int64]
 DROPPED = -1
 
 
-def views_of(part: Part, mass: Floats) -> list[csr_array]:
-    """Sums over groups of a part's numbers; ``mass`` is about how large each number is.
+@dataclass(frozen=True, eq=False)
+class View:
+    """Sums over groups of a part's numbers, and the columns that they tell of."""
 
-    # (copies * dim, groups) of each view, zeros and ones
-    """
+    columns: tuple[str, ...]
+    sums: csr_array  # (copies * dim, groups), zeros and ones
+
+
+def views_of(part: Part, mass: Floats) -> list[View]:
+    """All views of a part; ``mass`` is about how large each number is."""
     if not part.columns and part.is_count:
         return []  # the row count tells how large a table is, not what is in it
     found = []
+    by_label = (*part.columns, part.label_column) if part.columns else ()
     for groups in _groupings(part, mass.reshape(part.copies, -1).sum(axis=0)):
         size = int(groups.max()) + 1
         if part.copies > 1:
             apart = np.arange(part.copies)[:, None] * size + groups
-            found.append(_matrix(np.where(groups < 0, DROPPED, apart).ravel()))
-        found.append(_matrix(np.tile(groups, part.copies)))
+            found.append(View(by_label, _matrix(np.where(groups < 0, DROPPED, apart).ravel())))
+        found.append(View(part.columns, _matrix(np.tile(groups, part.copies))))
     return found
 
 

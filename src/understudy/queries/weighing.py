@@ -33,14 +33,13 @@ def weigh(parts: Parts, contrasts: Sequence[Contrast], law: Law, setting: Settin
     """Sum the views with public weights, and read off what they say."""
     weights = _weights(law)
     scale = weights / setting.size**2
-    observed, draws = float(law.observed @ scale), law.draws @ scale
+    whole = law.lengths(np.arange(len(scale)), scale)
+    observed, draws = whole.observed, whole.draws
     threshold = float(np.quantile(draws, 1 - setting.level))
-    found = detectable(draws, law.inner @ scale, threshold)
+    found = detectable(draws, whole.inner, threshold)
     # Copies of a row drawn at random, in place of a share of the rows, move the embedding so far.
     reach = float(weights @ (law.selves - law.means))
-    owners = [
-        part.columns for part, each in zip(parts.found, contrasts, strict=True) for _ in each.views
-    ]
+    owners = [view.columns for each in contrasts for view in each.views]
     return Comparison(
         question=setting.question, level=setting.level, p_value=p_value(observed, draws),
         distance=math.sqrt(observed), by_chance=math.sqrt(float(draws.mean())),
@@ -71,12 +70,11 @@ def _differences(
     """Single columns, or sets of columns, by themselves; the least likely first."""
     made = []
     for columns in dict.fromkeys(each for each in owners if (len(each) == 1) == are_single):
-        views = [i for i, owner in enumerate(owners) if owner == columns]
-        observed = float(law.observed[views] @ scale[views])
-        draws = law.draws[:, views] @ scale[views]
-        threshold = math.sqrt(float(np.quantile(draws, 1 - level)))
-        own = p_value(observed, draws)
-        made.append(Difference(columns, math.sqrt(observed), threshold, own, own))
+        views = np.array([i for i, owner in enumerate(owners) if owner == columns])
+        own = law.lengths(views, scale)
+        threshold = math.sqrt(float(np.quantile(own.draws, 1 - level)))
+        p = p_value(own.observed, own.draws)
+        made.append(Difference(columns, math.sqrt(own.observed), threshold, p, p))
     adjusted = holm([each.p_value for each in made])
     corrected = [replace(one, adjusted=p) for one, p in zip(made, adjusted, strict=True)]
     return tuple(sorted(corrected, key=lambda each: (each.p_value, -each.distance)))
