@@ -40,7 +40,7 @@ def _draw_law(axis: Any, found: Comparison) -> None:
         label=f"exceeded by chance in {100 * found.level:g} %",
     )  # fmt: skip
     axis.axvline(found.distance, color=colour, linewidth=2.2, label="observed")
-    axis.set_xlim(left=0)
+    axis.set_xlim(0, 1.06 * max(found.distance, found.draws.max()))
     axis.locator_params(axis="x", nbins=6)
     axis.set_yticks([])
     axis.spines["left"].set_visible(False)
@@ -70,7 +70,10 @@ def _draw_bars(axis: Any, bars: list[Difference], level: float) -> None:
     axis.barh(places, ratios, color=colours, height=0.62)
     axis.axvline(1.0, color="#4d5a66", linestyle="--", linewidth=1.2)
     for place, ratio, each in zip(places, ratios, bars, strict=True):
-        axis.text(ratio, place, f"  {chance(each.adjusted)}", va="center", fontsize=8)
+        axis.text(
+            ratio + 0.02 * max(ratios), place, chance(each.adjusted), va="center", fontsize=8,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        )  # fmt: skip
     axis.set_yticks(places, [_name(each) for each in bars], fontsize=9)
     axis.set_xlim(0, 1.35 * max(1.0, *ratios))
     axis.set_xlabel("distance, in multiples of what chance seldom exceeds")

@@ -15,19 +15,15 @@ def describe(found: Comparison) -> list[str]:
 
 
 def _verdict(found: Comparison) -> list[str]:
-    same = {
-        Question.SAME_POPULATION: "come from one population",
-        Question.SAME_ROWS: "are the same rows",
-    }[found.question]
-    cause = {
-        Question.SAME_POPULATION: "Privacy noise and chance alone",
-        Question.SAME_ROWS: "Privacy noise alone",
-    }[found.question]
+    p, asks_for_rows = chance(found.p_value), found.question is Question.SAME_ROWS
     if not found.differs:
-        return [f"No difference can be seen ({chance(found.p_value)}): both sides may well {same}."]
+        may = "be the same rows" if asks_for_rows else "come from one population"
+        return [f"No difference can be seen ({p}): both sides may well {may}."]
+    both = "are the same rows" if asks_for_rows else "come from one population"
+    cause = "Privacy noise alone gives" if asks_for_rows else "Privacy noise and chance alone give"
     first = (
-        f"They differ ({chance(found.p_value)}): it is not believable that both sides {same}. "
-        f"{cause} give a distance of about {found.by_chance:.2g}; it is {found.distance:.2g}, "
+        f"They differ ({p}): it is not believable that both sides {both}. "
+        f"{cause} a distance of about {found.by_chance:.2g}; it is {found.distance:.2g}, "
         f"of which the true distance is about {found.effect:.2g}."
     )
     return [first, _where(found)]
