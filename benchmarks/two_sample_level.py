@@ -1,6 +1,6 @@
 """Whether `understudy compare` keeps its level, and what it finds: repeated releases of fresh samples.
 
-    python benchmarks/two_sample_level.py [--methods dp-anova dp-merf dp-hp] [--against sample release rows]
+    python benchmarks/two_sample_level.py [--methods dp-anova dp-merf dp-hp] [--against sample release rows copies]
                                           [--epsilons 1] [--shifts 0] [--repeats 1000] [--seed 0]
     python benchmarks/two_sample_level.py --picture FILE.png --csv RESULTS.csv
 
@@ -8,7 +8,8 @@ Rows have a number (a skewed age), a number that depends on it and may be null, 
 on the age. Every repeat draws new rows, makes new releases with real noise, and tests at 5 %:
 `sample` sets a release against public rows, `release` against a second release (with rows of a small
 generator fitted to the first for what chance does), `rows` asks whether the public rows are the very rows of
-the release. A shift moves the other side's ages by so many deviations. Prints CSV: the share
+the release. `copies` asks, for a release and public rows, which share of the rows can be noticed to be replaced by copies of one
+row, replaces as many, and compares again: four of five should be found. A shift moves the other side's ages by so many deviations. Prints CSV: the share
 of repeats that claim a difference, its standard error, and what the test itself says can be found.
 """
 
@@ -81,8 +82,13 @@ def compare_once(plan: Any, against: str, shift: float, rng: np.random.Generator
         other = rows if shift == 0 else draw_rows(NUM_ROWS, rng, shift=shift)
         return compare_with_rows(first, other, question=Question.SAME_ROWS, seed=seed, **settings)
     other = draw_rows(NUM_ROWS, rng, shift=shift)
-    if against == "sample":
-        return compare_with_rows(first, other, seed=seed, **settings)
+    if against in ("sample", "copies"):
+        found = compare_with_rows(first, other, seed=seed, **settings)
+        if against == "sample":
+            return found
+        share = round((found.detectable_share or 0.0) * NUM_ROWS)
+        places = np.append(np.arange(NUM_ROWS - share), np.repeat(rng.integers(NUM_ROWS), share))
+        return compare_with_rows(first, other.take(places), seed=seed, **settings)
     second = release_table(other, plan)
     generated = fit_release(first).sample(GENERATED, seed=seed)
     return compare_releases(first, second, rows=generated, seed=seed, **settings)
@@ -164,7 +170,10 @@ def main() -> None:
     )
     parser.add_argument("--methods", nargs="+", default=list(SMALL), choices=list(SMALL))
     parser.add_argument(
-        "--against", nargs="+", default=["sample", "release"], choices=["sample", "release", "rows"]
+        "--against",
+        nargs="+",
+        default=["sample", "release"],
+        choices=["sample", "release", "rows", "copies"],
     )
     parser.add_argument("--epsilons", nargs="+", default=["1"])
     parser.add_argument("--shifts", type=float, nargs="+", default=[0.0])

@@ -24,7 +24,7 @@ def _verdict(found: Comparison) -> list[str]:
     first = (
         f"They differ ({p}): it is not believable that both sides {both}. "
         f"{cause} a distance of about {found.by_chance:.2g}; it is {found.distance:.2g}, "
-        f"of which the true distance is about {found.effect:.2g}."
+        f"or {found.effect:.2g} without what they add."
     )
     return [first, _where(found)]
 
