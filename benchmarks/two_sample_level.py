@@ -4,13 +4,17 @@
                                           [--epsilons 1] [--shifts 0] [--repeats 1000] [--seed 0]
     python benchmarks/two_sample_level.py --picture FILE.png --csv RESULTS.csv
 
-Rows have a number (a skewed age), a number that depends on it and may be null, a category and a label that depends
-on the age. Every repeat draws new rows, makes new releases with real noise, and tests at 5 %:
-`sample` sets a release against public rows, `release` against a second release (with rows of a small
-generator fitted to the first for what chance does), `rows` asks whether the public rows are the very rows of
-the release. `copies` asks, for a release and public rows, which share of the rows can be noticed to be replaced by copies of one
-row, replaces as many, and compares again: four of five should be found. A shift moves the other side's ages by so many deviations. Prints CSV: the share
-of repeats that claim a difference, its standard error, and what the test itself says can be found.
+Rows have a number (a skewed age), a number that depends on it and may be null, a category, and a label that
+depends on the age. Every repeat draws new rows, makes new releases with real noise, and tests at 5 %. Against:
+
+- `sample`: public rows;
+- `release`: a second release, with rows of a small generator fitted to the first for what chance does;
+- `rows`: public rows, asked whether they are the very rows of the release;
+- `copies`: public rows of which as many are replaced by copies of one row as the test says it would notice
+  in four of five comparisons.
+
+A shift moves the other side's ages by so many deviations. Prints CSV: the share of repeats that claim a
+difference, its standard error, and what the test itself says can be found.
 """
 
 from __future__ import annotations
