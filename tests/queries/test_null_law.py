@@ -13,9 +13,9 @@ from understudy.queries.null_law import (
     Contrast,
     Law,
     Lengths,
+    Noise,
     detectable,
     draw_law,
-    draw_noise,
     holm,
     p_value,
 )
@@ -29,7 +29,7 @@ def whole(size: int) -> View:
 
 def plain(noise: float, size: int, *, rows: object = None) -> Contrast:
     zeros = np.zeros(size)
-    return Contrast(zeros, zeros + noise, zeros, Pull(zeros, 0.0), rows, [whole(size)])
+    return Contrast(zeros, [Noise(zeros + noise)], zeros, Pull(zeros, 0.0), rows, [whole(size)])
 
 
 def lengths(law: Law) -> Lengths:
@@ -59,7 +59,7 @@ def test_rows_add_their_own_covariance(is_sparse: bool) -> None:
 def test_an_estimated_row_count_takes_its_direction_away() -> None:
     mean = np.array([0.6, 0.3, 0.1])
     pull = Pull(mean, float(mean @ mean))
-    contrast = Contrast(5 * mean, np.ones(3), mean, pull, None, [whole(3)])
+    contrast = Contrast(5 * mean, [Noise(np.ones(3))], mean, pull, None, [whole(3)])
     law = draw_law([contrast], sampling=0.0, num_draws=20_000, rng=np.random.default_rng(2))
     assert stats.kstest(lengths(law).draws, stats.chi2(2).cdf).pvalue > 1e-3
     assert lengths(law).inner.var() == pytest.approx(2, rel=0.1)
@@ -70,7 +70,7 @@ def test_a_part_is_not_asked_for_the_row_count_of_another() -> None:
     """What differs in one part, and is taken for more rows there, leaves the other alone."""
     mean, ones = np.full(2, 0.5), np.ones(2)
     parts = [
-        Contrast(apart, ones, mean, Pull(mean, 0.5), None, [whole(2)])
+        Contrast(apart, [Noise(ones)], mean, Pull(mean, 0.5), None, [whole(2)])
         for apart in (np.array([40.0, 0.0]), np.zeros(2))
     ]
     law = draw_law(parts, sampling=0.0, num_draws=200, rng=np.random.default_rng(8))
@@ -81,9 +81,11 @@ def test_a_part_is_not_asked_for_the_row_count_of_another() -> None:
 
 def test_a_count_that_is_far_noisier_moves_everything_together() -> None:
     pull, nothing = Pull(np.ones(1), 1.0), Pull(np.zeros(2), 0.0)
-    count = Contrast(np.zeros(1), np.array([50.0]), np.ones(1), pull, None, [], is_count=True)
+    count = Contrast(
+        np.zeros(1), [Noise(np.array([50.0]))], np.ones(1), pull, None, [], is_count=True
+    )
     mean = np.array([0.5, 0.5])
-    cells = Contrast(np.zeros(2), np.ones(2), mean, nothing, None, [whole(2)])
+    cells = Contrast(np.zeros(2), [Noise(np.ones(2))], mean, nothing, None, [whole(2)])
     law = draw_law([count, cells], sampling=0.0, num_draws=20_000, rng=np.random.default_rng(3))
     assert lengths(law).draws.mean() == pytest.approx(2 + 50**2 * mean @ mean, rel=0.05)
 
@@ -101,9 +103,21 @@ def test_draws_come_in_chunks_without_a_seam(monkeypatch: pytest.MonkeyPatch) ->
     assert drawn() == pytest.approx(whole)
 
 
-def test_noise_has_the_deviation_that_a_reading_states() -> None:
-    drawn = draw_noise(np.random.default_rng(5), 40_000, np.array([0.5, 3.0]))
+@pytest.mark.parametrize(("is_laplace", "kurtosis"), [(False, 3.0), (True, 6.0)])
+def test_noise_has_the_deviation_that_a_reading_states_and_its_law(
+    is_laplace: bool, kurtosis: float
+) -> None:
+    noise = Noise(np.array([0.5, 3.0]), is_laplace)
+    drawn = noise.draw(np.random.default_rng(5), 200_000)
     assert drawn.std(axis=0) == pytest.approx([0.5, 3.0], rel=0.02)
+    assert stats.kurtosis(drawn, axis=0, fisher=False) == pytest.approx([kurtosis] * 2, rel=0.08)
+
+
+def test_the_noise_of_two_releases_adds_up() -> None:
+    zeros, noise = np.zeros(2), [Noise(np.full(2, 3.0)), Noise(np.full(2, 4.0))]
+    contrast = Contrast(zeros, noise, zeros, Pull(zeros, 0.0), None, [whole(2)])
+    law = draw_law([contrast], sampling=0.0, num_draws=20_000, rng=np.random.default_rng(9))
+    assert lengths(law).draws.mean() == pytest.approx(2 * 25, rel=0.05)
 
 
 @pytest.mark.parametrize("p", [0.5, 0.05, 1e-3, 1e-5])

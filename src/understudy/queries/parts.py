@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 from understudy.features import Block, Cells, Reading, Tables
 from understudy.published import Release
 from understudy.queries.axes import Axis, common_axis
-from understudy.queries.grouping import column_at, feature_groups
+from understudy.queries.features_by_column import column_at, feature_groups
 from understudy.queries.public_rows import PublicRows
 from understudy.schema import Layout
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from understudy.errors import InputError, UsageError
 from understudy.published import Release
-from understudy.queries.null_law import Contrast, draw_law
+from understudy.queries.null_law import Contrast, Noise, draw_law
 from understudy.queries.parts import Part, Parts, find_parts
 from understudy.queries.public_rows import PublicRows, code_rows
 from understudy.queries.results import Comparison, Question
@@ -81,7 +81,7 @@ def compare_with_rows(
         size, pulls = sizes.num_rows, sizes.pulls
         sampling = size + size**2 / len(rows)
     observed = [part.sums[0] - size * mean for part, mean in zip(parts, means, strict=True)]
-    noise = [part.noise[0] for part in parts]
+    noise = [[_noise(release, part.noise[0])] for part in parts]
     contrasts = _contrasts(parts, observed, noise, means, pulls, matrices)
     law = draw_law(contrasts, sampling=sampling, num_draws=num_draws, rng=rng)
     setting = Setting(question, level, size, (counted_rows(release), float(len(rows))))
@@ -129,7 +129,9 @@ def compare_releases(
         size, ratio, pulls = sizes.num_rows, sizes.ratio, sizes.pulls
         sampling = size + ratio**2 * (size / ratio)
     observed = [part.sums[0] - ratio * part.sums[1] for part in parts]
-    noise = [np.hypot(part.noise[0], ratio * part.noise[1]) for part in parts]
+    noise = [
+        [_noise(first, part.noise[0]), _noise(second, ratio * part.noise[1])] for part in parts
+    ]
     contrasts = _contrasts(parts, observed, noise, means, pulls, matrices)
     law = draw_law(contrasts, sampling=sampling, num_draws=num_draws, rng=rng)
     setting = Setting(question, level, size, (counted_rows(first), counted_rows(second)))
@@ -169,18 +171,23 @@ def _parts_of(releases: Sequence[Release]) -> Parts:
     return parts
 
 
+def _noise(release: Release, deviations: Floats) -> Noise:
+    """A release's noise; without a delta it is Laplace's."""
+    return Noise(deviations, is_laplace=release.plan.budget.delta == 0)
+
+
 def _contrasts(
     parts: Sequence[Part],
     observed: Sequence[Floats],
-    noise: Sequence[Floats],
+    noise: Sequence[Sequence[Noise]],
     means: Sequence[Floats],
     pulls: Sequence[Pull],
     matrices: Sequence[Any],
 ) -> list[Contrast]:
     values = zip(parts, observed, noise, means, pulls, matrices, strict=True)
     return [
-        Contrast(apart, deviations, mean, pull, matrix, views_of(part, mean), part.is_count)
-        for part, apart, deviations, mean, pull, matrix in values
+        Contrast(apart, noises, mean, pull, matrix, views_of(part, mean), part.is_count)
+        for part, apart, noises, mean, pull, matrix in values
     ]
 
 
