@@ -119,22 +119,35 @@ def measure(
     ]  # fmt: skip
 
 
+def pool(results: Path) -> dict[tuple[str, str, str, float], tuple[float, int]]:
+    """Share of rejections and repeats of every setting (method, against, epsilon, shift), all seeds."""
+    found: dict[tuple[str, str, str, float], tuple[float, int]] = {}
+    with results.open() as file:
+        for line in csv.DictReader(file):
+            key = (line["method"], line["against"], line["epsilon"], float(line["shift"]))
+            share, repeats = found.get(key, (0.0, 0))
+            total = repeats + int(line["repeats"])
+            rejected = share * repeats + float(line["rejected"]) * int(line["repeats"])
+            found[key] = (rejected / total, total)
+    return found
+
+
 def draw_picture(results: Path, picture: Path) -> None:
     """Levels with their standard errors, and power against shifts."""
     from matplotlib.figure import Figure
 
-    with results.open() as file:
-        lines = list(csv.DictReader(file))
-    null = [line for line in lines if float(line["shift"]) == 0 and int(line["repeats"]) >= 1000]
+    pooled = pool(results)
+    null = {key: value for key, value in pooled.items() if key[3] == 0 and value[1] >= 1000}
     figure = Figure(figsize=(12, 4.6), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1, 1.25])
     places = np.arange(len(null))[::-1]
-    shares = np.array([float(line["rejected"]) for line in null])
-    errors = 1.96 * np.array([float(line["standard_error"]) for line in null])
+    shares = np.array([share for share, _ in null.values()])
+    counts = np.array([repeats for _, repeats in null.values()])
+    errors = 1.96 * np.sqrt(shares * (1 - shares) / counts)
     left.axvspan(0.035, 0.065, color="#e6ecef")
     left.axvline(LEVEL, color="#7a8794", linewidth=1)
     left.errorbar(shares, places, xerr=errors, fmt="o", color="#0b6e4f", capsize=3)
-    names = [f"{line['method']}, {line['against']}, ε {line['epsilon']}" for line in null]
+    names = [f"{method} and a {against}, ε {epsilon}" for method, against, epsilon, _ in null]
     left.set_yticks(places, names, fontsize=9)
     left.set(
         xlim=(0, 0.1),
@@ -142,17 +155,21 @@ def draw_picture(results: Path, picture: Path) -> None:
         title="nothing differs (level 5 %)",
     )
     colours = {"0.3": "#c77d1e", "1": "#0b6e4f", "3": "#274c9b"}
-    curves: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
-    for line in lines:
-        key = (line["method"], line["against"], line["epsilon"])
-        curves.setdefault(key, []).append((float(line["shift"]), float(line["rejected"])))
+    curves: dict[tuple[str, ...], list[tuple[float, float]]] = {}
+    for (*setting, shift), (share, _) in pooled.items():
+        curves.setdefault(tuple(setting), []).append((shift, share))
     dots: dict[str, Any] = {"marker": "o", "markersize": 3}
     styles = {"dp-anova": "-", "dp-merf": "--", "dp-hp": ":"}
     for (method, against, epsilon), points in curves.items():
         if len(points) > 2 and against == "sample":
             x, y = zip(*sorted(points), strict=True)
             right.plot(
-                x, y, styles[method], color=colours[epsilon], label=f"{method}, ε {epsilon}", **dots
+                x,
+                y,
+                styles[method],
+                color=colours.get(epsilon, "#555"),
+                label=f"{method}, ε {epsilon}",
+                **dots,
             )
     right.axhline(LEVEL, color="#7a8794", linewidth=1)
     right.set(
