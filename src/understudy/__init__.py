@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from understudy.private.release import release_table
     from understudy.published import load_release, verify_release
     from understudy.queries import ask
+    from understudy.queries.two_sample import compare_releases, compare_with_rows
     from understudy.schema import Schema, load_schema
     from understudy.synthesizer import Synthesizer
 
@@ -49,6 +50,8 @@ _HOMES = {
     "Synthesizer": "synthesizer",
     "UnderstudyError": "errors",
     "ask": "queries",
+    "compare_releases": "queries.two_sample",
+    "compare_with_rows": "queries.two_sample",
     "create_ledger": "private.ledger",
     "dp_anova": "methods",
     "dp_hp": "methods",
@@ -65,9 +68,7 @@ _HOMES = {
 }
 
 __all__ = [
-    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "ask", "create_ledger", "dp_anova",
-    "dp_hp", "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger",
-    "release_table", "save_generator", "verify_release",
+    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "ask", "compare_releases", "compare_with_rows", "create_ledger", "dp_anova", "dp_hp", "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger", "release_table", "save_generator", "verify_release",
 ]  # fmt: skip
 
 

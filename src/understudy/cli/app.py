@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from understudy import __version__
-from understudy.cli import evaluate, free, ledgers, query, reading, schemas
+from understudy.cli import compare, evaluate, free, ledgers, query, reading, schemas
 from understudy.cli.output import report_refusal, report_surprise
 from understudy.errors import UnderstudyError, UsageError
 
@@ -45,6 +45,7 @@ app.command("sample", rich_help_panel=FREE)(free.sample)
 app.command("query", rich_help_panel=FREE)(query.query)
 app.command("verify", rich_help_panel=FREE)(free.verify)
 app.command("report", rich_help_panel=FREE)(evaluate.report)
+app.command("compare", rich_help_panel=FREE)(compare.compare)
 app.add_typer(ledgers.app, name="ledger", rich_help_panel=FREE)
 app.command("demo", rich_help_panel=FREE)(free.demo)
 

@@ -125,7 +125,7 @@ def report(
 
     check_output(output, kinds=PAGES)
     made = load_release(release)
-    sampler = _sampler(made, generator, as_json=as_json)
+    sampler = find_sampler(made, generator, as_json=as_json)
     with stage_bar(as_json=as_json) as progress:
         found = examine(made, sampler, seed=seed, progress=progress)
     write_page(render_public(found, version=__version__), output, mode=PUBLIC)
@@ -171,7 +171,8 @@ def _described(release: Path | None, schema: Path | None) -> tuple[Release | Non
     return made, known
 
 
-def _sampler(made: Release, directory: Path | None, *, as_json: bool) -> Generator:
+def find_sampler(made: Release, directory: Path | None, *, as_json: bool) -> Generator:
+    """A generator of a release: the given one, which must be of it, or a new one."""
     from understudy.generators import load_generator
     from understudy.generators.base import release_of
     from understudy.methods import fit_release

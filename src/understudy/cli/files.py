@@ -54,8 +54,13 @@ def write_rows(rows: pa.Table, path: Path) -> None:
 
 def write_page(text: str, path: Path, *, mode: int) -> None:
     """Write a report; ``mode`` says who may read it."""
+    write_bytes(text.encode(), path, mode=mode)
+
+
+def write_bytes(content: bytes, path: Path, *, mode: int) -> None:
+    """Write a picture; ``mode`` says who may read it."""
     with _scratch(path, mode=mode) as scratch:
-        Path(scratch).write_text(text, encoding="utf-8")
+        Path(scratch).write_bytes(content)
 
 
 @contextmanager
