@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from understudy import __version__
-from understudy.cli import evaluate, free, ledgers, reading, schemas
+from understudy.cli import evaluate, free, ledgers, reading, schemas, weighted
 from understudy.cli.output import report_refusal, report_surprise
 from understudy.errors import UnderstudyError, UsageError
 
@@ -42,6 +42,7 @@ app.add_typer(schemas.app, name="schema", rich_help_panel=FREE)
 app.command("plan", rich_help_panel=FREE)(free.plan)
 app.command("fit", rich_help_panel=FREE)(free.fit)
 app.command("sample", rich_help_panel=FREE)(free.sample)
+app.command("export", rich_help_panel=FREE)(weighted.export)
 app.command("verify", rich_help_panel=FREE)(free.verify)
 app.command("report", rich_help_panel=FREE)(evaluate.report)
 app.add_typer(ledgers.app, name="ledger", rich_help_panel=FREE)
