@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from understudy.accounting import Budget, Neighbours
     from understudy.errors import UnderstudyError
     from understudy.generators import load_generator, save_generator
-    from understudy.methods import dp_anova, dp_hp, dp_merf, fit_release, make_plan
+    from understudy.methods import balog_subspace, dp_anova, dp_hp, dp_merf, fit_release, make_plan
     from understudy.private.ledger import create_ledger, read_ledger
     from understudy.private.release import release_table
     from understudy.published import load_release, verify_release
@@ -52,6 +52,7 @@ _HOMES = {
     "ask": "queries",
     "compare_releases": "queries.two_sample",
     "compare_with_rows": "queries.two_sample",
+    "balog_subspace": "methods",
     "create_ledger": "private.ledger",
     "dp_anova": "methods",
     "dp_hp": "methods",
@@ -68,7 +69,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "ask", "compare_releases", "compare_with_rows", "create_ledger", "dp_anova", "dp_hp", "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger", "release_table", "save_generator", "verify_release",
+    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "ask", "balog_subspace",
+    "compare_releases", "compare_with_rows", "create_ledger", "dp_anova", "dp_hp", "dp_merf", "fit_release",
+    "load_generator", "load_release", "load_schema", "make_plan", "read_ledger", "release_table",
+    "save_generator", "verify_release",
 ]  # fmt: skip
 
 

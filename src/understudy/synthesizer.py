@@ -13,7 +13,7 @@ from understudy.errors import UsageError
 from understudy.generators.base import Generator
 from understudy.generators.descent import Progress, load_torch
 from understudy.generators.wishes import Balance, Given
-from understudy.methods import fit_release, make_plan
+from understudy.methods import fit_release, make_plan, needs_torch
 from understudy.plan import Plan
 from understudy.private.release import release_table
 from understudy.published import Release
@@ -93,8 +93,9 @@ class Synthesizer:
         self, data: object, *, query: str | None = None, progress: Progress | None = None
     ) -> Synthesizer:
         """Release the table's embedding (this spends the budget) and fit a generator (free)."""
-        load_torch()
         self.plan_ = self.plan()
+        if needs_torch(self.plan_):
+            load_torch()
         self.release_ = release_table(
             data,
             self.plan_,

@@ -24,6 +24,8 @@ from understudy.features import (
     Fourier,
     Grid,
     Hermite,
+    Kernel,
+    Landmarks,
     Mahalanobis,
     Norm,
     OneHot,
@@ -31,10 +33,14 @@ from understudy.features import (
     Sign,
     Tables,
     Tensors,
+    Term,
     product,
 )
 from understudy.features.base import MAP_KINDS, map_from_dict
+from understudy.features.landmarks import kernel_sums
 from understudy.features.nonzeros import most_nonzeros
+from understudy.features.pivots import pivot_points
+from understudy.features.points import points_of_codes
 from understudy.plan import LATTICE
 from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
@@ -83,7 +89,44 @@ CUTS = (
     Cells(5, 3, has_null=True, groups=(1, 0, 1)),
     Cells(6, 2),
 )
+PUBLIC = points_of_codes(
+    LAYOUT,
+    np.random.default_rng(12).integers(NULL, np.asarray(LARGEST) + 1, (70, len(LARGEST))),
+)
+
+
+def kernel_of(shape: str, scale: float, mismatch: float, *, together: bool = True) -> Kernel:
+    """A kernel of all columns together, or a mean of one per column."""
+    if together:
+        return Kernel(shape, (Term(NUMBERS, (scale,) * len(NUMBERS), SPANS, mismatch),))
+    terms = [Term((number,), (scale,), (), mismatch) for number in NUMBERS]
+    return Kernel(shape, (*terms, *(Term((), (), (span,), mismatch) for span in SPANS)))
+
+
+def landmarks(kernel: Kernel, most: int = 60) -> Landmarks:
+    places, _ = pivot_points(kernel, PUBLIC, np.ones(len(PUBLIC)), most=most)
+    return Landmarks(kernel, PUBLIC, tuple(int(place) for place in places))
+
+
 EXAMPLES: dict[str, FeatureMap] = {
+    "landmarks, gaussian": landmarks(kernel_of("gaussian", 0.6, 0.5)),
+    "landmarks, wide, so that points nearly lie in a line": landmarks(
+        Kernel("gaussian", (Term((0, 1), (3.0, 2.0)),))
+    ),
+    "landmarks, laplace": landmarks(kernel_of("laplace", 1.0, 0.3)),
+    "landmarks, matern 1/2": landmarks(kernel_of("matern12", 0.5, 0.0)),
+    "landmarks, matern 3/2": landmarks(kernel_of("matern32", 2.0, 0.9)),
+    "landmarks, matern 5/2, one point": landmarks(kernel_of("matern52", 1.0, 0.2), most=1),
+    "landmarks, sum of columns": landmarks(kernel_of("gaussian", 0.2, 0.0, together=False)),
+    "landmarks, many numbers": landmarks(
+        Kernel("gaussian", (Term(NUMBERS * 2, (1.0,) * (2 * len(NUMBERS))),))
+    ),
+    "landmarks, choices alone": landmarks(Kernel("gaussian", (Term((), (), SPANS, 0.4),))),
+    "kernel sums, gaussian": kernel_sums(kernel_of("gaussian", 0.6, 0.5), PUBLIC),
+    "kernel sums, sum of columns": kernel_sums(
+        kernel_of("matern32", 0.3, 0.1, together=False), PUBLIC
+    ),
+    "kernel sums, laplace, wide": kernel_sums(kernel_of("laplace", 9.0, 0.9), PUBLIC),
     "constant": Constant(),
     "one-hot": OneHot(SPANS),
     "grid": GRID,

@@ -34,8 +34,21 @@ QUICK: dict[str, dict[str, object]] = {
     "dp-anova": {"training": AnovaTraining(steps=8, num_components=20), "pairs": True},
     "dp-merf": {"num_features": 40, "training": NETWORK},
     "dp-hp": {"training": MixtureTraining(steps=8, num_components=20)},
+    "balog-subspace": {"num_candidates": 120, "weights": "bounded", "steps": 8},
 }
 STEPS = 8
+PUBLIC = pd.DataFrame(
+    {
+        "age": [10, 40, 80, 61, 33],
+        "dose": [0.5, None, 1.5, 0.1, 2.0],
+        "visit": pd.to_datetime(
+            ["2020-02-01", "2021-05-05", "2022-01-01", "2024-11-30", "2023-03-03"]
+        ),
+        "ward": ["north", "south", None, "west", "south"],
+        "grade": [1, 2, 3, 4, 5],
+        "ill": [0, 1, 1, 0, 1],
+    }
+)
 VARIANTS: dict[str, dict[str, dict[str, object]]] = {
     "dp-anova": {
         "imbalanced": {},
@@ -79,6 +92,24 @@ VARIANTS: dict[str, dict[str, dict[str, object]]] = {
         "replace-one": {"neighbours": Neighbours.REPLACE_ONE, "num_products": 4},
         "no-products": {"num_products": 0},
         "named-scales": {"length_scale": {"age": 0.05, "dose": 0.3, "visit": 0.1, "grade": 0.5}},
+    },
+    "balog-subspace": {
+        "bounded": {},
+        "a-wider-bound": {"bound": 3.0},
+        "shrunk": {"weights": "shrunk"},
+        "plain": {"weights": "plain"},
+        "look": {"weights": "shrunk", "look": True},
+        "look-and-bound": {"look": True},
+        "no-look": {"weights": "shrunk", "look": False},
+        "few-points": {"num_points": 3},
+        "given": {"public_points": PUBLIC, "weights": "shrunk"},
+        "given-arrow": {"public_points": pa.Table.from_pandas(PUBLIC), "look": True},
+        "sum": {"join": "sum", "mismatch": 0.2},
+        "laplace": {"kernel": "laplace", "length_scale": 0.5},
+        "matern": {"kernel": "matern52"},
+        "named-scales": {"length_scale": {"age": 0.05, "dose": 0.3, "visit": 0.1, "grade": 0.5}},
+        "replace-one": {"neighbours": Neighbours.REPLACE_ONE, "look": True},
+        "replace-one-no-look": {"neighbours": Neighbours.REPLACE_ONE, "look": False},
     },
 }
 COLUMNS = [

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from understudy import __version__
-from understudy.cli import compare, evaluate, free, ledgers, query, reading, schemas
+from understudy.cli import compare, evaluate, free, ledgers, query, reading, schemas, weighted
 from understudy.cli.output import report_refusal, report_surprise
 from understudy.errors import UnderstudyError, UsageError
 
@@ -43,6 +43,7 @@ app.command("plan", rich_help_panel=FREE)(free.plan)
 app.command("fit", rich_help_panel=FREE)(free.fit)
 app.command("sample", rich_help_panel=FREE)(free.sample)
 app.command("query", rich_help_panel=FREE)(query.query)
+app.command("export", rich_help_panel=FREE)(weighted.export)
 app.command("verify", rich_help_panel=FREE)(free.verify)
 app.command("report", rich_help_panel=FREE)(evaluate.report)
 app.command("compare", rich_help_panel=FREE)(compare.compare)

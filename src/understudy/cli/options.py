@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from understudy.cli import weighted
+
 if TYPE_CHECKING:
     from understudy.plan import Plan
 
@@ -28,7 +30,11 @@ Delta = Annotated[
 ]
 MethodName = Annotated[
     str,
-    typer.Option("--method", "-m", help="auto, or a method by name (dp-anova, dp-merf, dp-hp)."),
+    typer.Option(
+        "--method",
+        "-m",
+        help="auto, or a method by name (dp-anova, dp-merf, dp-hp, balog-subspace, balog-features).",
+    ),
 ]
 Unit = Annotated[
     str, typer.Option("--unit", help="Whose contribution is hidden. Only 'row' so far.")
@@ -169,7 +175,7 @@ LedgerPath = Annotated[
     Path | None, typer.Option("--ledger", help="Ledger to charge before noise is drawn.")
 ]
 Key = Annotated[str | None, typer.Option("--key", help="Name of this release in the ledger.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+AsJson = weighted.AsJson
 
 
 def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
@@ -220,6 +226,18 @@ def build_plan(
     fresh: Fresh = False,
     preset: PresetName = None,
     generator: GeneratorName = None,
+    public_points: weighted.PublicPoints = None,
+    draw: weighted.DrawName = None,
+    mean: weighted.Means = None,
+    deviation: weighted.Deviations = None,
+    candidates: weighted.Candidates = None,
+    points: weighted.NumPoints = None,
+    kernel: weighted.KernelName = None,
+    join: weighted.JoinName = None,
+    mismatch: weighted.Mismatch = None,
+    look: weighted.Look = None,
+    weights: weighted.WeightsName = None,
+    bound: weighted.Bound = None,
     seed: Seed = 0,
 ) -> Plan:
     """The plan that the options describe."""
@@ -235,19 +253,23 @@ def build_plan(
             f"'{unit}' is not available",
             "Aggregate to one row per person and use --unit row",
         )
+    table = load_schema(schema)
     wishes: dict[str, Any] = {
         "length_scale": _length_scale(length_scale), "steps": steps, "pairs": pairs,
         "values": values, "num_features": features,
         "separate_releases": separate or None, "order": order, "product_order": product_order,
         "product_dim": product_dim, "num_products": products, "gamma": gamma,
         "product_share": product_share, "fresh_products": fresh or None, "preset": preset,
-        "generator": generator,
+        "generator": generator, "draw": draw, "means": weighted.by_column("mean", mean),
+        "deviations": weighted.by_column("deviation", deviation), "num_candidates": candidates,
+        "num_points": points, "kernel": kernel, "join": join, "mismatch": mismatch, "look": look,
+        "weights": weights, "bound": bound,
+        "public_points": None if public_points is None else weighted.public_rows(public_points, table),
+        "labels": None if labels == "auto" else labels,
     }  # fmt: skip
     options = {name: value for name, value in wishes.items() if value is not None}
-    options |= {
-        "neighbours": neighbours_by_name(neighbours), "num_rows": rows, "labels": labels, "seed": seed,
-    }  # fmt: skip
-    return make_plan(load_schema(schema), budget, method=method, options=options)
+    options |= {"neighbours": neighbours_by_name(neighbours), "num_rows": rows, "seed": seed}
+    return make_plan(table, budget, method=method, options=options)
 
 
 def _length_scale(text: str | None) -> float | str | None:

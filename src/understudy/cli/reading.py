@@ -63,12 +63,13 @@ def synth(
 ) -> None:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
     from understudy.generators.descent import load_torch
-    from understudy.methods import fit_release
+    from understudy.methods import fit_release, needs_torch
 
     check_output(output)
     if release_dir is not None and release_dir.resolve() == output.resolve():
         raise UsageError("release directory", "must differ from the output", "Choose another name")
-    load_torch()
+    if needs_torch(plan):
+        load_torch()
     made, lines = _release(
         data, plan, directory=release_dir, query=query, ledger=ledger, key=key, as_json=as_json
     )

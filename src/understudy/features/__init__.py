@@ -6,10 +6,14 @@ from understudy.features.embedding import Block, Embedding
 from understudy.features.fourier import Fourier, Scales
 from understudy.features.grid import Constant, Grid, OneHot
 from understudy.features.hermite import Hermite, Mahalanobis
+from understudy.features.kernels import Kernel, Term
+from understudy.features.landmarks import KernelSums, Landmarks
+from understudy.features.points import Points
 from understudy.features.reading import Reading
 from understudy.features.tables import Cells, Tables
 
 __all__ = [
-    "Block", "Cells", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Mahalanobis", "Norm",
-    "OneHot", "Reading", "Scales", "Sign", "Tables", "Tensors", "map_from_dict", "product",
+    "Block", "Cells", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Kernel",
+    "KernelSums", "Landmarks", "Mahalanobis", "Norm", "OneHot", "Points", "Reading", "Scales", "Sign", "Tables",
+    "Tensors", "Term", "map_from_dict", "product",
 ]  # fmt: skip

@@ -15,6 +15,7 @@ from understudy.features.combine import Tensors
 from understudy.features.embedding import Embedding
 from understudy.features.fourier import Fourier
 from understudy.features.grid import Grid
+from understudy.features.pivots import choose_landmarks
 from understudy.features.placing import place_cells
 from understudy.features.reading import Reading
 
@@ -66,4 +67,5 @@ RULES: dict[str, Rule] = {
     "scale-by-histograms": scale_by_histograms,
     "place-cells": place_cells,
     "choose-pairs": choose_pairs,
+    "choose-landmarks": choose_landmarks,
 }

@@ -3,5 +3,13 @@
 from understudy.generators.base import Generator, load_generator, save_generator
 from understudy.generators.mixture import Mixture
 from understudy.generators.network import Network
+from understudy.generators.weighted import WeightedDatabase
 
-__all__ = ["Generator", "Mixture", "Network", "load_generator", "save_generator"]
+__all__ = [
+    "Generator",
+    "Mixture",
+    "Network",
+    "WeightedDatabase",
+    "load_generator",
+    "save_generator",
+]

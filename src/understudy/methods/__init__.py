@@ -13,17 +13,21 @@ from understudy.generators.base import Generator
 from understudy.generators.descent import Progress
 from understudy.generators.mixture_training import MixtureTraining, train_mixture
 from understudy.generators.training import Training, train_network
+from understudy.generators.weighting import Weighting, weigh_points
 from understudy.methods.anova import dp_anova
+from understudy.methods.balog_subspace import balog_subspace
 from understudy.methods.hp import dp_hp
 from understudy.methods.merf import dp_merf
 from understudy.plan import Plan
 from understudy.published import Release
 from understudy.schema import Schema
 
-__all__ = ["METHODS", "dp_anova", "dp_hp", "dp_merf", "fit_release", "make_plan"]
+__all__ = [
+    "METHODS", "balog_subspace", "dp_anova", "dp_hp", "dp_merf", "fit_release", "make_plan", "needs_torch",
+]  # fmt: skip
 
 METHODS: dict[str, Callable[..., Plan]] = {
-    "dp-anova": dp_anova, "dp-merf": dp_merf, "dp-hp": dp_hp,
+    "dp-anova": dp_anova, "dp-merf": dp_merf, "dp-hp": dp_hp, "balog-subspace": balog_subspace,
 }  # fmt: skip
 DEFAULT_METHOD = "dp-anova"
 
@@ -62,5 +66,12 @@ def fit_release(release: Release, *, progress: Progress | None = None) -> Genera
         return train_anova(release, AnovaTraining(**settings), progress=progress)
     if release.plan.setting("generator") == "mixture":
         return train_mixture(release, MixtureTraining(**settings), progress=progress)
+    if release.plan.setting("generator") == "weights":
+        return weigh_points(release, Weighting(**settings), progress=progress)
     settings["hidden"] = tuple(settings["hidden"])
     return train_network(release, Training(**settings), progress=progress)
+
+
+def needs_torch(plan: Plan) -> bool:
+    """Whether fitting a release of this plan trains something."""
+    return bool(plan.setting("generator") != "weights")

@@ -1,0 +1,225 @@
+"""Rows seen from public points: coordinates in the span of their kernels, and plain kernel values.
+
+Balog, Tolstikhin & Schölkopf 2018, Algorithm 1: with k(z_1, .) .. k(z_r, .) independent, an
+orthonormal basis of their span gives every row x the coordinates L^-1 (k(z_1, x) .. k(z_r, x)),
+where L L^T is the Gram matrix of the points. They are those of the projection of k(x, .) onto the
+span, so their norm is at most sqrt k(x, x) = 1.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import array_api_compat
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import cholesky, solve_triangular
+
+from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.features.kernels import Kernel, Side, kernel_from_dict
+from understudy.features.points import Points, points_from_dict
+
+KERNEL_BITS = 26
+"""Bits of a kernel value; those of weights that a product of 52 bits has left are as many."""
+
+JITTER = 1e-13
+TRIANGLE_STEP = 96
+MOST_POWERS, GRAM_ENTRIES = 12, 2**28
+"""Powers of a Gram matrix that its largest eigenvalue is bounded by, and the entries that may cost."""
+
+Floats = npt.NDArray[np.float64]
+
+
+class _Near:
+    """The kernel values of rows at points that are made ready once."""
+
+    def __init__(self, kernel: Kernel, points: Points, *, single: bool = False) -> None:
+        self._kernel, self._points, self._single = kernel, points, single
+        self._ready: dict[str, tuple[Side, ...]] = {}
+
+    def __call__(self, cells: Array) -> Array:
+        xp = array_api_compat.array_namespace(cells)
+        if xp.__name__ not in self._ready:
+            self._ready[xp.__name__] = self._kernel.sides(xp.asarray(self._points.cells))
+        there = self._ready[xp.__name__]
+        return self._kernel.between(self._kernel.sides(cells), there, single=self._single)
+
+
+@dataclass(frozen=True)
+class Landmarks:
+    """Coordinates of a row's kernel in the span of the kernels of some points.
+
+    ``kept`` are the places of the points that span the space; the others are public points that go
+    along, for weights to be put on.
+
+    Guarantee:
+        As for ``FeatureMap``. Kernel values are rounded to 26 bits and L^-1 to two matrices of
+        whole numbers, so that both products are exact in any order; what rounding could add to the
+        norm is taken off in advance (proofs/landmarks.md).
+    """
+
+    kernel: Kernel
+    points: Points
+    kept: tuple[int, ...]
+
+    @property
+    def dim(self) -> int:
+        """One coordinate per point that spans the space."""
+        return len(self.kept)
+
+    @cached_property
+    def spanning(self) -> Points:
+        """The points that span the space."""
+        return self.points.take(self.kept)
+
+    @property
+    def sign(self) -> Sign:
+        """Two rows' projections may point apart, even where the kernel is positive."""
+        return Sign.SIGNED
+
+    @cached_property
+    def _inverse(self) -> Floats:
+        """L^-1, where L L^T is the Gram matrix of the points that span the space."""
+        gram = np.asarray(self.kernel(self.spanning.cells, self.spanning.cells))
+        lower = cholesky(gram + JITTER * np.eye(len(gram)), lower=True)
+        found: Floats = np.tril(solve_triangular(lower, np.eye(len(gram)), lower=True))
+        return found
+
+    @cached_property
+    def shortening(self) -> float:
+        """What coordinates are times, so that rounded kernel values leave their norm at most 1."""
+        rounding = math.sqrt(self.dim) * 2.0 ** -(KERNEL_BITS + 1)
+        return 1 / (1 + 2 * rounding * float(np.linalg.norm(self._inverse, 2)))
+
+    def weights_of(self, coordinates: Floats) -> Floats:
+        """Weights on the points that span the space, of the element with these coordinates."""
+        found: Floats = self._inverse.T @ coordinates / self.shortening
+        return found
+
+    @cached_property
+    def _whole_parts(self) -> tuple[tuple[Floats, float], tuple[Floats, float]]:
+        """The inverse, transposed, as a coarse and a fine matrix of whole numbers and their units.
+
+        A column's absolute entries sum to 2^26 at most, kernel values are at most 2^26.
+        """
+        weights = self._inverse.T * self.shortening
+        coarse_unit = 2.0 ** (KERNEL_BITS - 1 - _bits(np.abs(weights).sum(axis=0).max()))
+        coarse = np.rint(weights * coarse_unit)
+        rest = weights - coarse / coarse_unit
+        fine_unit = 2.0 ** (KERNEL_BITS - 1 - _bits(np.abs(rest).sum(axis=0).max() + 2.0**-900))
+        fine = np.rint(rest * min(fine_unit, 2.0**80))
+        return (coarse, coarse_unit), (fine, min(fine_unit, 2.0**80))
+
+    @cached_property
+    def _near(self) -> _Near:
+        return _Near(self.kernel, self.spanning)
+
+    def __call__(self, cells: Array) -> Array:
+        """Coordinates of each row.  # (num_rows, dim)"""
+        xp = array_api_compat.array_namespace(cells)
+        whole = xp.round(self._near(cells) * 2.0**KERNEL_BITS)
+        (coarse, coarse_unit), (fine, fine_unit) = self._whole_parts
+        found = []
+        for start in range(0, self.dim, TRIANGLE_STEP):  # of a triangle, half is zero
+            stop = min(start + TRIANGLE_STEP, self.dim)
+            used, own = whole[:, :stop], (slice(None, stop), slice(start, stop))
+            # Both products are exact and so are their scalings; one addition rounds, entry by entry.
+            first = (used @ xp.asarray(coarse[own])) * (2.0**-KERNEL_BITS / coarse_unit)
+            second = (used @ xp.asarray(fine[own])) * (2.0**-KERNEL_BITS / fine_unit)
+            found.append(first + second)
+        return xp.astype(xp.concat(found, axis=1), cells.dtype)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description."""
+        return {
+            "kind": "landmarks", "kernel": self.kernel.to_dict(), "points": self.points.to_dict(),
+            "kept": list(self.kept),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KernelSums:
+    """A row's kernel values at many points, over ``reach``: its sum is the embedding at the points.
+
+    k(x)^T K^-1 k(x) <= k(x, x) = 1 for the Gram matrix K, so |k(x)|^2 is at most K's largest
+    eigenvalue; ``reach`` is the root of an upper bound of that. No product of matrices is needed,
+    so there may be many points; in exchange noise is ``reach`` times that of ``Landmarks``.
+    """
+
+    kernel: Kernel
+    points: Points
+    reach: float
+
+    @property
+    def dim(self) -> int:
+        """One value per point."""
+        return len(self.points)
+
+    @property
+    def sign(self) -> Sign:
+        """Kernel values are never negative."""
+        return Sign.NONNEGATIVE
+
+    @cached_property
+    def _near(self) -> _Near:
+        return _Near(self.kernel, self.points, single=True)
+
+    def __call__(self, cells: Array) -> Array:
+        """Scaled kernel values.  # (num_rows, dim)"""
+        xp = array_api_compat.array_namespace(cells)
+        return xp.astype(self._near(cells) / self.reach, cells.dtype)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description."""
+        return {
+            "kind": "kernel-sums", "kernel": self.kernel.to_dict(),
+            "points": self.points.to_dict(), "reach": self.reach,
+        }  # fmt: skip
+
+
+def kernel_sums(kernel: Kernel, points: Points) -> KernelSums:
+    """Kernel values at points, with a reach that is proved and not much larger than need be.
+
+    For a matrix K without negative entries and any positive v, the largest eigenvalue is at most
+    max_i (K v)_i / v_i (Collatz, Wielandt), and powers of K bring the two together.
+    """
+    vector = np.ones(len(points))
+    steps = max(2, min(MOST_POWERS, GRAM_ENTRIES // len(points) ** 2))
+    for _ in range(steps):
+        image, _ = times_gram(kernel, points, vector)
+        bound = float((image / vector).max())
+        vector = np.maximum(image / image.max(), 1e-6)
+    return KernelSums(kernel, points, math.sqrt(bound) * (1 + 1e-6))
+
+
+def times_gram(kernel: Kernel, points: Points, vectors: Floats) -> tuple[Floats, Floats]:
+    """The Gram matrix times vectors, and the sums of its squared rows; a block of rows at a time."""
+    sides = kernel.sides(points.cells)
+    step = max(1, 2**20 // len(points))
+    images, squares = [], []
+    for start in range(0, len(points), step):
+        block = kernel.sides(points.cells[start : start + step])
+        gram = np.asarray(kernel.between(block, sides, single=True), dtype=np.float64)
+        images.append(gram @ vectors)
+        squares.append(np.einsum("ij,ij->i", gram, gram))
+    return np.concatenate(images), np.concatenate(squares)
+
+
+def _bits(value: float) -> int:
+    """The smallest power of two that is not below a value."""
+    return math.ceil(math.log2(value))
+
+
+MAP_KINDS["landmarks"] = lambda document: Landmarks(
+    kernel_from_dict(document["kernel"]),
+    points_from_dict(document["points"]),
+    tuple(int(place) for place in document["kept"]),
+)
+MAP_KINDS["kernel-sums"] = lambda document: KernelSums(
+    kernel_from_dict(document["kernel"]),
+    points_from_dict(document["points"]),
+    float(document["reach"]),
+)

@@ -1,0 +1,107 @@
+"""A weighted database: rows with weights, which may be negative, in NumPy alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from understudy.errors import UsageError
+from understudy.generators.base import GENERATOR_KINDS, Tensors
+from understudy.generators.condition import Condition
+from understudy.generators.obey import Source
+from understudy.generators.sampling import sample_table
+from understudy.generators.wishes import Balance, Given
+from understudy.schema import Schema
+from understudy.schema.decode import decode_table
+from understudy.schema.rules import obeys
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class WeightedDatabase:
+    """Rows z_m with weights w_m: the mean of h(x) over the private rows is about sum_m w_m h(z_m).
+
+    Weights sum to about one and some may be negative, which no table of plain rows can say: ``sample``
+    draws rows in proportion to the positive part, and ``weighted_rows`` gives rows and weights as
+    they are.
+    """
+
+    schema: Schema
+    row_codes: Integers  # (rows, num_used)
+    weights: Floats  # (rows,)
+    default_num_rows: int
+
+    def sample(
+        self,
+        num_rows: int,
+        *,
+        seed: int = 0,
+        given: Given | None = None,
+        balance: Balance | None = None,
+    ) -> pa.Table:
+        """Draw rows in proportion to the positive part of the weights."""
+        return sample_table(
+            self.schema, self.source, num_rows, seed=seed, given=given, balance=balance
+        )
+
+    def source(self, condition: Condition) -> Source:
+        """What draws rows under a condition: those of the rows that meet it, and the rules too if
+        some of them do.
+        """
+        meeting = condition.holds(self.row_codes) & (self.weights > 0)
+        if not meeting.any():
+            raise UsageError(
+                "given", "no row of positive weight is such", "Widen the condition"
+            )  # fmt: skip
+        obeying = meeting & obeys(self.schema, self.row_codes)
+        chosen = obeying if obeying.any() else meeting
+        codes, weights = self.row_codes[chosen], self.weights[chosen]
+        shares = weights / weights.sum()
+
+        def draw(count: int, rng: np.random.Generator) -> Integers:
+            found: Integers = codes[rng.choice(len(codes), size=count, p=shares)]
+            return found
+
+        return Source(draw)
+
+    @property
+    def weight_column(self) -> str:
+        """The name of the column of weights: one that no column of the table has."""
+        name, taken = "weight", {column.name for column in self.schema.columns}
+        while name in taken:
+            name += "_"
+        return name
+
+    def weighted_rows(self) -> pa.Table:
+        """Every row, with its weight as it is in the last column."""
+        rows = decode_table(self.schema, self.row_codes)
+        return rows.append_column(self.weight_column, pa.array(self.weights))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but rows and weights."""
+        return {"kind": "weighted", "default_num_rows": self.default_num_rows}
+
+    def tensors(self) -> Tensors:
+        """Codes and weights, exactly."""
+        return {
+            "codes": np.ascontiguousarray(self.row_codes),
+            "weights": np.ascontiguousarray(self.weights),
+        }
+
+
+def _load_weighted(schema: Schema, document: dict[str, Any], tensors: Tensors) -> WeightedDatabase:
+    codes, weights = tensors["codes"], tensors["weights"]
+    if codes.shape != (len(weights), len(schema.used)) or weights.dtype != np.float64:
+        raise ValueError("rows and weights do not fit the schema")
+    return WeightedDatabase(
+        schema, codes.astype(np.int64), weights, int(document["default_num_rows"])
+    )
+
+
+GENERATOR_KINDS["weighted"] = _load_weighted
