@@ -30,15 +30,15 @@ import numpy as np
 import pyarrow as pa
 
 from understudy import Budget, fit_release, load_schema, make_plan, release_table
-from understudy.generators.anova_training import AnovaTraining
-from understudy.generators.mixture_training import MixtureTraining
-from understudy.generators.training import Training
-from understudy.queries.two_sample import (
+from understudy.comparing.two_sample import (
     Comparison,
     Question,
     compare_releases,
     compare_with_rows,
 )
+from understudy.generators.anova_training import AnovaTraining
+from understudy.generators.mixture_training import MixtureTraining
+from understudy.generators.training import Training
 
 SCHEMA = load_schema({
     "name": "simulated",

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from understudy.accounting import Budget, Neighbours
+    from understudy.comparing.two_sample import compare_releases, compare_with_rows
     from understudy.errors import UnderstudyError
     from understudy.generators import load_generator, save_generator
     from understudy.methods import balog_subspace, dp_anova, dp_hp, dp_merf, fit_release, make_plan
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from understudy.private.release import release_table
     from understudy.published import load_release, verify_release
     from understudy.queries import ask
-    from understudy.queries.two_sample import compare_releases, compare_with_rows
     from understudy.schema import Schema, load_schema
     from understudy.synthesizer import Synthesizer
 
@@ -50,8 +50,8 @@ _HOMES = {
     "Synthesizer": "synthesizer",
     "UnderstudyError": "errors",
     "ask": "queries",
-    "compare_releases": "queries.two_sample",
-    "compare_with_rows": "queries.two_sample",
+    "compare_releases": "comparing.two_sample",
+    "compare_with_rows": "comparing.two_sample",
     "balog_subspace": "methods",
     "create_ledger": "private.ledger",
     "dp_anova": "methods",

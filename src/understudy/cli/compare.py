@@ -13,8 +13,8 @@ from understudy.cli.files import PUBLIC, check_output, write_bytes
 from understudy.cli.output import emit, table, verbatim, waiting
 
 if TYPE_CHECKING:
+    from understudy.comparing.results import Comparison
     from understudy.published import Release
-    from understudy.queries.results import Comparison
 
 PICTURES = (".png",)
 GENERATED_ROWS = 4000
@@ -54,11 +54,11 @@ def compare(
     as_json: opt.AsJson = False,
 ) -> None:  # fmt: skip
     """Test whether a release and PUBLIC rows, or two releases, come from one population (a kernel two-sample test)."""
+    from understudy.comparing.picture import draw_comparison
+    from understudy.comparing.results import Question
+    from understudy.comparing.statement import describe
     from understudy.published import load_release
     from understudy.published.release import DOCUMENT
-    from understudy.queries.picture import draw_comparison
-    from understudy.queries.results import Question
-    from understudy.queries.statement import describe
 
     if output is not None:
         check_output(output, kinds=PICTURES)
@@ -94,9 +94,9 @@ def _against_rows(
 ) -> Comparison:
     import pyarrow as pa
 
+    from understudy.comparing.two_sample import compare_with_rows
     from understudy.errors import InputError
     from understudy.private.readers import open_source
-    from understudy.queries.two_sample import compare_with_rows
 
     names = [column.name for column in made.plan.schema.used]
     with waiting("comparing", as_json=as_json), open_source(str(path), columns=names) as stream:
@@ -114,8 +114,8 @@ def _against_release(
     *,
     as_json: bool,
 ) -> Comparison:
-    from understudy.queries.results import Question
-    from understudy.queries.two_sample import check_same_columns, compare_releases
+    from understudy.comparing.results import Question
+    from understudy.comparing.two_sample import check_same_columns, compare_releases
 
     check_same_columns(made.plan.schema, second.plan.schema)
     rows = None
@@ -127,7 +127,7 @@ def _against_release(
 
 
 def _table(found: Comparison, first: str, other: str) -> list[str]:
-    from understudy.queries.statement import chance
+    from understudy.comparing.statement import chance
 
     entries = [("all", found.distance, found.threshold, found.p_value)]
     entries += [

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincc, ndtr
 
-from understudy.queries.sizes import Pull
-from understudy.queries.views import View
+from understudy.comparing.sizes import Pull
+from understudy.comparing.views import View
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from understudy.queries.parts import Part
+from understudy.comparing.parts import Part
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from understudy.queries.results import Comparison, Difference, Question
+from understudy.comparing.results import Comparison, Difference, Question
 
 MOST_NAMED = 5
 

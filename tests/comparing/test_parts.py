@@ -10,10 +10,10 @@ import pytest
 from two_sample_level import SCHEMA, SMALL, draw_rows
 
 from understudy import Budget, make_plan, release_table
+from understudy.comparing.parts import Part, find_parts
+from understudy.comparing.public_rows import PublicRows, code_rows
 from understudy.methods import METHODS
 from understudy.published import Release
-from understudy.queries.parts import Part, find_parts
-from understudy.queries.public_rows import PublicRows, code_rows
 
 NUM_ROWS = 800
 ROWS = draw_rows(NUM_ROWS, np.random.default_rng(5))

@@ -9,11 +9,11 @@ import pytest
 from two_sample_level import SCHEMA, SMALL, draw_rows
 
 from understudy import Budget, Neighbours, make_plan, release_table
+from understudy.comparing.parts import Part, find_parts
+from understudy.comparing.public_rows import PublicRows, code_rows
+from understudy.comparing.sizes import counted_rows, sizes_against_means, sizes_of_releases
 from understudy.private.noise import SeededNoise
 from understudy.published import Release
-from understudy.queries.parts import Part, find_parts
-from understudy.queries.public_rows import PublicRows, code_rows
-from understudy.queries.sizes import counted_rows, sizes_against_means, sizes_of_releases
 
 RNG = np.random.default_rng(8)
 ROWS, OTHERS = draw_rows(2000, RNG), draw_rows(1000, RNG)

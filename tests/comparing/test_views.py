@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from understudy.queries.parts import Part
-from understudy.queries.views import views_of
+from understudy.comparing.parts import Part
+from understudy.comparing.views import views_of
 
 
 def part_of(copies: int, dim: int, **options: Any) -> Part:

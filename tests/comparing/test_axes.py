@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from understudy.comparing.axes import MOST_CELLS, common_axis
 from understudy.features import Cells
-from understudy.queries.axes import MOST_CELLS, common_axis
 
 
 def cut(*lows: int, groups: tuple[int, ...] = (), has_null: bool = False) -> Cells:

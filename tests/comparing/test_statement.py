@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from understudy.comparing.picture import draw_comparison
+from understudy.comparing.results import Comparison, Difference, Question
+from understudy.comparing.statement import chance, describe
 from understudy.errors import MissingExtraError
-from understudy.queries.picture import draw_comparison
-from understudy.queries.results import Comparison, Difference, Question
-from understudy.queries.statement import chance, describe
 
 
 def found(**options: Any) -> Comparison:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from typing import Any
 
+from understudy.comparing.results import Comparison, Difference
+from understudy.comparing.statement import chance
 from understudy.errors import MissingExtraError
-from understudy.queries.results import Comparison, Difference
-from understudy.queries.statement import chance
 
 CHANCE, FOUND, QUIET = "#b8c4ce", "#b3392f", "#0b6e4f"
 MOST_BARS, LONGEST_NAME = 12, 34

@@ -21,10 +21,10 @@ from understudy import (
     make_plan,
     release_table,
 )
+from understudy.comparing.results import Comparison, Question
 from understudy.errors import InputError, UsageError
 from understudy.private.noise import SeededNoise
 from understudy.published import Release
-from understudy.queries.results import Comparison, Question
 
 NUM_ROWS = 1000
 METHODS = tuple(SMALL)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.sparse import csr_array
 
-from understudy.queries.null_law import (
+from understudy.comparing.null_law import (
     Contrast,
     Law,
     Lengths,
@@ -19,8 +19,8 @@ from understudy.queries.null_law import (
     holm,
     p_value,
 )
-from understudy.queries.sizes import Pull
-from understudy.queries.views import View
+from understudy.comparing.sizes import Pull
+from understudy.comparing.views import View
 
 
 def whole(size: int) -> View:
@@ -99,7 +99,7 @@ def test_draws_come_in_chunks_without_a_seam(monkeypatch: pytest.MonkeyPatch) ->
         return float(drawn.sum())
 
     whole = drawn()
-    monkeypatch.setattr("understudy.queries.null_law.CHUNK", 40)
+    monkeypatch.setattr("understudy.comparing.null_law.CHUNK", 40)
     assert drawn() == pytest.approx(whole)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.accounting import Neighbours
+from understudy.comparing.parts import Part
 from understudy.published import Release
-from understudy.queries.parts import Part
 
 Floats = npt.NDArray[np.float64]
 

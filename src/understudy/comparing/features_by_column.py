@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.comparing.public_rows import PublicRows
 from understudy.features import Block, Constant, Fourier, Grid, Hermite, OneHot, Tensors
 from understudy.features.combine import tensor
-from understudy.queries.public_rows import PublicRows
 from understudy.schema import Layout
 
 Floats = npt.NDArray[np.float64]

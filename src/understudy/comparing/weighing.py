@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from understudy.queries.null_law import Contrast, Law, detectable, holm, p_value
-from understudy.queries.parts import Parts
-from understudy.queries.results import Comparison, Difference, Question
+from understudy.comparing.null_law import Contrast, Law, detectable, holm, p_value
+from understudy.comparing.parts import Parts
+from understudy.comparing.results import Comparison, Difference, Question
 
 Floats = npt.NDArray[np.float64]
 

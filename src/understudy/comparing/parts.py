@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from understudy.comparing.axes import Axis, common_axis
+from understudy.comparing.features_by_column import column_at, feature_groups
+from understudy.comparing.public_rows import PublicRows
 from understudy.features import Block, Cells, Reading, Tables
 from understudy.published import Release
-from understudy.queries.axes import Axis, common_axis
-from understudy.queries.features_by_column import column_at, feature_groups
-from understudy.queries.public_rows import PublicRows
 from understudy.schema import Layout
 
 Floats = npt.NDArray[np.float64]

@@ -12,21 +12,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import InputError, UsageError
-from understudy.published import Release
-from understudy.queries.null_law import Contrast, Noise, draw_law
-from understudy.queries.parts import Part, Parts, find_parts
-from understudy.queries.public_rows import PublicRows, code_rows
-from understudy.queries.results import Comparison, Question
-from understudy.queries.sizes import (
+from understudy.comparing.null_law import Contrast, Noise, draw_law
+from understudy.comparing.parts import Part, Parts, find_parts
+from understudy.comparing.public_rows import PublicRows, code_rows
+from understudy.comparing.results import Comparison, Question
+from understudy.comparing.sizes import (
     Pull,
     counted_rows,
     no_pull,
     sizes_against_means,
     sizes_of_releases,
 )
-from understudy.queries.views import views_of
-from understudy.queries.weighing import Setting, weigh
+from understudy.comparing.views import views_of
+from understudy.comparing.weighing import Setting, weigh
+from understudy.errors import InputError, UsageError
+from understudy.published import Release
 from understudy.schema import Schema
 
 Floats = npt.NDArray[np.float64]
