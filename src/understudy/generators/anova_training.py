@@ -46,11 +46,11 @@ class AnovaTraining:
     the noise on a pair's share: of all mixtures that explain the tables, take the plainest.
     """
 
-    num_components: int = 2000
-    steps: int = 200
+    num_components: int = 1000
+    steps: int = 300
     learning_rate: float = 0.5
     start_spread: float = 0.4
-    caution: float = 1.5
+    caution: float = 1.0
     seed: int = 0
 
 
