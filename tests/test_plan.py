@@ -234,9 +234,10 @@ def test_norms_that_do_not_fit_the_noise_are_refused() -> None:
 def test_shares_that_add_up_to_a_hair_too_much_still_meet_a_pure_budget() -> None:
     """Scales of 2 L - 1 and 2 L + 1 would cost more than 1 together, by 1e-20."""
     scales = 2 * LATTICE - 1, 2 * LATTICE + 1
+    blocks = [Block(f"count {scale}", Constant(), 1.0, norm=Norm.L1) for scale in scales]
     stages = [
-        Stage(f"{scale}", count_of(f"count {scale}"), LATTICE / scale * (1 + 1e-15))
-        for scale in scales
+        Stage(f"{scale}", Embedding((block,)), LATTICE / scale * (1 + 1e-15))
+        for scale, block in zip(scales, blocks, strict=True)
     ]
     plan = plan_of(*stages, budget=PURE)
     assert sum(plan.cost()) <= 1 < sum(Fraction(LATTICE, scale) for scale in scales)

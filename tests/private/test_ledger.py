@@ -181,6 +181,36 @@ def test_a_ledger_gives_back_what_was_put_in(folder: Path) -> None:
     assert row.spent_at.endswith("+00:00")
 
 
+def test_a_pure_ledger_counts_epsilon_and_a_gaussian_one_is_the_file_it_always_was(
+    folder: Path,
+) -> None:
+    pure, gaussian = folder / "pure", new_ledger(folder, 1)
+    create_capped_ledger(pure, Budget(2.0, 0), cap=2)
+    for path, version in ((pure, 2), (gaussian, 1)):
+        with closing(sqlite3.connect(path)) as connection:
+            assert connection.execute("PRAGMA user_version").fetchone() == (version,)
+    assert read_ledger(pure).is_pure
+    assert not read_ledger(gaussian).is_pure
+    pay(pure, Fraction(1, 3), Fraction(1, 3))
+    state = read_ledger(pure)
+    assert state.spent_units == math.ceil(Fraction(2, 3) * UNITS_PER_COST)
+    assert state.epsilon_of(state.spent_units) == pytest.approx(2 / 3)
+    with pytest.raises(BudgetError, match=r"epsilon 1\.3334.*allows 1\.3333 \(delta 0"):
+        pay(pure, 1.3334)
+    assert pay(pure, 1.3333) == 2
+
+
+@pytest.mark.parametrize(("kind", "version"), [("pure", 1), ("gaussian", 2)])
+def test_neither_kind_of_ledger_is_taken_for_the_other(
+    folder: Path, kind: str, version: int
+) -> None:
+    path = folder / kind
+    create_capped_ledger(path, Budget(2.0, 0 if kind == "pure" else 1e-5), cap=2)
+    raw(path, f"PRAGMA user_version = {version}")
+    with pytest.raises(InputError, match="not a ledger"):
+        read_ledger(path)
+
+
 def test_the_file_has_no_column_for_anything_private(folder: Path) -> None:
     with closing(sqlite3.connect(new_ledger(folder, 1))) as connection:
         columns = {

@@ -362,6 +362,19 @@ def test_a_gaussian_ledger_is_charged_once_for_all_stages_of_a_pure_release(
     assert row.units / UNITS_PER_COST == pytest.approx(mu**2, rel=1e-6)
 
 
+def test_a_pure_release_too_dear_for_a_gaussian_ledger_is_sent_to_a_pure_one(
+    tmp_path: Path,
+) -> None:
+    ledger = new_ledger(tmp_path, epsilon=3.0)
+    with pytest.raises(BudgetError, match="--delta 0"):
+        release_table(table_of(5), pure_plan(), ledger=ledger)
+    assert read_ledger(ledger).spent_units == 0
+    pure = tmp_path / "pure.db"
+    ledgers.create_ledger(pure, Budget(0.5, 0))
+    with pytest.raises(BudgetError, match="smaller epsilon"):
+        release_table(table_of(5), pure_plan(), ledger=pure)
+
+
 def test_without_a_key_every_release_is_a_new_one(tmp_path: Path) -> None:
     ledger = new_ledger(tmp_path)
     first = release_table(table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.accounting import Neighbours
-from understudy.errors import InputError
+from understudy.errors import BudgetError, InputError
 from understudy.plan import Plan
 from understudy.private import ledger as ledgers
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
@@ -63,7 +63,7 @@ def release_table(
         stored = None if fresh else _stored_release(ledger, plan, key=key, directory=directory)
         if stored is not None:
             return stored
-        ledgers.check_affordable(ledger, _cost_in(ledger, plan))
+        _check_affordable(ledger, plan)
     for stage in plan.stages:
         check_purity(plan.layout, stage.embedding, plan.lattice)
     source = noise or ExactNoise()
@@ -107,6 +107,18 @@ def _private_sum(
             "Mend --rows or rows: in the schema, or use --neighbours add-remove",
         )  # fmt: skip
     return sums
+
+
+def _check_affordable(ledger: str | Path, plan: Plan) -> None:
+    """Refuse what the ledger would refuse, before rows are read."""
+    try:
+        ledgers.check_affordable(ledger, _cost_in(ledger, plan))
+    except BudgetError as refusal:
+        if not plan.budget.is_pure or ledgers.read_ledger(ledger).is_pure:
+            raise
+        where, rule = refusal.where, refusal.rule
+        remedy = "Keep a ledger made with --delta 0 for pure releases: among Gaussian ones they cost more"
+        raise BudgetError(where, rule, remedy) from None
 
 
 def _charge(ledger: str | Path, plan: Plan, *, key: str) -> int:
