@@ -38,7 +38,7 @@ def commands(command: Any = None, name: str = "understudy") -> Iterator[tuple[st
 def test_the_commands_are_the_ones_that_were_promised() -> None:
     assert {name.removeprefix("understudy ") for name, _ in commands()} == {
         "schema draft", "schema check", "plan", "release", "fit", "sample", "synth", "verify",
-        "ledger init", "ledger show", "demo", "evaluate", "report", "compare",
+        "ledger init", "ledger show", "demo", "evaluate", "report", "compare", "query", "export",
     }  # fmt: skip
 
 

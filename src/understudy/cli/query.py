@@ -142,7 +142,6 @@ def askable_lines(found: Askable) -> list[str]:
         [
             each.name, each.holds, each.resolution,
             "" if each.count_error is None else f"± {plain(each.count_error)}",
-            "mean, quantile, ..." if "mean" in each.can else ", ".join(each.can),
         ]
         for each in found.columns
     ]  # fmt: skip
@@ -153,7 +152,7 @@ def askable_lines(found: Askable) -> list[str]:
     rows = "private, and counted with noise" if found.num_rows is None else f"{found.num_rows:,}"
     lines = [
         f"Rows: {rows}",
-        table("Columns", ["column", "holds", "told apart", "error of a count", "ask for"], columns),
+        table("Columns", ["column", "holds", "told apart", "error of a count"], columns),
     ]
     if tables:
         title = "Columns together: groups, conditions and cross-tables may span them"
@@ -162,7 +161,8 @@ def askable_lines(found: Askable) -> list[str]:
         lines.append(f"  ... and {len(found.together) - TABLES_SHOWN} more (--json lists all)")
     example = found.columns[0].name
     lines += [
-        f"Ask, for example: [bold]understudy query DIR 'count by {verbatim(example)}'[/bold]",
+        "Ask for count, share, sum, mean, var, std, median, quantile or histogram, with where and by: "
+        f"[bold]understudy query DIR 'count by {verbatim(example)}'[/bold]",
         "Errors are one standard deviation of the noise; every answer has its own.",
     ]
     return lines

@@ -19,7 +19,8 @@ CLIPPED = "moved inside the bounds, as asked: no longer unbiased"
 class Estimate:
     """One number of an answer.
 
-    ``std_error`` is the deviation of the noise alone; ``low`` and ``high`` bound the data set's own
+    ``std_error`` is the deviation of the noise alone (of a quantile: its interval's half over the
+    normal factor); ``low`` and ``high`` bound the data set's own
     value at the answer's level. ``is_exact`` says that cells express the question exactly, so that
     noise is all that separates estimate and truth.
     """

@@ -53,7 +53,10 @@ class Asker:
                 "Ask for a share or a mean, or leave the population out",
             )  # fmt: skip
         factor = critical(level, self.sources.measured.law)
-        posed, rows = self._estimates(question, factor, population)
+        if question.aggregate in ("median", "quantile"):
+            posed, rows = quantiles_of(self.sources, question, level, is_population=population)
+        else:
+            posed, rows = self._estimates(question, factor, population)
         answer = Answer(
             question.text,
             question.aggregate,
@@ -69,8 +72,6 @@ class Asker:
     def _estimates(
         self, question: Question, factor: float, population: bool
     ) -> tuple[Posed, list[Estimate]]:
-        if question.aggregate in ("median", "quantile"):
-            return quantiles_of(self.sources, question, factor, is_population=population)
         posed = pose(self.sources, question)
         if question.aggregate in ("count", "histogram"):
             return posed, sums_of(posed, posed.members, factor)

@@ -2,7 +2,9 @@
 
 The quantile at level p is the least value q with at least p of the rows at or below it. A value c
 cannot be q if surely fewer than p of the rows are at or below c, or surely more than p are below c.
-What is left is the interval: the true q fails either test with half of 5 % each.
+Nor can it be if that is sure of a value beyond it, for counts only rise. Of the chance to be wrong,
+nine tenths go to the test of the value itself and a tenth to those of all values beyond it, by the
+union bound. The true q then passes all tests at the stated level at least.
 """
 
 from __future__ import annotations
@@ -10,26 +12,34 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from understudy.queries.answers import Estimate
 from understudy.queries.atoms import Sources
 from understudy.queries.functions import Floats, Ranged, values
+from understudy.queries.intervals import critical
 from understudy.queries.partitions import Integers, cell_edges
 from understudy.queries.pose import Posed, pose
 from understudy.queries.question import Question
 from understudy.queries.reconcile import DENSE
 
+BEYOND = 0.1
+"""The part of the chance to be wrong that goes to tests of values beyond a value."""
+
 
 def quantiles_of(
-    sources: Sources, question: Question, factor: float, *, is_population: bool
+    sources: Sources, question: Question, sure: float, *, is_population: bool
 ) -> tuple[Posed, list[Estimate]]:
-    """The quantile of the question's column in each group, and the question as it was posed."""
+    """The quantile of the question's column in each group, and the question as it was posed.
+
+    ``sure`` is the level of the intervals.
+    """
     posed = pose(sources, question)
-    found = [_Steps(posed, i).solve(factor, is_population) for i in range(len(posed.names))]
+    found = [_Steps(posed, i).solve(sure, is_population) for i in range(len(posed.names))]
     edges = _finer_edges(sources, posed, [solution.span for solution in found])
     if len(edges):
         posed = pose(sources, question, also=edges)
-        found = [_Steps(posed, i).solve(factor, is_population) for i in range(len(posed.names))]
+        found = [_Steps(posed, i).solve(sure, is_population) for i in range(len(posed.names))]
     return posed, [solution.estimate for solution in found]
 
 
@@ -69,7 +79,7 @@ class _Steps:
     posed: Posed
     group: int
 
-    def solve(self, factor: float, is_population: bool) -> _Solution:
+    def solve(self, sure: float, is_population: bool) -> _Solution:
         level = self.posed.question.number or 0.5
         axis = next(
             i for i, c in enumerate(self.posed.axes) if c.column == self.posed.question.column
@@ -89,23 +99,27 @@ class _Steps:
         extra = np.zeros(known)
         if is_population:
             extra = np.maximum(weights.middle**2 @ fit.atoms, 0.0)
-        reach = [
-            fit.estimates(part) + side * factor * np.hypot(fit.deviations(part), np.sqrt(extra))
+        law = self.posed.sources.measured.law
+        alone, beyond = (1 - BEYOND) * (1 - sure), BEYOND * (1 - sure) / known
+        factors = critical(1 - alone, law), critical(1 - beyond, law)
+        passed = [
+            _allowed(
+                fit.estimates(part), np.hypot(fit.deviations(part), np.sqrt(extra)), side, factors
+            )
             for side, part in ((1, weights.high), (-1, weights.low))
         ]
         # Not surely too low; and not surely too high, judged by what lies below the cell.
-        enough = np.append(reach[0][:-1] >= 0, True)
-        few = np.append(True, reach[1][:-1] <= 0)
+        enough = np.append(passed[0][:-1], True)
+        few = np.append(True, passed[1][:-1])
         first, last = int(np.argmax(enough)), known - 1 - int(np.argmax(few[::-1]))
         first, last = min(first, last), max(first, last)
         middle, cell = _crossing(fit.estimates(weights.middle), own, order)
         low, high = own.low[order[first]], own.high[order[last]]
-        error = float(fit.deviations(weights.middle[cell : cell + 1])[0])
         exact = bool(own.low[order[cell]] == own.high[order[cell]]) and self._is_exact
-        slope = self._slope(fit.atoms, ranks, cell, own, order)
+        error = float(high - low) / (2 * critical(sure, law))
         estimate = Estimate(
-            self.posed.names[self.group], float(np.clip(middle, low, high)),
-            error * slope, float(low), float(high), exact,
+            self.posed.names[self.group], float(np.clip(middle, low, high)), error,
+            float(low), float(high), exact,
         )  # fmt: skip
         return _Solution(estimate, (int(order[first]), int(order[last])))
 
@@ -127,21 +141,40 @@ class _Steps:
             np.where(below, (1 - level) * high, -level * low),
         )
 
-    def _slope(
-        self, atoms: Floats, ranks: Integers, cell: int, own: Ranged, order: Integers
-    ) -> float:
-        """Units of the column per row near a cell: rows in the cells around it over their width."""
-        near = range(max(0, cell - 2), min(len(order), cell + 3))
-        inside = np.isin(ranks, near)
-        rows = float((atoms * self.posed.members.middle[self.group])[inside].sum())
-        width = own.high[order[near[-1]]] - own.low[order[near[0]]]
-        steps = width * len(near) / max(1, len(near) - 1) if len(near) > 1 else width
-        return float(steps / max(rows, 1.0))
+
+def _allowed(
+    heights: Floats, errors: Floats, side: int, factors: tuple[float, float]
+) -> npt.NDArray[np.bool_]:
+    """Cells that neither their own test rules out nor that of any cell beyond them.
+
+    ``side`` is 1 for tests that find a cell too low, which hold for all cells below it, and -1 for
+    tests that find it too high.
+    """
+    alone, beyond = (side * heights + factor * errors < 0 for factor in factors)
+    # Seen from the far end: what is too low rules out all before it, what is too high all after.
+    beyond = np.logical_or.accumulate(beyond[::-side])[::-side]
+    return np.asarray(~(alone | beyond))
+
+
+def rising(heights: Floats) -> Floats:
+    """The nearest sequence that never falls (isotonic regression, pooling adjacent violators)."""
+    values: list[float] = []
+    sizes: list[int] = []
+    for height in heights.tolist():
+        value, size = height, 1
+        while values and values[-1] > value:
+            value = (value * size + values[-1] * sizes[-1]) / (size + sizes[-1])
+            size += sizes[-1]
+            values.pop()
+            sizes.pop()
+        values.append(value)
+        sizes.append(size)
+    return np.repeat(values, sizes)
 
 
 def _crossing(heights: Floats, own: Ranged, order: Integers) -> tuple[float, int]:
     """Where estimates, made monotone, first reach zero: the value, and the cell in order."""
-    steady = (np.maximum.accumulate(heights) + np.minimum.accumulate(heights[::-1])[::-1]) / 2
+    steady = rising(heights)
     cell = int(np.argmax(steady >= 0)) if (steady >= 0).any() else len(heights) - 1
     low, high = own.low[order[cell]], own.high[order[cell]]
     before = steady[cell - 1] if cell > 0 else min(0.0, 2 * steady[cell])
