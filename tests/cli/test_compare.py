@@ -26,6 +26,7 @@ def test_rows_of_the_same_kind_are_not_told_apart(run: Any, office: Any, release
     assert outcome.code == 0
     assert "No difference can be seen" in outcome.out
     assert "noticed in four of five" in outcome.out
+    assert "rows of 'many.parquet' were treated as public" in outcome.out
 
 
 def test_other_rows_are_told_apart_and_the_column_is_named(

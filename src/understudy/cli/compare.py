@@ -75,6 +75,8 @@ def compare(
         else _against_rows(made, other, settings, as_json=as_json)
     )
     words = describe(found)
+    if not is_release:
+        words.append(f"The rows of '{other.name}' were treated as public.")
     if output is not None:
         title = f"{made.plan.schema.name}: release '{release.name}' and {'release ' * is_release}'{other.name}'"
         write_bytes(draw_comparison(found, title=title), output, mode=PUBLIC)
