@@ -76,11 +76,22 @@ def test_fewer_fourier_features_are_planned_at_delta_zero() -> None:
 
 def test_lower_orders_are_planned_at_delta_zero() -> None:
     def order(budget: Budget) -> int:
-        map_ = dp_hp(the_schema(), budget).stages[0].embedding.block("numbers").map
+        plan = dp_hp(the_schema(10_000), budget, num_products=4)
+        map_ = plan.stages[0].embedding.block("numbers").map
         assert isinstance(map_, Hermite)
         return map_.order
 
     assert order(PURE) < order(Budget(1.0))
+
+
+def test_products_of_columns_are_planned_where_laplace_noise_allows_them() -> None:
+    def has_products(rows: int, budget: Budget) -> bool:
+        blocks = dp_hp(the_schema(rows), budget).stages[0].embedding.blocks
+        return any(block.name == "products" for block in blocks)
+
+    assert has_products(20_000, Budget(1.0))
+    assert not has_products(20_000, PURE)
+    assert has_products(200_000, PURE)
 
 
 @pytest.mark.parametrize("fresh", [False, True])

@@ -29,8 +29,11 @@ TOLERATED_ENERGY = 0.01
 """Noise energy that the features of one column or pair may hold, of an energy of at most 1."""
 
 TOLERATED_NOISE = 0.02
-"""Deviation of the noise on a mean feature. More products than it allows only dilute each other,
-and unless half the budget measures every single column as well, there are none at all."""
+"""Deviation of the noise on a mean feature. More products than it allows only dilute each other."""
+
+CLEAR_NOISE = {Norm.L2: TOLERATED_NOISE, Norm.L1: 0.0004}
+"""Unless half the budget measures every single column as well, there are no products at all. Laplace
+noise grows with their features too, and on Adult they paid from there on."""
 
 PLANNED_SHARE = 0.8
 MOST_SUBSETS, MOST_NUMBERS = 1500, 300_000
@@ -177,7 +180,7 @@ def _products(
     num_columns = len(layout.numbers) + len(columns.spans)
     share = wish.product_share or PLANNED_SHARE
     allowed = max(1, math.floor(norm.parts(TOLERATED_NOISE / noise(share))))
-    clear = noise(0.5) * norm.dilution(num_columns) <= TOLERATED_NOISE
+    clear = noise(0.5) * norm.dilution(num_columns) <= CLEAR_NOISE[norm]
     planned = FRESH_RELEASES if is_fresh else min(allowed, MOST_SUBSETS) if clear else 0
     wanted = planned if wish.num_products is None else wish.num_products
     count = min(wanted, num_subsets(num_columns, dim))
