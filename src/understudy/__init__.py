@@ -27,7 +27,15 @@ if TYPE_CHECKING:
     from understudy.accounting import Budget, Neighbours
     from understudy.errors import UnderstudyError
     from understudy.generators import load_generator, save_generator
-    from understudy.methods import balog_subspace, dp_anova, dp_hp, dp_merf, fit_release, make_plan
+    from understudy.methods import (
+        balog_features,
+        balog_subspace,
+        dp_anova,
+        dp_hp,
+        dp_merf,
+        fit_release,
+        make_plan,
+    )
     from understudy.private.ledger import create_ledger, read_ledger
     from understudy.private.release import release_table
     from understudy.published import load_release, verify_release
@@ -42,6 +50,7 @@ _HOMES = {
     "Schema": "schema",
     "Synthesizer": "synthesizer",
     "UnderstudyError": "errors",
+    "balog_features": "methods",
     "balog_subspace": "methods",
     "create_ledger": "private.ledger",
     "dp_anova": "methods",
@@ -59,9 +68,9 @@ _HOMES = {
 }
 
 __all__ = [
-    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "balog_subspace", "create_ledger", "dp_anova",
-    "dp_hp", "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger",
-    "release_table", "save_generator", "verify_release",
+    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "balog_features", "balog_subspace",
+    "create_ledger", "dp_anova", "dp_hp", "dp_merf", "fit_release", "load_generator", "load_release", "load_schema",
+    "make_plan", "read_ledger", "release_table", "save_generator", "verify_release",
 ]  # fmt: skip
 
 
