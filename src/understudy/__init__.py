@@ -33,7 +33,15 @@ if TYPE_CHECKING:
     from understudy.comparing.two_sample import compare_releases, compare_with_rows
     from understudy.errors import UnderstudyError
     from understudy.generators import load_generator, save_generator
-    from understudy.methods import balog_subspace, dp_anova, dp_hp, dp_merf, fit_release, make_plan
+    from understudy.methods import (
+        balog_features,
+        balog_subspace,
+        dp_anova,
+        dp_hp,
+        dp_merf,
+        fit_release,
+        make_plan,
+    )
     from understudy.private.ledger import create_ledger, read_ledger
     from understudy.private.release import release_table
     from understudy.published import load_release, verify_release
@@ -50,9 +58,10 @@ _HOMES = {
     "Synthesizer": "synthesizer",
     "UnderstudyError": "errors",
     "ask": "queries",
+    "balog_features": "methods",
+    "balog_subspace": "methods",
     "compare_releases": "comparing.two_sample",
     "compare_with_rows": "comparing.two_sample",
-    "balog_subspace": "methods",
     "create_ledger": "private.ledger",
     "dp_anova": "methods",
     "dp_hp": "methods",
@@ -69,9 +78,9 @@ _HOMES = {
 }
 
 __all__ = [
-    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "ask", "balog_subspace",
-    "compare_releases", "compare_with_rows", "create_ledger", "dp_anova", "dp_hp", "dp_merf", "fit_release",
-    "load_generator", "load_release", "load_schema", "make_plan", "read_ledger", "release_table",
+    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "ask", "balog_features",
+    "balog_subspace", "compare_releases", "compare_with_rows", "create_ledger", "dp_anova", "dp_hp", "dp_merf",
+    "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger", "release_table",
     "save_generator", "verify_release",
 ]  # fmt: skip
 

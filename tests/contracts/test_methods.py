@@ -35,6 +35,7 @@ QUICK: dict[str, dict[str, object]] = {
     "dp-merf": {"num_features": 40, "training": NETWORK},
     "dp-hp": {"training": MixtureTraining(steps=8, num_components=20)},
     "balog-subspace": {"num_candidates": 120, "weights": "bounded", "steps": 8},
+    "balog-features": {"num_features": 60, "num_points": 60, "num_candidates": 60, "steps": 8},
 }
 STEPS = 8
 PUBLIC = pd.DataFrame(
@@ -110,6 +111,15 @@ VARIANTS: dict[str, dict[str, dict[str, object]]] = {
         "named-scales": {"length_scale": {"age": 0.05, "dose": 0.3, "visit": 0.1, "grade": 0.5}},
         "replace-one": {"neighbours": Neighbours.REPLACE_ONE, "look": True},
         "replace-one-no-look": {"neighbours": Neighbours.REPLACE_ONE, "look": False},
+    },
+    "balog-features": {
+        "free": {},
+        "uniform": {"weights": "uniform"},
+        "one-row": {"num_points": 1, "steps": 1},
+        "no-mismatch": {"mismatch": 0.0, "length_scale": 0.3},
+        "named-scales": {"length_scale": {"age": 0.05, "dose": 0.3, "visit": 0.1, "grade": 0.5}},
+        "another-seed": {"seed": 7},
+        "replace-one": {"neighbours": Neighbours.REPLACE_ONE},
     },
 }
 COLUMNS = [

@@ -12,9 +12,11 @@ from understudy.generators.anova_training import AnovaTraining, train_anova
 from understudy.generators.base import Generator
 from understudy.generators.descent import Progress
 from understudy.generators.mixture_training import MixtureTraining, train_mixture
+from understudy.generators.reduced_set import ReducedSet, find_reduced_set
 from understudy.generators.training import Training, train_network
 from understudy.generators.weighting import Weighting, weigh_points
 from understudy.methods.anova import dp_anova
+from understudy.methods.balog_features import balog_features
 from understudy.methods.balog_subspace import balog_subspace
 from understudy.methods.hp import dp_hp
 from understudy.methods.merf import dp_merf
@@ -23,11 +25,13 @@ from understudy.published import Release
 from understudy.schema import Schema
 
 __all__ = [
-    "METHODS", "balog_subspace", "dp_anova", "dp_hp", "dp_merf", "fit_release", "make_plan", "needs_torch",
+    "METHODS", "balog_features", "balog_subspace", "dp_anova", "dp_hp", "dp_merf", "fit_release", "make_plan",
+    "needs_torch",
 ]  # fmt: skip
 
 METHODS: dict[str, Callable[..., Plan]] = {
     "dp-anova": dp_anova, "dp-merf": dp_merf, "dp-hp": dp_hp, "balog-subspace": balog_subspace,
+    "balog-features": balog_features,
 }  # fmt: skip
 DEFAULT_METHOD = "dp-anova"
 
@@ -68,6 +72,8 @@ def fit_release(release: Release, *, progress: Progress | None = None) -> Genera
         return train_mixture(release, MixtureTraining(**settings), progress=progress)
     if release.plan.setting("generator") == "weights":
         return weigh_points(release, Weighting(**settings), progress=progress)
+    if release.plan.setting("generator") == "reduced-set":
+        return find_reduced_set(release, ReducedSet(**settings), progress=progress)
     settings["hidden"] = tuple(settings["hidden"])
     return train_network(release, Training(**settings), progress=progress)
 

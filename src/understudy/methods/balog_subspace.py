@@ -19,6 +19,7 @@ import numpy.typing as npt
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import UsageError
 from understudy.features import Block, Constant, Embedding, Kernel, Landmarks, Points
+from understudy.features.drawing import Draw, drawn_points
 from understudy.features.landmarks import kernel_sums
 from understudy.features.pivots import (
     COORDINATES,
@@ -30,7 +31,7 @@ from understudy.features.pivots import (
 )
 from understudy.methods.balog_kernel import Join, balog_kernel, kernel_words
 from understudy.methods.common import COUNT_SHARE, noise_of_mean
-from understudy.methods.public_points import Draw, drawn_points, given_points
+from understudy.methods.public_points import given_points
 from understudy.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 
