@@ -119,9 +119,10 @@ class Answer:
         return f"{plain(width)} days" if self.unit == "date" else plain(width)
 
     def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
+        """For JSON; a number that is not known is null."""
         rows = [
-            {**asdict(row), "group": dict(row.group), "plus_minus": row.plus_minus}
+            {name: _finite(value) for name, value in asdict(row).items()}
+            | {"group": dict(row.group), "plus_minus": _finite(row.plus_minus)}
             for row in self.rows
         ]
         return {
@@ -139,6 +140,10 @@ class Answer:
         for field in ("estimate", "std_error", "low", "high", "is_exact"):
             columns[field] = [getattr(row, field) for row in self.rows]
         return pa.table(columns)
+
+
+def _finite(value: Any) -> Any:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def plain(number: float) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from understudy.queries.question import Question, understand
 
 COUNTED = ("count", "sum", "histogram")
 NULLS_OUT = "nulls are left out"
+OPEN = "a group with an unknown error may be empty: its interval is all that is possible"
 CUT = "cells of the release are coarser than the question: the interval covers any place in them"
 
 
@@ -112,7 +114,10 @@ def _bounds(posed: Posed) -> tuple[float, float]:
 def _noted(posed: Posed, answer: Answer) -> Answer:
     notes = answer.notes
     place = posed.question.column
-    if not answer.is_exact:
+    is_open = [not math.isfinite(row.std_error) for row in answer.rows]
+    if any(is_open):
+        notes = (*notes, OPEN)
+    if not all(row.is_exact or empty for row, empty in zip(answer.rows, is_open, strict=True)):
         notes = (*notes, CUT)
     if place is not None and posed.question.aggregate != "histogram":
         column = posed.sources.measured.columns[place]

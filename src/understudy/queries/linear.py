@@ -29,6 +29,8 @@ def sums_of(posed: Posed, weights: Ranged, factor: float) -> list[Estimate]:
     if not exact.all():
         low = fit.estimates(weights.low) - factor * fit.deviations(weights.low)
         high = fit.estimates(weights.high) + factor * fit.deviations(weights.high)
+        # Noise may have turned the ends, which are measured apart.
+        low, high = np.minimum(low, middle), np.maximum(high, middle)
     return [
         Estimate(name, float(middle[i]), float(error[i]), float(low[i]), float(high[i]), bool(exact[i]))
         for i, name in enumerate(posed.names)
@@ -73,6 +75,9 @@ def variances_of(posed: Posed, factor: float, *, is_population: bool) -> list[Es
     widest = (bounds[1] - bounds[0]) ** 2 / 4
     found = []
     for i, mean in enumerate(means_of(posed, factor, is_population=False)):
+        if not math.isfinite(mean.std_error):
+            found.append(Estimate(mean.group, math.nan, math.inf, 0.0, widest, False))
+            continue
         squares = _row(posed.valued(centre=mean.estimate, is_squared=True), i)
         bottom = _row(posed.members, i)
 
@@ -88,7 +93,7 @@ def variances_of(posed: Posed, factor: float, *, is_population: bool) -> list[Es
         if not own.is_exact:
             ends = [abs(end - mean.estimate) for end in (mean.low, mean.high)]
             shift = max(ends) ** 2
-        bias = mean.std_error**2 if math.isfinite(mean.std_error) else 0.0
+        bias = mean.std_error**2
         found.append(
             Estimate(
                 mean.group, own.estimate + bias, own.std_error, max(0.0, own.low + bias - shift),
@@ -102,7 +107,7 @@ def roots_of(variances: list[Estimate]) -> list[Estimate]:
     """Standard deviations."""
     found = []
     for each in variances:
-        middle = math.sqrt(max(0.0, each.estimate))
+        middle = math.sqrt(max(0.0, each.estimate)) if math.isfinite(each.estimate) else math.nan
         error = each.std_error / (2 * middle) if middle > 0 else math.inf
         low, high = (math.sqrt(max(0.0, end)) for end in (each.low, each.high))
         found.append(Estimate(each.group, middle, error, low, high, each.is_exact))
@@ -157,9 +162,15 @@ def _ratio(
             )
             for k, value in ((0, low), (2, high))
         ]
-        found = bounds if None in ends else (ends[0][0], ends[1][1])  # type: ignore[index]
+        if ends[0] is None or ends[1] is None:  # the denominator may be zero
+            inside = min(max(ratio, bounds[0]), bounds[1])
+            return Estimate(name, inside, math.inf, *bounds, False)
+        found = ends[0][0], ends[1][1]
     else:
+        ratio = min(max(ratio, bounds[0]), bounds[1])
         found = _inverted(fit_residual(posed, residual, factor, extra), bounds)
+    if not exact:  # noise may have turned the ends, which are measured apart
+        found = min(found[0], ratio), max(found[1], ratio)
     return Estimate(name, ratio, error / count, float(found[0]), float(found[1]), exact)
 
 
