@@ -55,8 +55,10 @@ def _towards(
 ) -> Filtered:
     spread = features - centre
     variances, axes = np.linalg.eigh((spread * shares[:, None]).T @ spread)
-    variances = np.maximum(variances, LEAST_VARIANCE * max(float(variances[-1]), 1e-300))
     seen = axes.T @ (noisy - centre)
+    if variances[-1] < LEAST_VARIANCE:  # nothing but the centre is on offer
+        return Filtered(centre, shares, float((seen**2 - noise**2).sum()))
+    variances = np.maximum(variances, LEAST_VARIANCE * float(variances[-1]))
     best: tuple[float, Floats] | None = None
     for power in FALL_OFF:
         signal = STRENGTHS[:, None] * (variances / variances[-1]) ** power * noise**2
