@@ -78,6 +78,7 @@ LARGEST = (
     "features/test_embedding.py::test_the_sensitivity_is_exactly_the_largest_change_over_all_rows"
 )
 L1_BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_l1_ball"
+LANDMARKS = "features/test_landmarks.py::"
 BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_integer_ball"
 SETTLED = "test_plan.py::test_a_rule_that_changes_how_far_a_row_reaches_is_refused"
 MUTANTS = {
@@ -531,6 +532,48 @@ MUTANTS = {
         "planned.label == settled.label and planned.norm is settled.norm",
         "planned.label == settled.label",
         "test_plan.py::test_a_rule_that_changes_the_norm_is_refused",
+    "kernel values that are not whole numbers": Mutant(
+        "features/landmarks.py",
+        "whole = xp.round(self._near(cells) * 2.0**KERNEL_BITS)",
+        "whole = self._near(cells) * 2.0**KERNEL_BITS",
+        LANDMARKS + "test_products_are_those_of_whole_numbers_to_the_last_bit[gaussian]",
+    ),
+    "a triangle of more bits than a product holds": Mutant(
+        "features/landmarks.py",
+        "coarse_unit = 2.0 ** (KERNEL_BITS - 1 - ",
+        "coarse_unit = 2.0 ** (KERNEL_BITS + 8 - ",
+        LANDMARKS + "test_products_are_those_of_whole_numbers_to_the_last_bit[gaussian]",
+    ),
+    "nothing taken off for the rounding of kernel values": Mutant(
+        "features/landmarks.py",
+        "return 1 / (1 + 2 * rounding * float(np.linalg.norm(self._inverse, 2)))",
+        "return 1.0",
+        LANDMARKS + "test_no_row_is_longer_than_one_and_little_is_taken_off[wide]",
+    ),
+    "coordinates that are not orthonormal": Mutant(
+        "features/landmarks.py",
+        "np.tril(solve_triangular(lower, np.eye(len(gram)), lower=True))",
+        "np.tril(solve_triangular(lower, np.eye(len(gram)), lower=True)).T",
+        LANDMARKS + "test_coordinates_have_the_inner_products_of_projections[gaussian]",
+    ),
+    "a reach that is the mean of a row and not the largest": Mutant(
+        "features/landmarks.py",
+        "bound = float((image / vector).max())",
+        "bound = float((image / vector).min())",
+        LANDMARKS + "test_the_reach_of_kernel_sums_is_proved_and_not_much_too_long[laplace]",
+    ),
+    "distances in fractions": Mutant(
+        "features/kernels.py",
+        "positions = xp.round(positions * term.grid)",
+        "positions = positions * term.grid",
+        "features/test_kernels.py::test_squared_distances_are_whole_numbers_that_float64_holds[1.0]",
+    ),
+    "a kernel larger than one with itself": Mutant(
+        "features/kernels.py",
+        "return total / len(self.terms) if len(self.terms) > 1 else total",
+        "return total",
+        "contracts/test_feature_maps.py"
+        "::test_no_row_of_any_codes_has_a_norm_above_one[kernel sums, sum of columns]",
     ),
     "verify believes what it reads": Mutant(
         "published/verify.py",

@@ -117,8 +117,8 @@ class Kernel:
         xp = array_api_compat.array_namespace(one.positions)
         parts = [self._distances(term, one, other)] if term.numbers else []
         parts += [_differences(term, one, other)] if term.spans else []
-        exponent = parts[0] if len(parts) == 1 else parts[0] + parts[1]
-        value = xp.exp(-(xp.astype(exponent, xp.float32) if single else exponent))
+        parts = [xp.astype(part, xp.float32) for part in parts] if single else parts
+        value = xp.exp(-(parts[0] if len(parts) == 1 else parts[0] + parts[1]))
         polynomial = MATERN.get(self.shape, (1.0, None))[1]
         return value * polynomial(parts[0]) if polynomial and term.numbers else value
 

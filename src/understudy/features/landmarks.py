@@ -94,6 +94,11 @@ class Landmarks:
         rounding = math.sqrt(self.dim) * 2.0 ** -(KERNEL_BITS + 1)
         return 1 / (1 + 2 * rounding * float(np.linalg.norm(self._inverse, 2)))
 
+    def precise(self, cells: Floats) -> Floats:
+        """Coordinates of rows that need no protection, without rounding.  # (num_rows, dim)"""
+        found: Floats = np.asarray(self._near(cells)) @ self._inverse.T * self.shortening
+        return found
+
     def weights_of(self, coordinates: Floats) -> Floats:
         """Weights on the points that span the space, of the element with these coordinates."""
         found: Floats = self._inverse.T @ coordinates / self.shortening

@@ -44,7 +44,7 @@ def weigh_points(
     if settings.weights == "plain":
         points, weights = map_.spanning, map_.weights_of(noisy)
     else:
-        features = np.asarray(map_(points.cells))
+        features = map_.precise(points.cells)
         found = filtered_mean(noisy, noise, features, density / density.sum())
         if settings.weights == "bounded":
             weights = nearest_in_l1_ball(
