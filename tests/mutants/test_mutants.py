@@ -532,6 +532,7 @@ MUTANTS = {
         "planned.label == settled.label and planned.norm is settled.norm",
         "planned.label == settled.label",
         "test_plan.py::test_a_rule_that_changes_the_norm_is_refused",
+    ),
     "kernel values that are not whole numbers": Mutant(
         "features/landmarks.py",
         "whole = xp.round(self._near(cells) * 2.0**KERNEL_BITS)",
