@@ -11,6 +11,7 @@ import pytest
 from understudy import load_generator, load_schema, save_generator
 from understudy.errors import InputError, UsageError
 from understudy.generators import WeightedDatabase
+from understudy.generators.weighted import weighted_database
 from understudy.schema import NULL
 
 COLUMNS = [
@@ -75,6 +76,14 @@ def test_a_saved_database_comes_back_to_the_last_bit(tmp_path: Path) -> None:
     assert isinstance(loaded, WeightedDatabase)
     assert loaded.weighted_rows().equals(database().weighted_rows())
     assert loaded.default_num_rows == 1000
+
+
+def test_rows_of_no_weight_are_left_out_unless_all_are() -> None:
+    schema = database().schema
+    some = weighted_database(schema, CODES, np.array([0.0, 0.5, 0.0, -0.1, 0.6]), 9)
+    assert some.row_codes.tolist() == CODES[[1, 3, 4]].tolist()
+    none = weighted_database(schema, CODES, np.zeros(5), 9)
+    assert none.weights.tolist() == [0.2] * 5
 
 
 def test_weights_that_do_not_fit_the_rows_are_refused(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def fit(
     as_json: opt.AsJson = False,
 ) -> None:
     """Train a generator on a release."""
-    from understudy.generators import save_generator
+    from understudy.generators import WeightedDatabase, save_generator
     from understudy.methods import fit_release
     from understudy.published import load_release
     from understudy.published.release import check_new_directory
@@ -41,9 +41,11 @@ def fit(
     with training_bar(as_json=as_json) as progress:
         generator = fit_release(made, progress=progress)
     save_generator(generator, output, release=made.fingerprint)
+    is_weighted = isinstance(generator, WeightedDatabase)
+    verb, file = ("export", "weighted.parquet") if is_weighted else ("sample", "rows.csv")
     lines = [
         f"[bold green]Fitted[/bold green] a generator in {verbatim(output)}",
-        f"Next: [bold]understudy sample {verbatim(output)} -o rows.csv[/bold]",
+        f"Next: [bold]understudy {verb} {verbatim(output)} -o {file}[/bold]",
     ]
     emit({"generator": str(output), "release": made.fingerprint}, lines, as_json=as_json)
 

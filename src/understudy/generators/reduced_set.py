@@ -24,7 +24,7 @@ from understudy.features.drawing import Draw, drawn_points
 from understudy.generators.cloud import Cloud, cloud_of
 from understudy.generators.descent import Progress, one_thread
 from understudy.generators.simplex import fit_nonnegative
-from understudy.generators.weighted import WeightedDatabase
+from understudy.generators.weighted import WeightedDatabase, weighted_database
 from understudy.published import Release
 
 Floats = npt.NDArray[np.float64]
@@ -117,12 +117,8 @@ def _find(
     cloud, weights = mover.move(cloud, weights, settings.steps)
     if settings.weights == "free":
         weights = _refit(target, cloud, weights)
-    kept = np.flatnonzero(weights) if weights.any() else np.arange(1)
-    return WeightedDatabase(
-        schema=release.plan.schema,
-        row_codes=cloud.take(kept).codes(),
-        weights=weights[kept],
-        default_num_rows=release.plan.num_rows or round(count),
+    return weighted_database(
+        release.plan.schema, cloud.codes(), weights, release.plan.num_rows or round(count)
     )
 
 

@@ -95,6 +95,16 @@ class WeightedDatabase:
         }
 
 
+def weighted_database(
+    schema: Schema, codes: Integers, weights: Floats, num_rows: int
+) -> WeightedDatabase:
+    """Rows of any weight but zero; if noise has left none, all rows with the same."""
+    if not weights.any():
+        weights = np.full(len(codes), 1 / len(codes))
+    kept = weights != 0
+    return WeightedDatabase(schema, codes[kept], weights[kept], num_rows)
+
+
 def _load_weighted(schema: Schema, document: dict[str, Any], tensors: Tensors) -> WeightedDatabase:
     codes, weights = tensors["codes"], tensors["weights"]
     if codes.shape != (len(weights), len(schema.used)) or weights.dtype != np.float64:

@@ -13,7 +13,7 @@ from understudy.features.pivots import COORDINATES, LOOK, seen_density
 from understudy.generators.descent import Progress
 from understudy.generators.filtering import Filtered, filtered_mean
 from understudy.generators.simplex import nearest_in_l1_ball
-from understudy.generators.weighted import WeightedDatabase
+from understudy.generators.weighted import WeightedDatabase, weighted_database
 from understudy.published import Release
 
 Floats = npt.NDArray[np.float64]
@@ -54,12 +54,9 @@ def weigh_points(
             points, weights = _shrunk(map_, points, found, has_look=_has_look(release))
     if progress is not None and settings.weights != "bounded":
         progress(1, 1, float(noise**2 * len(noisy)))
-    kept = np.flatnonzero(weights)
-    return WeightedDatabase(
-        schema=release.plan.schema,
-        row_codes=points.take(kept).codes(release.plan.layout),
-        weights=weights[kept],
-        default_num_rows=release.plan.num_rows or round(count),
+    codes = points.codes(release.plan.layout)
+    return weighted_database(
+        release.plan.schema, codes, weights, release.plan.num_rows or round(count)
     )
 
 

@@ -84,6 +84,7 @@ def balog_features(
         tuple(range(layout.width)), widths, (Scales(layout.width, 1.0, 1.0),),
         num_features + num_features % 2, seed,
     )  # fmt: skip
+    # What cannot be drawn is refused here, before a budget is spent on it.
     drawn_points(schema, num_candidates, draw=draw, means=means, deviations=deviations, seed=seed)
     rest = 1.0 if neighbours is Neighbours.REPLACE_ONE else math.sqrt(1 - COUNT_SHARE)
     blocks = (Block("count", Constant(), math.sqrt(COUNT_SHARE)), Block(EMBEDDING, map_, rest))
