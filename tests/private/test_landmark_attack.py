@@ -103,7 +103,7 @@ def test_other_pasts_choose_other_points_at_the_same_price() -> None:
     assert len({embedding.blocks[0].map.points for embedding in chosen}) == 3
     for replaced in (False, True):
         stated = {
-            embedding.squared_sensitivity(plan.lattice, replace=replaced) for embedding in chosen
+            embedding.sensitivity(plan.lattice, replace=replaced) for embedding in chosen
         }
         assert len(stated) == 1
 

@@ -204,7 +204,7 @@ def test_a_pure_ledger_counts_epsilon_and_a_gaussian_one_is_the_file_it_always_w
 def test_neither_kind_of_ledger_is_taken_for_the_other(
     folder: Path, kind: str, version: int
 ) -> None:
-    path = folder / kind
+    path = folder / f"{kind} {version}"
     create_capped_ledger(path, Budget(2.0, 0 if kind == "pure" else 1e-5), cap=2)
     raw(path, f"PRAGMA user_version = {version}")
     with pytest.raises(InputError, match="not a ledger"):
