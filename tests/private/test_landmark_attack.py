@@ -102,9 +102,7 @@ def test_other_pasts_choose_other_points_at_the_same_price() -> None:
     chosen = [plan.embeddings(random_past(plan, seed))[1] for seed in range(3)]
     assert len({embedding.blocks[0].map.points for embedding in chosen}) == 3
     for replaced in (False, True):
-        stated = {
-            embedding.sensitivity(plan.lattice, replace=replaced) for embedding in chosen
-        }
+        stated = {embedding.sensitivity(plan.lattice, replace=replaced) for embedding in chosen}
         assert len(stated) == 1
 
 
