@@ -51,6 +51,17 @@ def test_weights_on_the_points_have_the_estimated_mean() -> None:
         assert np.abs(found.weights @ features - found.mean).max() < 1e-9
 
 
+@pytest.mark.parametrize("count", [1, 2, 10])
+def test_as_many_points_as_features_reach_everything(count: int) -> None:
+    """Weights around the points' own mean sum to one and miss a direction, which must then be seen."""
+    rng = np.random.default_rng(3)
+    features = np.tril(rng.normal(0.3, 1, (count, count))) / 4
+    truth = rng.dirichlet(np.ones(count)) @ features * 0.4
+    found = filtered_mean(truth, 1e-5, features, np.full(count, 1 / count))
+    assert np.abs(found.weights @ features - found.mean).max() < 1e-6
+    assert np.abs(found.weights @ features - truth).max() < 1e-3
+
+
 def test_noise_alone_leaves_the_points_as_they_are_weighted() -> None:
     features = public(np.random.default_rng(2))
     shares = np.full(POINTS, 1 / POINTS)

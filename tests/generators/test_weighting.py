@@ -96,6 +96,20 @@ def test_rows_that_are_public_are_weighted_anew_and_all_kept(table: pd.DataFrame
     assert distance(database, release, table) < 0.5 * distance(uniform, release, table)
 
 
+@pytest.mark.parametrize("count", [1, 3, 10, 40])
+def test_few_public_rows_are_weighted_as_well_as_their_span_allows(
+    table: pd.DataFrame, count: int
+) -> None:
+    """Also where all but one of them span the space, so that weights of sum one are hard to come by."""
+    release = released(table, epsilon=50.0, public_points=table[:count], length_scale=0.15)
+    map_ = next(b.map for b in release.blocks if isinstance(b.map, Landmarks))
+    kernel, layout = map_.kernel, release.plan.layout
+    rows, own = layout.expand(encoded(table)), layout.expand(encoded(table[:count]))
+    at = kernel(own, rows).mean(axis=1)
+    best = kernel(rows, rows).mean() - at @ np.linalg.lstsq(kernel(own, own), at)[0]
+    assert distance(fitted(release), release, table) ** 2 <= best * 1.02 + 1e-4
+
+
 def test_with_noise_alone_public_rows_weigh_alike(table: pd.DataFrame) -> None:
     database = fitted(released(table, epsilon=1e-4, public_points=table[:80]))
     assert database.weights == pytest.approx(np.full(80, 1 / 80), abs=0.02)

@@ -19,16 +19,23 @@ FALL_OFF = (0.5, 1.0)
 """Signal along an axis goes with the points' variance there, or with its root."""
 
 STRENGTHS = np.logspace(-9, 9, 181)
-LEAST_VARIANCE = 1e-12
+LEAST_VARIANCE = 1e-13
 
 
 @dataclass(frozen=True)
 class Filtered:
-    """Estimated mean features, and the weights on the points that have them."""
+    """Estimated mean features, how far they were moved from those of ``base`` weights, and weights on
+    the points that have them.
+
+    ``risk`` is the estimated squared error, ``noise`` the part of it that noise makes.
+    """
 
     mean: Floats  # (dim,)
+    move: Floats  # (dim,)
+    base: Floats  # (points,)
     weights: Floats  # (points,)
     risk: float
+    noise: float
 
 
 def filtered_mean(noisy: Floats, noise: float, features: Floats, shares: Floats) -> Filtered:
@@ -55,10 +62,15 @@ def _towards(
     spread = features - centre
     variances, axes = np.linalg.eigh((spread * shares[:, None]).T @ spread)
     seen = axes.T @ (noisy - centre)
+    base = shares if centre.any() else np.zeros(len(shares))
     if variances[-1] < LEAST_VARIANCE:  # nothing but the centre is on offer
-        return Filtered(centre, shares, float((seen**2 - noise**2).sum()))
-    variances = np.maximum(variances, LEAST_VARIANCE * float(variances[-1]))
-    falls = [(variances / variances[-1]) ** power for power in FALL_OFF]
+        risk = float((seen**2 - noise**2).sum())
+        return Filtered(centre, np.zeros(len(centre)), base, base, risk, 0.0)
+    reached = variances > LEAST_VARIANCE * float(
+        variances[-1]
+    )  # else no weights of sum one go there
+    variances = np.where(reached, variances, 1.0)
+    falls = [reached * (variances / variances[-1]) ** power for power in FALL_OFF]
     signal = np.concatenate([STRENGTHS[:, None] * fall for fall in falls])  # over that of noise
     kept = signal / (signal + 1)  # (ways, dim)
     risks = ((1 - kept) ** 2 * seen**2 + (2 * kept - 1) * noise**2).sum(axis=1)
@@ -66,6 +78,12 @@ def _towards(
     move = kept[best] * seen
     # Of all weights with these mean features, those that change the shares by the smoothest factor.
     factors = spread @ (axes @ (move / variances))
-    base = shares if centre.any() else np.zeros(len(shares))
     factors -= shares @ factors if centre.any() else 0.0
-    return Filtered(centre + axes @ move, base + shares * factors, float(risks[best]))
+    return Filtered(
+        mean=centre + axes @ move,
+        move=axes @ move,
+        base=base,
+        weights=base + shares * factors,
+        risk=float(risks[best]),
+        noise=float((kept[best] ** 2).sum() * noise**2),
+    )

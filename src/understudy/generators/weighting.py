@@ -18,6 +18,9 @@ from understudy.published import Release
 
 Floats = npt.NDArray[np.float64]
 
+LITTLE = 0.25
+"""Share of the noise (in variance) that weights may put outside the span."""
+
 
 @dataclass(frozen=True, slots=True)
 class Weighting:
@@ -51,7 +54,7 @@ def weigh_points(
                 features, found.mean, settings.bound, steps=settings.steps, progress=progress
             )
         else:
-            points, weights = _shrunk(map_, points, found, has_look=_has_look(release))
+            points, weights = _shrunk(map_, points, features, found, has_look=_has_look(release))
     if progress is not None and settings.weights != "bounded":
         progress(1, 1, float(noise**2 * len(noisy)))
     codes = points.codes(release.plan.layout)
@@ -77,13 +80,20 @@ def _candidates(release: Release, map_: Landmarks) -> tuple[Points, Floats]:
 
 
 def _shrunk(
-    map_: Landmarks, points: Points, found: Filtered, *, has_look: bool
+    map_: Landmarks, points: Points, features: Floats, found: Filtered, *, has_look: bool
 ) -> tuple[Points, Floats]:
     """The weights of the estimated mean.
 
-    Public points that are rows like the private ones are weighted anew, each by a smooth factor. Points
-    that were looked for give their span alone, and the weights are those of the basis.
+    Public points that are rows like the private ones are weighted anew, each by a smooth factor: as
+    long as what that puts outside the span, where nothing was measured, is little beside the noise.
+    Else, and for points that were looked for, the points that span the space get the weights.
     """
     if has_look:
         return map_.spanning, map_.weights_of(found.mean)
-    return points, found.weights
+    lengths = (features**2).sum(axis=1) / map_.shortening**2
+    outside = float(np.abs(found.weights - found.base) @ np.sqrt(np.maximum(1 - lengths, 0.0)))
+    if outside**2 <= LITTLE * found.noise:
+        return points, found.weights
+    weights = found.base.copy()
+    weights[list(map_.kept)] += map_.weights_of(found.move)
+    return points, weights
