@@ -2,9 +2,8 @@
 
     python benchmarks/report_pictures.py OUTPUT_DIR [--data DIR] [--methods dp-anova dp-merf]
 
-An 80/20 split by seed 0: a release from the first
-part, rows from the release, models tested on the second. Both tables are public, so that their
-internal reports may be shown.
+An 80/20 split by seed 0: a release from the first part, rows from the release, models tested on the
+second. Both tables are public, so that their internal reports may be shown.
 """
 
 from __future__ import annotations
@@ -34,6 +33,7 @@ def main() -> None:
     parser.add_argument("output", type=Path)
     parser.add_argument("--methods", nargs="+", default=["dp-anova", "dp-merf"])
     arguments = parser.parse_args()
+    arguments.output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run("demo", "-o", folder / "demo")
