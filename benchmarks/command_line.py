@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -100,14 +101,20 @@ def synthesise(
             "--method", method, "--seed", str(seed), "--rows", str(len(train)),
             "-o", folder / "rows.parquet", "--json", *options,
         ]  # fmt: skip
-        started = time.perf_counter()
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-        # wait4 counts this process and its children only; RUSAGE_CHILDREN would also count a
-        # worker of the classifiers that happens to end meanwhile.
-        _, status, usage = os.wait4(process.pid, 0)
-        seconds = time.perf_counter() - started
-        process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise subprocess.CalledProcessError(process.returncode, command)
+        wall, cpu = timed(command)
         rows = pd.read_parquet(folder / "rows.parquet")
-    return Synthesis(rows, seconds, usage.ru_utime + usage.ru_stime)
+    return Synthesis(rows, wall, cpu)
+
+
+def timed(command: Sequence[str | Path]) -> tuple[float, float]:
+    """Run a command; its wall and CPU seconds."""
+    started = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    # wait4 counts this process and its children only; RUSAGE_CHILDREN would also count a worker of
+    # the classifiers that happens to end meanwhile.
+    _, status, usage = os.wait4(process.pid, 0)
+    seconds = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    return seconds, usage.ru_utime + usage.ru_stime

@@ -7,8 +7,8 @@ All rows, without their label. Mean total variation distance over sets of alpha 
 `--most-sets` of them, drawn once): 20 equal bins over the public bounds for numbers, every category,
 binary ones included, and null by itself. Prints CSV: our distance, then the printed one and its
 caveat. Settings that a table varies (gamma in 5, columns in a product in 8) are passed on to synth; where
-it refuses them, as products of five one-hot columns, the line says so. PrivBayes is printed as a
-citation.
+it refuses them, as products of five one-hot columns, the line says so. PrivBayes runs where its library is
+installed (peers.py) and `--methods privbayes` asks for it; otherwise it is printed as a citation.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import csv
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -30,6 +31,7 @@ from command_line import (
     synthesise,
 )
 from paper_numbers import Published, read_table, table_names
+from peers import PEERS, installed, run_peer
 
 from understudy import load_schema
 from understudy.errors import UsageError
@@ -52,7 +54,7 @@ def main() -> None:
     add_data_argument(parser)
     parser.add_argument("--table", default="001.1", choices=table_names(metrics=tuple(SIZES)))
     parser.add_argument("--datasets", nargs="+", help="default: all of the table")
-    parser.add_argument("--methods", nargs="+", choices=OURS, default=OURS)
+    parser.add_argument("--methods", nargs="+", choices=(*OURS, *installed()), default=OURS)
     parser.add_argument("--epsilons", nargs="+", help="default: all of the table")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--most-sets", type=int, default=1001)
@@ -65,19 +67,21 @@ def main() -> None:
     ]
     writer = csv.writer(sys.stdout)
     writer.writerow(HEADER)
-    writer.writerows(citations(printed))
+    writer.writerows(
+        citations(each for each in printed if each.method not in (*OURS, *arguments.methods))
+    )
     for each in planned(printed, arguments.methods):
         for seed in arguments.seeds:
             writer.writerows(measured(each, printed, seed, arguments))
             sys.stdout.flush()
 
 
-def citations(printed: list[Published]) -> list[list[object]]:
+def citations(printed: Iterable[Published]) -> list[list[object]]:
     """What is not run here."""
     return [
         [each.paper, each.table, each.dataset, each.method, each.epsilon, each.settings, "",
          each.metric, "", "", each.value, each.caveat]
-        for each in printed if each.method not in OURS
+        for each in printed
     ]  # fmt: skip
 
 
@@ -102,9 +106,12 @@ def measured(
     options = [*settings.split(), *arguments.options]
     metrics = list(dict.fromkeys(each.metric for each in printed if each.dataset == dataset))
     try:
-        made = synthesise_inputs(
-            real, document, method=method, epsilon=epsilon, seed=seed, options=options
-        )
+        if method in PEERS:
+            made = run_peer(real, schema, peer=method, epsilon=epsilon, seed=seed)
+        else:
+            made = synthesise_inputs(
+                real, document, method=method, epsilon=epsilon, seed=seed, options=options
+            )
         sides = [code_table(schema, frame) for frame in (real, made.rows)]
         seconds = f"{made.cpu_seconds:.0f}"
         found = [

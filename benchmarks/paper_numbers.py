@@ -17,7 +17,7 @@ FILE = Path(__file__).with_name("paper_numbers.csv")
 NOISELESS = "inf"
 MEAN = "mean"  # of the twelve classifiers
 CAVEATS = {
-    "cited": "by citation: not run here",
+    "cited": "a peer, by citation unless peers.py runs it",
     "noiseless": "by citation: without noise and without a guarantee",
     "hard": "ROC and PRC of hard predictions",
     "thinned": "negative rows thinned out, in the test set too: by the rates of 002 44 % (adult), 14 % "

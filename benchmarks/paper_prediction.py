@@ -7,8 +7,8 @@ A seed draws an 80/20 split; the method sees the 80 %, twelve classifiers learn 
 `--most-rows`) and are tested on as many of the 20 %, whose class shares are never changed. Prints CSV:
 our score by the papers' protocol (their settings, hard predictions) and by probabilities, then the
 printed one and its caveat. Scores are means over the seeds, or the best where the table prints
-the best. F1 is weighted, and the same by both protocols but for the settings. What is not run here (other
-methods, runs without noise) is printed as a citation.
+the best. F1 is weighted, and the same by both protocols but for the settings. DP-GAN runs where its
+library is installed (peers.py); what is not run is printed as a citation.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from command_line import (
     synthesise,
 )
 from paper_numbers import MEAN, Published, read_table, table_names
+from peers import PEERS, installed, run_peer
 
 from understudy.evaluation.models import Protocol
 
@@ -65,7 +66,7 @@ def main() -> None:
     add_data_argument(parser)
     parser.add_argument("--table", required=True, choices=table_names(metrics=("roc", "f1")))
     parser.add_argument("--datasets", nargs="+", help="default: all of the table")
-    parser.add_argument("--methods", nargs="+", choices=OURS, default=OURS)
+    parser.add_argument("--methods", nargs="+", choices=(*OURS, *installed()), default=OURS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--most-rows", type=int, default=50_000)
     parser.add_argument("--jobs", type=int, default=2, help="processes of the classifiers")
@@ -87,10 +88,13 @@ def run(method: str, dataset: str, rows: list[Published], arguments: argparse.Na
     found, seconds = [], []
     for seed in arguments.seeds:
         train, test = table.split(seed)
-        made = synthesise(
-            train, table.schema_path, method=method, epsilon=EPSILON, seed=seed,
-            options=arguments.options,
-        )  # fmt: skip
+        if method in PEERS:
+            made = run_peer(train, table.schema, peer=method, epsilon=EPSILON, seed=seed)
+        else:
+            made = synthesise(
+                train, table.schema_path, method=method, epsilon=EPSILON, seed=seed,
+                options=arguments.options,
+            )  # fmt: skip
         seconds.append(made.cpu_seconds)
         sides = [some(frame, arguments.most_rows) for frame in (made.rows, test)]
         found.append(both_protocols(table, *sides, num_jobs=arguments.jobs))
