@@ -492,7 +492,7 @@ MUTANTS = {
         LAPLACE + "test_a_whole_scale_never_costs_more_than_was_granted",
     ),
     "a scale of Laplace noise that no float holds": Mutant(
-        "accounting/laplace.py",
+        "accounting/rounding.py",
         "return -(-scale // step) * step",
         "return scale",
         LAPLACE + "test_scales_are_sensitivity_over_epsilon_rounded_up",
