@@ -53,6 +53,18 @@ def test_noise_pays_for_being_discrete_and_is_rounded_up(
     assert lattice_noise_std(square, cost) == std
 
 
+@settings(max_examples=100, deadline=None)
+@given(square=st.integers(2**60, 2**66), cost=st.fractions(Fraction(1, 2**48), Fraction(1, 2**36)))
+def test_noise_past_the_digits_of_a_float_is_rounded_up_to_them(
+    square: int, cost: Fraction
+) -> None:
+    """OpenDP takes a deviation as a float, which must not make it smaller."""
+    std = lattice_noise_std(square, cost)
+    assert int(float(std)) == std
+    assert spent_mu_squared(square, std) <= cost
+    assert spent_mu_squared(square, std - std // 2**52 - 1) > cost
+
+
 @pytest.mark.parametrize("std", [0, 1, 2])
 def test_noise_too_small_for_the_gaussian_argument_is_refused(std: int) -> None:
     with pytest.raises(ValueError, match="noise this small"):

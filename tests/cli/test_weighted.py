@@ -52,6 +52,19 @@ def test_weights_are_the_same_in_a_csv_file_and_in_words(
     assert "positive ones to" in run("export", model, "-o", office.path("again.csv")).out
 
 
+@pytest.mark.parametrize("verb", ["release", "synth"])
+def test_the_private_table_is_refused_as_public_points(run: Any, office: Any, verb: str) -> None:
+    """Every one of its rows would be published."""
+    made, link = office.path("made.csv"), Path(office.path("link.csv"))
+    link.symlink_to(office.csv)
+    for points in (office.csv, link):
+        words = ("-s", office.schema, "-e", 1, "-o", made, *SUBSPACE, "--public-points", points)
+        done = run(verb, office.csv, *words)
+        assert done.code == 2
+        assert "the private table itself" in done.err
+        assert not Path(made).exists()
+
+
 def test_rows_can_be_sampled_too(run: Any, office: Any, public: str) -> None:
     model = released(run, office, "--public-points", public, "--weights", "bounded")
     output = office.path("drawn.csv")

@@ -136,6 +136,19 @@ MUTANTS = {
         "plan.noise_scales[0]",
         RELEASE + "test_every_stage_meets_its_own_noise",
     ),
+    "settled maps not probed": Mutant(
+        "private/release.py",
+        "if plan.stages[len(vectors)].rule is not None:",
+        "if False:",
+        RELEASE + "test_maps_that_noise_has_settled_are_probed_as_well[1e-05]",
+    ),
+    "given points not told of": Mutant(
+        "published/certificate.py",
+        "if given_points(plan):",
+        "if False:",
+        "published/test_certificate.py"
+        "::test_rows_that_were_given_as_public_points_are_called_unprotected[False]",
+    ),
     "rows not clipped": Mutant(
         "private/lattice.py",
         "if broken.any():",
@@ -492,7 +505,7 @@ MUTANTS = {
         LAPLACE + "test_a_whole_scale_never_costs_more_than_was_granted",
     ),
     "a scale of Laplace noise that no float holds": Mutant(
-        "accounting/laplace.py",
+        "accounting/rounding.py",
         "return -(-scale // step) * step",
         "return scale",
         LAPLACE + "test_scales_are_sensitivity_over_epsilon_rounded_up",

@@ -46,6 +46,9 @@ PLANS: dict[str, tuple[str, dict[str, Any]]] = {
     "dp-hp": ("dp-hp", {"order": 8, "product_order": 3, "num_products": 3}),
     "dp-hp, triples": ("dp-hp", {"order": 4, "product_order": 2, "product_dim": 3, "num_products": 2}),
     "dp-hp, fresh": ("dp-hp", {"order": 4, "product_order": 2, "fresh_products": True, "num_products": 2}),
+    "balog-subspace": ("balog-subspace", {"num_candidates": 30, "look": False}),
+    "balog-subspace, a look": ("balog-subspace", {"num_candidates": 30, "look": True}),
+    "balog-features": ("balog-features", {"num_candidates": 30, "num_features": 24}),
 }  # fmt: skip
 each_plan = pytest.mark.parametrize("name", PLANS)
 

@@ -431,6 +431,20 @@ def test_an_existing_directory_is_refused_before_anything_is_read(tmp_path: Path
     assert read_ledger(ledger).rows == ()
 
 
+@pytest.mark.parametrize("delta", [1e-5, 0.0])
+def test_maps_that_noise_has_settled_are_probed_as_well(
+    delta: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = dp_merf(SCHEMA, Budget(1.0, delta), num_features=4, length_scale="private")
+    probed = []
+    monkeypatch.setattr(
+        releasing, "check_purity", lambda _, embedding, __: probed.append(embedding)
+    )
+    release = release_table(table_of(50), plan)
+    assert release.embeddings[1] != plan.stages[1].embedding
+    assert all(embedding in probed for embedding in release.embeddings)
+
+
 # Errors
 
 SECRET = "SECRET-7f3a"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.accounting import Budget, Neighbours, exceedance_probability
-from understudy.methods import dp_merf
+from understudy.methods import balog_features, balog_subspace, dp_merf
 from understudy.plan import ROW_CAP, Plan
 from understudy.published.certificate import build_certificate, render_html, round_up
 from understudy.schema import load_schema
@@ -107,6 +107,28 @@ def test_bounds_that_came_from_data_or_from_nowhere_are_named() -> None:
     found = certificate_of(plan_for())
     assert {"bounds from data", "source of bounds"} <= assumptions(found)
     assert found["public"]["sources"] == {"law": 1, "not stated": 1, "rounded": 1}
+
+
+@pytest.mark.parametrize("look", [False, True])
+def test_rows_that_were_given_as_public_points_are_called_unprotected(look: bool) -> None:
+    rows = {"x": [0.1, 0.2, 0.9], "n": [1, 50, 90], "y": ["no", "yes", "no"]}
+    plan = balog_subspace(load_schema(DOCUMENT), Budget(1.0), public_points=rows, look=look)
+    found = certificate_of(plan)
+    assert found["public"]["given_points"] == 3
+    (told,) = [a["statement"] for a in found["assumptions"] if a["name"] == "public points"]
+    assert "The 3 rows" in told
+    assert "outside the guarantee" in told
+    assert told in page_of(found)
+    assert "Public points: 3 given rows" in page_of(found)
+
+
+def test_points_that_were_drawn_or_that_are_not_there_need_no_assumption() -> None:
+    schema, budget = load_schema(DOCUMENT), Budget(1.0)
+    drawn = balog_subspace(schema, budget, num_candidates=20)
+    found = balog_features(schema, budget, num_features=4, num_candidates=20)
+    for plan in (drawn, found, plan_for()):
+        assert "public points" not in assumptions(certificate_of(plan))
+        assert "Public points" not in page_of(certificate_of(plan))
 
 
 def test_the_row_cap_is_among_the_assumptions() -> None:

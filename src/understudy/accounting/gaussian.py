@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from understudy.accounting.budget import UNITS_PER_COST, Budget
+from understudy.accounting.rounding import exact_as_float
 
 DISCRETISATION = 4
 """N_Z(0, s^2) is post-processing of a continuous Gaussian of variance s^2 - 4 (proofs/noise.md)."""
@@ -38,9 +39,9 @@ def mu_squared_of_budget(budget: Budget) -> Fraction:
 
 
 def lattice_noise_std(squared_sensitivity: int, mu_squared: Fraction) -> int:
-    """The smallest whole noise deviation whose release costs at most ``mu_squared``."""
+    """The smallest whole deviation, exact as a float, whose release costs at most ``mu_squared``."""
     variance = Fraction(squared_sensitivity) / mu_squared + DISCRETISATION
-    return max(SMALLEST_NOISE, math.isqrt(math.ceil(variance) - 1) + 1)
+    return exact_as_float(max(SMALLEST_NOISE, math.isqrt(math.ceil(variance) - 1) + 1))
 
 
 def spent_mu_squared(squared_sensitivity: int, noise_std: int) -> Fraction:

@@ -13,9 +13,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from understudy.accounting.budget import UNITS_PER_COST, Budget
-
-FLOAT_BITS = 53
-"""A scale has at most so many binary digits, so that a float holds it exactly."""
+from understudy.accounting.rounding import exact_as_float
 
 MARGIN = 1e-9
 """Relative excess of a converted cost, far above the rounding of its computation."""
@@ -34,9 +32,7 @@ def epsilon_of_budget(budget: Budget) -> Fraction:
 
 def lattice_noise_scale(sensitivity: int, epsilon: Fraction) -> int:
     """The smallest whole scale, exact as a float, whose release costs at most ``epsilon``."""
-    scale = max(1, math.ceil(sensitivity / epsilon))
-    step = 1 << max(0, scale.bit_length() - FLOAT_BITS)
-    return -(-scale // step) * step
+    return exact_as_float(max(1, math.ceil(sensitivity / epsilon)))
 
 
 def spent_epsilon(sensitivity: int, scale: int) -> Fraction:

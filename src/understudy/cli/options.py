@@ -187,8 +187,9 @@ def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(verb)
     def run(**arguments: Any) -> None:
-        plan = build_plan(**{name: arguments.pop(name) for name in planning})
-        verb(plan=plan, **arguments)
+        wishes = {name: arguments.pop(name) for name in planning}
+        weighted.check_apart(wishes["public_points"], arguments.get("data"))
+        verb(plan=build_plan(**wishes), **arguments)
 
     parameters = [
         parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=known[parameter.name])

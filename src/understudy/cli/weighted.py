@@ -114,6 +114,19 @@ def public_rows(path: Path, schema: Schema) -> object:
     return pa.Table.from_batches(batches)
 
 
+def check_apart(points: Path | None, data: str | None) -> None:
+    """Refuse the private table as public points: they are published as they are."""
+    try:
+        same = points is not None and data is not None and points.samefile(data)
+    except (OSError, ValueError):  # readers say what is wrong with a path
+        return
+    if same:
+        raise UsageError(
+            "public points", "are the private table itself, and would be published as they are",
+            "Give rows that anybody may see, or none: points are drawn then",
+        )  # fmt: skip
+
+
 def by_column(name: str, words: list[str] | None) -> dict[str, float] | None:
     """Words such as ``age=40`` as numbers by column."""
     found = {}

@@ -96,6 +96,8 @@ def _private_sum(
 ) -> Integers:
     """The exact sum of the next stage. PRIVATE: it must meet noise before it goes anywhere."""
     embedding = plan.embeddings(vectors)[len(vectors)]
+    if plan.stages[len(vectors)].rule is not None:  # noise has settled other maps than were probed
+        check_purity(plan.layout, embedding, plan.lattice)
     columns = [column.name for column in plan.schema.used]
     with open_source(data, columns=columns, query=query) as batches:
         sums, num_rows = sum_rows(

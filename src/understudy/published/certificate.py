@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from understudy.accounting import LAPLACE, Neighbours
+from understudy.features import Points
 from understudy.plan import ROW_CAP, Plan
 from understudy.schema import Column
 
@@ -175,9 +176,19 @@ def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
         "columns_not_shown": max(0, len(used) - COLUMNS_SHOWN),
         "sources": dict(sorted(sources.items())),
         "rows": rows,
+        "given_points": given_points(plan),
         "query": facts.get("query"),
         "settings": dict(plan.settings),
     }
+
+
+def given_points(plan: Plan) -> int:
+    """How many rows the plan was given as public points, which the release holds as they are."""
+    if str(plan.setting("points")).startswith("drawn"):
+        return 0
+    maps = [block.map for stage in plan.stages for block in stage.embedding.blocks]
+    points = [getattr(map_, "points", None) for map_ in maps]
+    return max((len(each) for each in points if isinstance(each, Points)), default=0)
 
 
 def _plain(bound: object) -> str:
@@ -212,7 +223,7 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
         (
             "row independence of features",
             "cos, sin, exp, log1p and exact integer products on this machine give a row the same features wherever it "
-            "stands; checked on made-up rows before the data was opened.",
+            "stands; checked on made-up rows before each pass over the data.",
         ),
         ("randomness", "The operating system's random numbers are unpredictable to an attacker."),
         (
@@ -230,6 +241,13 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "row by row query",
             "The query makes each of its rows from the data of one protected person or thing alone. Limits, "
             "joins, rankings and totals over other rows would break this, and with it the guarantee.",
+        ))  # fmt: skip
+    if given_points(plan):
+        found.append((
+            "public points",
+            f"The {given_points(plan)} rows that were given as public points are part of the release as they are. "
+            "They were public before, and which rows they are does not depend on any other row of the table. What "
+            "they themselves tell is outside the guarantee.",
         ))  # fmt: skip
     rounded = [column.name for column in plan.schema.used if column.bounds_from == "rounded"]
     if rounded:
