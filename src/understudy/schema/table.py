@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,13 +16,14 @@ import yaml
 from understudy.errors import InputError
 from understudy.schema.columns import Column, Role
 from understudy.schema.entries import UNDECIDED, parse_column, undecided_keys
+from understudy.schema.images import ImageShape, parse_image, without_pixels
 from understudy.schema.rule_entries import parse_rules
 from understudy.schema.rules import Rule
 
 UNDECIDED_SHOWN = 12
 KNOWN_KEYS = (
     "name", "file", "rows", "label", "positive", "task", "split_column", "onehot_groups",
-    "label_names", "notes", "privacy", "columns", "rules",
+    "label_names", "notes", "privacy", "columns", "rules", "image",
 )  # fmt: skip
 
 
@@ -35,7 +37,10 @@ class PrivacyUnit:
 
 @dataclass(frozen=True)
 class Schema:
-    """The public description of a table. Nothing in it may come from private rows."""
+    """The public description of a table. Nothing in it may come from private rows.
+
+    With ``image``, the first columns are the pixels of an image, and are not listed in files.
+    """
 
     columns: tuple[Column, ...]
     name: str = "table"
@@ -43,6 +48,7 @@ class Schema:
     privacy: PrivacyUnit = PrivacyUnit()
     notes: str = ""
     rules: tuple[Rule, ...] = ()
+    image: ImageShape | None = None
     unread: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
@@ -63,7 +69,10 @@ class Schema:
         if self.notes:
             document["notes"] = self.notes
         document["privacy"] = {"unit": self.privacy.unit, "max_rows": self.privacy.max_rows}
-        document["columns"] = [column.to_dict() for column in self.columns]
+        if self.image is not None:
+            document["image"] = self.image.to_dict()
+        listed = without_pixels(self.image, self.columns)
+        document["columns"] = [column.to_dict() for column in listed]
         if self.rules:
             document["rules"] = [rule.to_dict() for rule in self.rules]
         return document
@@ -181,6 +190,9 @@ def _read(text: str) -> Any:
 def parse_schema(document: Any, *, name: str) -> Schema:
     """Check a schema document and give it its types."""
     where = f"schema '{name}'"
+    image = parse_image(document.get("image"), where=where) if isinstance(document, dict) else None
+    if image is not None:
+        document = {"columns": [], **document}
     if not isinstance(document, dict) or not isinstance(document.get("columns"), list):
         raise InputError(
             where, "needs a list called 'columns'", "See: understudy schema draft --help"
@@ -194,9 +206,10 @@ def parse_schema(document: Any, *, name: str) -> Schema:
             "A person must decide them, from public knowledge only",
         )
     columns = tuple(parse_column(entry) for entry in document["columns"])
+    columns = (*(image.columns if image is not None else ()), *columns)
     columns = _with_label(columns, document.get("label"), where=where)
-    names = [column.name for column in columns]
-    repeated = next((each for each in names if names.count(each) > 1), None)
+    counts = Counter(column.name for column in columns)
+    repeated = next((each for each, count in counts.items() if count > 1), None)
     if repeated is not None:
         raise InputError(f"column '{repeated}'", "is listed twice", "Remove one of the two")
     rows = document.get("rows")
@@ -209,6 +222,7 @@ def parse_schema(document: Any, *, name: str) -> Schema:
         privacy=_privacy(document.get("privacy", {}), where=where),
         notes=str(document.get("notes", "")),
         rules=parse_rules(document.get("rules", []), columns),
+        image=image,
         unread=tuple(str(key) for key in document if key not in KNOWN_KEYS),
     )  # fmt: skip
     if not schema.used:
