@@ -26,14 +26,17 @@ from understudy.features import (
     Hermite,
     Kernel,
     Landmarks,
+    Lengths,
     Mahalanobis,
     Norm,
     OneHot,
     Scales,
     Sign,
+    Spectrum,
     Tables,
     Tensors,
     Term,
+    Weighted,
     product,
 )
 from understudy.features.base import MAP_KINDS, map_from_dict
@@ -44,6 +47,7 @@ from understudy.features.points import points_of_codes
 from understudy.plan import LATTICE
 from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
+from understudy.schema.images import ImageShape
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -127,6 +131,13 @@ EXAMPLES: dict[str, FeatureMap] = {
         kernel_of("matern32", 0.3, 0.1, together=False), PUBLIC
     ),
     "kernel sums, laplace, wide": kernel_sums(kernel_of("laplace", 9.0, 0.9), PUBLIC),
+    "spectrum": Spectrum(Weighted(ImageShape(2, 2), 3, 1.25), 1.5),
+    "spectrum, everything cut": Spectrum(Weighted(ImageShape(1, 5), 5, 4.0), 0.01),
+    "spectrum, nothing cut": Spectrum(Weighted(ImageShape(4, 1), 4, 0.0), 50.0),
+    "spectrum, colours": Spectrum(Weighted(ImageShape(1, 1, 3), 2, 1.0), 1.0),
+    "second moments": Tensors((Spectrum(Weighted(ImageShape(5, 1), 5, 1.0), 2.0),), ((0, 0),)),
+    "lengths": Lengths(Weighted(ImageShape(2, 2), 4, 1.0)),
+    "lengths, one pixel": Lengths(Weighted(ImageShape(1, 1), 1, 0.0)),
     "constant": Constant(),
     "one-hot": OneHot(SPANS),
     "grid": GRID,

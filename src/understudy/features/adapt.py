@@ -17,6 +17,7 @@ from understudy.features.fourier import Fourier
 from understudy.features.grid import Grid
 from understudy.features.pivots import choose_landmarks
 from understudy.features.placing import place_cells
+from understudy.features.reaching import place_reach
 from understudy.features.reading import Reading
 
 Rule = Callable[[Reading, Sequence[Reading]], Embedding]
@@ -68,4 +69,5 @@ RULES: dict[str, Rule] = {
     "place-cells": place_cells,
     "choose-pairs": choose_pairs,
     "choose-landmarks": choose_landmarks,
+    "place-reach": place_reach,
 }

@@ -12,13 +12,14 @@ import math
 from understudy.features.base import FeatureMap
 from understudy.features.combine import Tensors
 from understudy.features.grid import Constant, Grid, OneHot
+from understudy.features.spectrum import Lengths
 from understudy.features.tables import Tables
 
 
 def most_nonzeros(map_: FeatureMap) -> int:
     """The largest number of features of one row that are not zero."""
     match map_:
-        case Constant():
+        case Constant() | Lengths():
             return 1
         case OneHot(spans=spans):
             return len(spans)

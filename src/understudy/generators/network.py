@@ -11,13 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import expit
 
-from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Tensors
 from understudy.generators.condition import Condition
+from understudy.generators.label_shares import restrict_label
 from understudy.generators.obey import Source
 from understudy.generators.sampling import sample_table
 from understudy.generators.wishes import Balance, Given
-from understudy.schema import NULL, Layout, Schema
+from understudy.schema import Layout, Schema
 
 Floats = npt.NDArray[np.float64]
 COMPONENT_SCALE, LABEL_SCALE = 4.0, 3.0
@@ -65,17 +65,8 @@ class Network:
 
     def source(self, condition: Condition) -> Source:
         """What draws rows under a condition: labels are chosen, other columns left to chance."""
-        label = self.schema.label
-        place = self.schema.used.index(label) if self.label and label else None
-        if label is None or place is None or place not in condition.allowed:
-            return Source(self.codes, condition)
-        codes = np.append(np.arange(len(label.categories)), NULL)[: len(self.label_shares)]
-        shares = np.asarray(self.label_shares) * condition.allowed[place].contains(codes)
-        if not shares.any():
-            raise UsageError("given", "no row has such a label", "Widen the condition")
-        chosen = replace(self, label_shares=tuple((shares / shares.sum()).tolist()))
-        left = {other: kept for other, kept in condition.allowed.items() if other != place}
-        return Source(chosen.codes, Condition(left))
+        shares, left = restrict_label(self.schema, self.label_shares, condition)
+        return Source(replace(self, label_shares=shares).codes, left)
 
     def codes(self, num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Codes of new rows.  # (num_rows, num_used)"""

@@ -21,6 +21,9 @@ from understudy.schema import NULL, Schema
 from understudy.schema.codesets import CodeSet
 from understudy.schema.decode import decode_table
 
+MOST_CELLS, FEWEST_ROWS = 2**23, 2**10
+"""Cells that are drawn at a time: tables with a thousand columns are drawn in shorter parts."""
+
 
 def sample_table(
     schema: Schema,
@@ -45,8 +48,9 @@ def sample_table(
     strata, members = _strata(schema, num_rows, rng, given=given, balance=balance)
     sources = [source_of(condition) for condition in strata]
     tables = []
-    for start in range(0, max(num_rows, 1), CHUNK):
-        part = members[start : start + CHUNK]
+    step = min(CHUNK, max(FEWEST_ROWS, MOST_CELLS // len(schema.used)))
+    for start in range(0, max(num_rows, 1), step):
+        part = members[start : start + step]
         codes = np.empty((len(part), len(schema.used)), dtype=np.int64)
         for i, (source, condition) in enumerate(zip(sources, strata, strict=True)):
             mine = part == i

@@ -13,6 +13,7 @@ from understudy.generators.base import Generator
 from understudy.generators.descent import Progress
 from understudy.generators.mixture_training import MixtureTraining, train_mixture
 from understudy.generators.reduced_set import ReducedSet, find_reduced_set
+from understudy.generators.spectral_fit import SpectralFit, fit_spectra
 from understudy.generators.training import Training, train_network
 from understudy.generators.weighting import Weighting, weigh_points
 from understudy.methods.anova import dp_anova
@@ -20,20 +21,25 @@ from understudy.methods.balog_features import balog_features
 from understudy.methods.balog_subspace import balog_subspace
 from understudy.methods.hp import dp_hp
 from understudy.methods.merf import dp_merf
+from understudy.methods.spectrum import dp_spectrum
 from understudy.plan import Plan
 from understudy.published import Release
 from understudy.schema import Schema
 
 __all__ = [
-    "METHODS", "balog_features", "balog_subspace", "dp_anova", "dp_hp", "dp_merf", "fit_release", "make_plan",
-    "needs_torch",
+    "METHODS", "balog_features", "balog_subspace", "dp_anova", "dp_hp", "dp_merf", "dp_spectrum", "fit_release",
+    "make_plan", "needs_torch",
 ]  # fmt: skip
 
 METHODS: dict[str, Callable[..., Plan]] = {
     "dp-anova": dp_anova, "dp-merf": dp_merf, "dp-hp": dp_hp, "balog-subspace": balog_subspace,
-    "balog-features": balog_features,
+    "balog-features": balog_features, "dp-spectrum": dp_spectrum,
 }  # fmt: skip
-DEFAULT_METHOD = "dp-anova"
+IMAGE_METHODS = ("dp-spectrum",)
+"""Methods that take images and nothing else."""
+
+DEFAULT_METHOD, IMAGE_METHOD = "dp-anova", "dp-spectrum"
+WITHOUT_TORCH = ("weights", "spectral")
 
 
 def make_plan(
@@ -43,11 +49,12 @@ def make_plan(
     method: str = "auto",
     options: Mapping[str, Any] | None = None,
 ) -> Plan:
-    """Plan a release with a method by name; ``auto`` takes the best one for tables.
+    """Plan a release with a method by name; ``auto`` takes the best one for tables, or for images.
 
     ``options`` are keyword arguments of the method, such as ``num_rows`` or ``seed``.
     """
-    name = DEFAULT_METHOD if method == "auto" else method
+    automatic = DEFAULT_METHOD if schema.image is None else IMAGE_METHOD
+    name = automatic if method == "auto" else method
     if name not in METHODS:
         raise UsageError(
             "method", f"'{method}' is unknown", "Methods are auto, " + ", ".join(METHODS)
@@ -74,10 +81,12 @@ def fit_release(release: Release, *, progress: Progress | None = None) -> Genera
         return weigh_points(release, Weighting(**settings), progress=progress)
     if release.plan.setting("generator") == "reduced-set":
         return find_reduced_set(release, ReducedSet(**settings), progress=progress)
+    if release.plan.setting("generator") == "spectral":
+        return fit_spectra(release, SpectralFit(**settings), progress=progress)
     settings["hidden"] = tuple(settings["hidden"])
     return train_network(release, Training(**settings), progress=progress)
 
 
 def needs_torch(plan: Plan) -> bool:
     """Whether fitting a release of this plan trains something."""
-    return bool(plan.setting("generator") != "weights")
+    return plan.setting("generator") not in WITHOUT_TORCH

@@ -1,0 +1,158 @@
+"""Low frequencies of images, weighted so that fine detail is not lost in the noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import array_api_compat
+import numpy as np
+import numpy.typing as npt
+
+from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.features.cosines import Cosines
+from understudy.features.exact import exact_weights
+from understudy.schema.images import ImageShape
+
+NUM_BINS, OCTAVES = 64, 12
+"""Bins of the histogram of lengths, and how many times the last one doubles the first."""
+
+UNIT_BITS, MOST_COEFFICIENTS, FAR = 20, 2048, 2.0
+"""Squares of lengths are sums of so many squares of whole numbers, 2^21 at most: exact in float64."""
+
+ROOM = 1 + 2.0**-15
+"""What lengths are off by, rounded to whole numbers."""
+
+
+@dataclass(frozen=True)
+class Weighted:
+    """The lowest cosine coefficients of the first columns, times frequency to the power ``tilt``.
+
+    Low frequencies of images are large and high ones small. Noise is the same on all, so weights
+    that grow with frequency spread it more evenly over what there is to see.
+    """
+
+    shape: ImageShape
+    count: int
+    tilt: float
+    _cache: dict[str, Array] = field(default_factory=dict, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= min(self.shape.num_pixels, MOST_COEFFICIENTS):
+            raise ValueError("there are not so many coefficients")
+
+    @cached_property
+    def weights(self) -> npt.NDArray[np.float64]:
+        """What each coefficient is times.  # (count,)"""
+        return Cosines(self.shape).frequencies[: self.count] ** self.tilt
+
+    @cached_property
+    def matrix(self) -> npt.NDArray[np.float64]:
+        """From pixels to weighted coefficients, rounded so that products are exact."""
+        return exact_weights(Cosines(self.shape).matrix(self.count) * self.weights)
+
+    @property
+    def longest(self) -> float:
+        """No image is longer."""
+        return Cosines(self.shape).longest(self.count, self.tilt)
+
+    def __call__(self, cells: Array) -> Array:
+        """Weighted coefficients.  # (num_rows, count)"""
+        xp = array_api_compat.array_namespace(cells)
+        key = f"{xp.__name__} {cells.dtype}"
+        if key not in self._cache:
+            self._cache[key] = xp.asarray(self.matrix, dtype=cells.dtype)
+        return cells[:, : self.shape.num_pixels] @ self._cache[key]
+
+    def squares(self, values: Array, unit: float) -> Array:
+        """Squared lengths in units of ``unit``, the same whatever rows stand around.  # (num_rows,)
+
+        Sums of squares of whole numbers are exact; a coefficient beyond two units counts as two.
+        """
+        xp = array_api_compat.array_namespace(values)
+        scale = 2.0**UNIT_BITS
+        whole = xp.round(xp.clip(values / unit, -FAR, FAR) * scale)
+        return xp.sum(whole**2, axis=1) / scale**2
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description."""
+        return {"shape": self.shape.to_dict(), "count": self.count, "tilt": self.tilt}
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Weighted coefficients over ``reach``; longer ones are cut to length 1."""
+
+    weighted: Weighted
+    reach: float
+
+    def __post_init__(self) -> None:
+        if not self.reach > 0:
+            raise ValueError("the reach is above zero")
+
+    @property
+    def dim(self) -> int:
+        """Number of coefficients."""
+        return self.weighted.count
+
+    @property
+    def sign(self) -> Sign:
+        """Waves have troughs."""
+        return Sign.SIGNED
+
+    def __call__(self, cells: Array) -> Array:
+        """Features of each row.  # (num_rows, dim)"""
+        xp = array_api_compat.array_namespace(cells)
+        values = self.weighted(cells)
+        longer = xp.sqrt(xp.clip(self.weighted.squares(values, self.reach), 1.0, None))
+        return xp.clip(values / self.reach, -FAR, FAR) / (longer * ROOM)[:, None]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description."""
+        return {"kind": "spectrum", "reach": self.reach, **self.weighted.to_dict()}
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Which of several bins an image's weighted length is in; each is longer by a constant factor."""
+
+    weighted: Weighted
+
+    @property
+    def dim(self) -> int:
+        """Number of bins."""
+        return NUM_BINS
+
+    @property
+    def sign(self) -> Sign:
+        """Counts are never negative."""
+        return Sign.NONNEGATIVE
+
+    @property
+    def edges(self) -> npt.NDArray[np.float64]:
+        """Upper edges, the last of which no image passes.  # (NUM_BINS,)"""
+        steps = np.arange(1 - NUM_BINS, 1) * (OCTAVES / NUM_BINS)
+        return np.asarray(self.weighted.longest * 2.0**steps)
+
+    def __call__(self, cells: Array) -> Array:
+        """Memberships.  # (num_rows, NUM_BINS)"""
+        xp = array_api_compat.array_namespace(cells)
+        unit = self.weighted.longest
+        squares = self.weighted.squares(self.weighted(cells), unit)
+        edges = xp.asarray((self.edges[:-1] / unit) ** 2, dtype=cells.dtype)
+        bins = xp.sum(xp.astype(squares[:, None] > edges[None, :], cells.dtype), axis=1)
+        return xp.astype(bins[:, None] == xp.arange(NUM_BINS, dtype=cells.dtype), cells.dtype)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description."""
+        return {"kind": "lengths", **self.weighted.to_dict()}
+
+
+def _weighted(document: dict[str, Any]) -> Weighted:
+    shape = ImageShape(**{name: int(size) for name, size in document["shape"].items()})
+    return Weighted(shape, int(document["count"]), float(document["tilt"]))
+
+
+MAP_KINDS["spectrum"] = lambda document: Spectrum(_weighted(document), float(document["reach"]))
+MAP_KINDS["lengths"] = lambda document: Lengths(_weighted(document))

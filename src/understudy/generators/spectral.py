@@ -1,0 +1,131 @@
+"""Images from Gaussian spectra: the sampler."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from understudy.features.cosines import Cosines
+from understudy.generators.base import GENERATOR_KINDS, Tensors
+from understudy.generators.condition import Condition
+from understudy.generators.label_shares import restrict_label
+from understudy.generators.obey import Source
+from understudy.generators.sampling import sample_table
+from understudy.generators.wishes import Balance, Given
+from understudy.schema import NULL, Schema
+from understudy.schema.images import LIGHTEST, ImageShape
+
+Floats = npt.NDArray[np.float64]
+AT_A_TIME = 2**12
+
+
+@dataclass(frozen=True)
+class Spectra:
+    """Gaussian spectra of every class: a mean, dependent low frequencies, and independent detail.
+
+    An image's coefficients are ``means`` + ``factors`` z + ``detail`` e with standard normal z and
+    e; higher frequencies than those that were measured have detail only.
+    """
+
+    means: Floats  # (classes, measured coefficients)
+    factors: Floats  # (classes, measured coefficients, dimensions)
+    detail: Floats  # (classes, num_pixels): deviations
+
+    def images(self, cosines: Cosines, place: int, normals: Floats) -> Floats:
+        """Images of one class, in [0, 1].  # (num_images, dimensions + num_pixels) -> (…, num_pixels)"""
+        dependent, own = np.split(normals, [self.factors.shape[2]], axis=1)
+        coefficients = own * self.detail[place]
+        coefficients[:, : self.means.shape[1]] += (
+            self.means[place] + dependent @ self.factors[place].T
+        )
+        return np.clip(cosines.images(coefficients), 0.0, 1.0)
+
+    def draw(self, cosines: Cosines, place: int, count: int, rng: np.random.Generator) -> Floats:
+        """New images of one class.  # (count, num_pixels)"""
+        size = self.factors.shape[2] + self.detail.shape[1]
+        return self.images(cosines, place, rng.standard_normal((count, size)))
+
+
+@dataclass(frozen=True)
+class SpectralImages:
+    """Draws a class, then an image of it."""
+
+    schema: Schema
+    spectra: Spectra
+    default_num_rows: int
+    label_shares: tuple[float, ...] = (1.0,)
+
+    @cached_property
+    def cosines(self) -> Cosines:
+        """The basis that spectra are in."""
+        return Cosines(_shape(self.schema))
+
+    def sample(
+        self,
+        num_rows: int,
+        *,
+        seed: int = 0,
+        given: Given | None = None,
+        balance: Balance | None = None,
+    ) -> pa.Table:
+        """Draw images; the same seed gives the same ones."""
+        return sample_table(
+            self.schema, self.source, num_rows, seed=seed, given=given, balance=balance
+        )
+
+    def source(self, condition: Condition) -> Source:
+        """What draws images under a condition: classes are chosen, pixels left to chance."""
+        shares, left = restrict_label(self.schema, self.label_shares, condition)
+        return Source(replace(self, label_shares=shares).codes, left)
+
+    def codes(self, num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+        """Codes of new images.  # (num_rows, num_used)"""
+        pixels, label = _shape(self.schema).num_pixels, self.schema.label
+        found = np.empty((num_rows, len(self.schema.used)), dtype=np.int64)
+        drawn = rng.choice(len(self.label_shares), size=num_rows, p=np.asarray(self.label_shares))
+        for place in range(len(self.label_shares)):
+            (mine,) = np.nonzero(drawn == place)
+            for some in np.split(mine, np.arange(AT_A_TIME, len(mine), AT_A_TIME)):
+                images = self.spectra.draw(self.cosines, place, len(some), rng)
+                found[some, :pixels] = np.rint(images * LIGHTEST)
+        if label is not None:
+            found[:, pixels] = np.where(drawn < len(label.categories), drawn, NULL)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything but the spectra."""
+        return {
+            "kind": "spectral",
+            "default_num_rows": self.default_num_rows,
+            "label_shares": list(self.label_shares),
+        }
+
+    def tensors(self) -> Tensors:
+        """The spectra in single precision."""
+        named = {name: getattr(self.spectra, name) for name in ("means", "factors", "detail")}
+        return {name: np.ascontiguousarray(each, np.float32) for name, each in named.items()}
+
+
+def _shape(schema: Schema) -> ImageShape:
+    if schema.image is None:
+        raise ValueError("the schema has no images")
+    return schema.image
+
+
+def _load(schema: Schema, document: dict[str, Any], tensors: Tensors) -> SpectralImages:
+    return SpectralImages(
+        schema=schema,
+        spectra=Spectra(
+            *(tensors[name].astype(np.float64) for name in ("means", "factors", "detail"))
+        ),
+        default_num_rows=int(document["default_num_rows"]),
+        label_shares=tuple(float(share) for share in document["label_shares"]),
+    )
+
+
+GENERATOR_KINDS["spectral"] = _load

@@ -1,0 +1,164 @@
+"""Every method for images: plan, release, verify, fit, save, load and sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from understudy import (
+    Budget,
+    Neighbours,
+    Schema,
+    Synthesizer,
+    fit_release,
+    load_generator,
+    load_schema,
+    make_plan,
+    release_table,
+    save_generator,
+    verify_release,
+)
+from understudy.errors import UsageError
+from understudy.methods import IMAGE_METHODS
+
+NUM_IMAGES = 400
+VARIANTS: dict[str, dict[str, dict[str, object]]] = {
+    "dp-spectrum": {
+        "plain": {},
+        "few-coefficients": {"num_coefficients": 3},
+        "all-coefficients": {"num_coefficients": 12},
+        "flat": {"tilt": 0.0},
+        "replace-one": {"neighbours": Neighbours.REPLACE_ONE},
+    },
+}
+each_method = pytest.mark.parametrize("method", sorted(VARIANTS))
+
+
+def the_schema(
+    *, channels: int = 1, labelled: bool = True, rules: list[str] | None = None
+) -> Schema:
+    width = 4 if channels == 1 else 2
+    label = {"name": "shape", "kind": "categorical", "role": "label", "categories": ["up", "down"]}
+    return load_schema({
+        "name": "slopes",
+        "rows": NUM_IMAGES,
+        "image": {"height": 3, "width": width, "channels": channels},
+        "columns": [label] if labelled else [],
+        "rules": rules or [],
+    })  # fmt: skip
+
+
+def images(schema: Schema) -> pa.Table:
+    """Brightness rises or falls from left to right."""
+    rng = np.random.default_rng(0)
+    image = schema.image
+    assert image is not None
+    falls = rng.random(NUM_IMAGES) < 0.3
+    slope = np.linspace(0.0, 200.0, image.width)[None, None, :, None]
+    slope = np.where(falls[:, None, None, None], slope[:, :, ::-1], slope)
+    shape = (NUM_IMAGES, image.height, image.width, image.channels)
+    pixels = np.clip(slope + rng.normal(20.0, 15.0, shape), 0, 255).astype(np.uint8)
+    columns = dict(zip(image.names, pixels.reshape(NUM_IMAGES, -1).T, strict=True))
+    return pa.table(columns | {"shape": np.where(falls, "down", "up")})
+
+
+def test_every_method_for_images_has_variants_here():
+    assert set(VARIANTS) == set(IMAGE_METHODS)
+
+
+def test_auto_is_the_method_for_images():
+    schema = the_schema()
+    assert make_plan(schema, Budget(1.0)).method == "dp-spectrum"
+
+
+@pytest.mark.parametrize(
+    ("method", "variant"), [(m, v) for m, variants in VARIANTS.items() for v in variants]
+)
+@pytest.mark.parametrize("delta", [1e-5, 0.0], ids=["gaussian", "laplace"])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("labelled", [True, False], ids=["labelled", "unlabelled"])
+def test_a_method_runs_from_images_to_images(
+    method: str, variant: str, delta: float, channels: int, labelled: bool, tmp_path: Path
+):
+    schema = the_schema(channels=channels, labelled=labelled)
+    budget = Budget(1.0, delta)
+    plan = make_plan(schema, budget, method=method, options=VARIANTS[method][variant])
+    release = release_table(images(schema), plan, directory=tmp_path / "release")
+    assert verify_release(tmp_path / "release").epsilon <= 1.0
+    generator = fit_release(release)
+    rows = generator.sample(100, seed=1)
+    assert rows.column_names == [column.name for column in schema.used]
+    for name in schema.image.names:
+        assert pa.types.is_int64(rows[name].type)
+        assert rows[name].null_count == 0
+        assert 0 <= min(rows[name].to_pylist()) <= max(rows[name].to_pylist()) <= 255
+    save_generator(generator, tmp_path / "generator", release=release.fingerprint)
+    assert load_generator(tmp_path / "generator").sample(100, seed=1).equals(rows)
+
+
+@each_method
+def test_classes_look_like_themselves(method: str):
+    schema = the_schema()
+    plan = make_plan(schema, Budget(20.0), method=method)
+    generator = fit_release(release_table(images(schema), plan))
+    rows = generator.sample(600, seed=0, balance="equal").to_pandas()
+    assert rows["shape"].value_counts().to_dict() == {"up": 300, "down": 300}
+    rise = rows["pixel_1_3"] - rows["pixel_1_0"]
+    assert rise[rows["shape"] == "up"].mean() > 100
+    assert rise[rows["shape"] == "down"].mean() < -100
+    share = (
+        generator.sample(2000, seed=2)["shape"].to_numpy(zero_copy_only=False) == "down"
+    ).mean()
+    assert 0.2 < share < 0.4
+
+
+@each_method
+def test_images_obey_conditions_and_rules(method: str):
+    schema = the_schema(rules=["pixel_0_0 <= pixel_0_3"])
+    generator = fit_release(
+        release_table(images(schema), make_plan(schema, Budget(5.0), method=method))
+    )
+    rows = generator.sample(50, seed=0, given={"shape": "up", "pixel_2_0": (0, 60)}).to_pandas()
+    assert (rows["shape"] == "up").all()
+    assert (rows["pixel_2_0"] <= 60).all()
+    assert (rows["pixel_0_0"] <= rows["pixel_0_3"]).all()
+
+
+@each_method
+def test_the_same_release_and_seed_give_the_same_images(method: str):
+    schema = the_schema()
+    release = release_table(images(schema), make_plan(schema, Budget(1.0), method=method))
+    first, second = fit_release(release), fit_release(release)
+    assert first.sample(20, seed=5).equals(second.sample(20, seed=5))
+    assert not first.sample(20, seed=5).equals(first.sample(20, seed=6))
+
+
+@each_method
+def test_fitting_tells_its_progress(method: str):
+    schema = the_schema()
+    release = release_table(images(schema), make_plan(schema, Budget(1.0), method=method))
+    seen: list[tuple[int, int, float]] = []
+    fit_release(release, progress=lambda *state: seen.append(state))
+    assert seen[-1][0] == seen[-1][1] > 0
+
+
+@each_method
+def test_tables_are_refused(method: str):
+    table = load_schema({"columns": [{"name": "age", "kind": "integer", "bounds": [0, 9]}]})
+    with pytest.raises(UsageError, match="images"):
+        make_plan(table, Budget(1.0), method=method)
+    mixed = the_schema().to_dict()
+    mixed["columns"].append({"name": "age", "kind": "integer", "bounds": [0, 9]})
+    with pytest.raises(UsageError, match="images"):
+        make_plan(load_schema(mixed), Budget(1.0), method=method)
+
+
+@each_method
+def test_the_synthesizer_is_the_same_pipeline(method: str):
+    schema = the_schema()
+    synthesizer = Synthesizer(schema, epsilon=1.0, method=method).fit(images(schema))
+    assert synthesizer.sample(10, seed=0).num_rows == 10
+    assert synthesizer.release_.plan == synthesizer.plan()
