@@ -15,7 +15,7 @@ from understudy.cli import weighted
 if TYPE_CHECKING:
     from understudy.plan import Plan
 
-DP_ANOVA, DP_MERF, DP_HP = "DP-ANOVA", "DP-MERF", "DP-HP"
+DP_ANOVA, DP_MERF, DP_HP, DP_SPECTRUM = "DP-ANOVA", "DP-MERF", "DP-HP", "DP-Spectrum"
 
 SchemaPath = Annotated[
     Path, typer.Option("--schema", "-s", help="Public schema of the table (YAML).")
@@ -33,7 +33,7 @@ MethodName = Annotated[
     typer.Option(
         "--method",
         "-m",
-        help="auto, or a method by name (dp-anova, dp-merf, dp-hp, balog-subspace, balog-features).",
+        help="auto, or dp-anova, dp-merf, dp-hp, dp-spectrum, balog-subspace or balog-features.",
     ),
 ]
 Unit = Annotated[
@@ -158,6 +158,22 @@ GeneratorName = Annotated[
         "--generator", rich_help_panel=DP_HP, help="mixture (default) or the paper's network."
     ),
 ]
+Coefficients = Annotated[
+    int | None,
+    typer.Option(
+        "--coefficients",
+        rich_help_panel=DP_SPECTRUM,
+        help="Cosine coefficients to measure (default: as many as the noise allows).",
+    ),
+]
+Tilt = Annotated[
+    float | None,
+    typer.Option(
+        "--tilt",
+        rich_help_panel=DP_SPECTRUM,
+        help="Coefficients are weighted by frequency to this power (default: 1.25).",
+    ),
+]
 Seed = Annotated[
     int,
     typer.Option(
@@ -227,6 +243,8 @@ def build_plan(
     fresh: Fresh = False,
     preset: PresetName = None,
     generator: GeneratorName = None,
+    coefficients: Coefficients = None,
+    tilt: Tilt = None,
     public_points: weighted.PublicPoints = None,
     draw: weighted.DrawName = None,
     mean: weighted.Means = None,
@@ -264,7 +282,7 @@ def build_plan(
         "generator": generator, "draw": draw, "means": weighted.by_column("mean", mean),
         "deviations": weighted.by_column("deviation", deviation), "num_candidates": candidates,
         "num_points": points, "kernel": kernel, "join": join, "mismatch": mismatch, "look": look,
-        "weights": weights, "bound": bound,
+        "weights": weights, "bound": bound, "num_coefficients": coefficients, "tilt": tilt,
         "public_points": None if public_points is None else weighted.public_rows(public_points, table),
         "labels": None if labels == "auto" else labels,
     }  # fmt: skip
