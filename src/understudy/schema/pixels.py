@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from understudy.errors import MissingExtraError
 from understudy.schema.encode import encode_column
 from understudy.schema.images import ImageShape
 
@@ -44,3 +46,9 @@ def pixel_array(rows: Any, shape: ImageShape) -> Bytes:
     for position, column in enumerate(shape.columns):
         flat[:, position] = encode_column(column, rows.column(column.name)).clip(min=0)
     return flat.reshape(rows.num_rows, *shape.axes)
+
+
+def require_pillow() -> None:
+    """Refuse what needs Pillow, before it is begun, where there is none."""
+    if importlib.util.find_spec("PIL") is None:
+        raise MissingExtraError("pillow", "images")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 from typing import Any
 
 import numpy as np
 
-from understudy.errors import InputError, MissingExtraError, UnderstudyError
+from understudy.errors import InputError, UnderstudyError
 from understudy.private.readers.stream import explain_file
 from understudy.schema.images import MOST_PIXELS, ImageShape
-from understudy.schema.pixels import Bytes
+from understudy.schema.pixels import Bytes, require_pillow
 
 BATCH_IMAGES = 2_000
 """Images are decoded and handed on in batches of this many."""
@@ -66,8 +65,7 @@ def _opened(where: str, content: bytes) -> Any:
 
     Not by ``Image.open``, which knows dozens of formats and prints warnings with sizes in them.
     """
-    if importlib.util.find_spec("PIL") is None:
-        raise MissingExtraError("pillow", "images")
+    require_pillow()
     from PIL.JpegImagePlugin import JpegImageFile
     from PIL.PngImagePlugin import PngImageFile
 
