@@ -49,13 +49,17 @@ def images_in(found: dict[str, list[Any]], names: tuple[str, ...] = PIXELS) -> A
     return np.array([found[name] for name in names]).T
 
 
+def drain(source: Path, *columns: str, query: str | None = None) -> None:
+    with open_source(source, columns=columns, query=query) as stream:
+        for _ in stream:
+            pass
+
+
 def refusal(
     source: Path, *columns: str, query: str | None = None, kind: type[UnderstudyError] = InputError
 ) -> str:
     with pytest.raises(kind) as caught:
-        with open_source(source, columns=columns or PIXELS, query=query) as stream:
-            for _ in stream:
-                pass
+        drain(source, *(columns or PIXELS), query=query)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
