@@ -305,9 +305,16 @@ def test_a_decompression_bomb_is_refused_by_its_header(
         raise AssertionError("it was decoded")
 
     monkeypatch.setattr("PIL.PngImagePlugin.PngImageFile.load", explode)
-    assert "at most 16384 numbers" in refusal(made)
+    assert "must have 2 rows and 3 columns" in refusal(made)
+    assert "at most 16384 numbers" in refusal(made, "pixel_0_1")
     with pytest.raises(InputError, match="at most 16384 numbers"):
         source_columns(made)
+
+
+def test_colours_that_are_turned_to_grey_count_as_grey(tmp_path: Path) -> None:
+    made = put(tmp_path / "p", "1.png", np.full((128, 128, 3), 50, np.uint8))
+    names = ImageShape(128, 128).names
+    assert np.array_equal(images_in(read(made, *names), names), np.full((1, 128**2), 50))
 
 
 def test_a_file_that_is_too_long_for_a_picture_is_refused(

@@ -27,7 +27,10 @@ _CHANNELS = {"L": 1, "RGB": 3}
 def picture_shape(where: str, content: bytes) -> ImageShape:
     """Size and channels of a picture, from its header alone."""
     picture = _opened(where, content)
-    return ImageShape(picture.height, picture.width, _CHANNELS[_TAKEN_AS[picture.mode]])
+    shape = ImageShape(picture.height, picture.width, _CHANNELS[_TAKEN_AS[picture.mode]])
+    if shape.num_pixels > MOST_PIXELS:
+        raise _too_large(where)
+    return shape
 
 
 def picture_pixels(where: str, content: bytes, shape: ImageShape) -> Bytes:
@@ -80,8 +83,6 @@ def _opened(where: str, content: bytes) -> Any:
             where, "an image must be grey or coloured, with 8 bits per value",
             "Convert it to PNG of mode L or RGB",
         )  # fmt: skip
-    if picture.height * picture.width * _CHANNELS[_TAKEN_AS[picture.mode]] > MOST_PIXELS:
-        raise _too_large(where)
     return picture
 
 
