@@ -14,7 +14,7 @@ PACKAGES = {
     "safetensors": "safetensors", "threadpoolctl": "threadpoolctl", "typer": "typer", "yaml": "pyyaml",
 }  # fmt: skip
 EXTRAS = {
-    "duckdb", "matplotlib", "pandas", "polars", "sklearn", "statsmodels", "torch", "xgboost",
+    "PIL", "duckdb", "matplotlib", "pandas", "polars", "sklearn", "statsmodels", "torch", "xgboost",
 }  # fmt: skip
 
 

@@ -78,6 +78,7 @@ LARGEST = (
     "features/test_embedding.py::test_the_sensitivity_is_exactly_the_largest_change_over_all_rows"
 )
 L1_BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_l1_ball"
+PICTURES = "private/test_pictures.py::"
 LANDMARKS = "features/test_landmarks.py::"
 BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_integer_ball"
 SETTLED = "test_plan.py::test_a_rule_that_changes_how_far_a_row_reaches_is_refused"
@@ -594,6 +595,30 @@ MUTANTS = {
         "not _holds(folder / name, expected[name])",
         "not (folder / name).exists()",
         "published/test_verify.py::test_every_byte_counts[certificate.html]",
+    ),
+    "images of any size": Mutant(
+        "private/readers/pictures.py",
+        "if (picture.height, picture.width) != (shape.height, shape.width):",
+        "if (picture.height, picture.width) < (shape.height, shape.width):",
+        PICTURES + "test_a_picture_that_cannot_be_taken_is_refused[turned]",
+    ),
+    "the first image decides what others become": Mutant(
+        "private/readers/picture_folder.py",
+        "return self.shape or picture_shape(",
+        "return picture_shape(",
+        PICTURES + "test_what_a_picture_becomes_does_not_depend_on_the_others[0]",
+    ),
+    "an archive read beyond its images": Mutant(
+        "private/readers/npz.py",
+        "if self.stream.read(1):",
+        "if self.stream.closed:",
+        "private/test_npz.py::test_a_damaged_archive_is_refused[long]",
+    ),
+    "the message of a library about an image": Mutant(
+        "private/readers/pictures.py",
+        'rule="an image is damaged or cut short"',
+        "rule=str(error)",
+        PICTURES + "test_a_picture_that_cannot_be_taken_is_refused[cut png]",
     ),
 }
 UNCHANGED = "an unchanged copy"

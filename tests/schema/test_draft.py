@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from understudy.errors import InputError
 from understudy.private.readers import source_columns
 from understudy.schema.draft import draft_schema
+from understudy.schema.images import ImageShape
 from understudy.schema.table import parse_yaml
 
 
@@ -166,3 +167,27 @@ def test_drafts_of_csv_files_that_differ_in_cells_are_the_same_bytes(tmp_path: P
         path.write_text(content, encoding="latin-1")
         drafts.add(draft_schema(source_columns(path), name="t"))
     assert len(drafts) == 1
+
+
+def test_pixels_become_one_line_and_their_label_a_person_decides() -> None:
+    pixels = [(name, pa.uint8()) for name in ImageShape(2, 3).names]
+    text = draft(*pixels, ("age", pa.int64()), ("label", pa.int64()))
+    document = yaml.safe_load(text)
+    assert document["image"] == {"height": 2, "width": 3, "channels": 1}
+    age, label = document["columns"]
+    assert age["kind"] == "integer"
+    assert label == {
+        "name": "label", "kind": "categorical", "role": "label", "categories": "???",
+        "nullable": "???", "bounds_from": "???",
+    }  # fmt: skip
+    with pytest.raises(InputError, match="still"):
+        parse_yaml(text, name="t")
+
+
+def test_a_draft_of_images_alone_is_complete() -> None:
+    text = draft(*((name, None) for name in ImageShape(2, 3, 3).names))
+    assert parse_yaml(text, name="t").image == ImageShape(2, 3, 3)
+
+
+def test_a_label_of_a_table_without_images_is_a_column_like_others() -> None:
+    assert entry("label", pa.int64())["kind"] == "integer"

@@ -6,7 +6,7 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.schema import load_schema
-from understudy.schema.images import MOST_PIXELS, ImageShape
+from understudy.schema.images import MOST_PIXELS, ImageShape, is_pixel, shape_of
 from understudy.schema.table import parse_yaml
 
 DIGITS = {
@@ -66,3 +66,33 @@ def test_a_column_may_not_be_called_like_a_pixel():
     column = {"name": "pixel_0_1", "kind": "binary", "categories": [0, 1]}
     with pytest.raises(InputError, match="twice"):
         load_schema(DIGITS | {"columns": [column]})
+
+
+@pytest.mark.parametrize("shape", [ImageShape(1, 1), ImageShape(2, 3), ImageShape(4, 1, 3)])
+def test_a_shape_is_known_by_its_pixels_in_any_order(shape: ImageShape):
+    assert shape_of(["label", *reversed(shape.names)]) == shape
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [],
+        ["label", "pixel_0"],
+        ImageShape(2, 3).names[1:],
+        [*ImageShape(2, 3).names, "pixel_9_9"],
+        [*ImageShape(2, 3).names, "pixel_0_0_0"],
+        ["pixel_0_0_0"],
+        ["pixel_0_0_0", "pixel_0_0_1"],
+        ["pixel_00_0"],
+        [f"pixel_0_{column}" for column in range(MOST_PIXELS + 1)],
+    ],
+)
+def test_names_that_are_no_whole_image_have_no_shape(names: list[str]):
+    assert shape_of(names) is None
+
+
+def test_only_pixels_are_called_like_pixels():
+    assert all(is_pixel(name) for name in ImageShape(12, 11, 3).names)
+    assert not any(
+        is_pixel(name) for name in ("pixel", "pixel_1", "xpixel_0_0", "pixel_0_0_", "label")
+    )

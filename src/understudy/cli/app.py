@@ -8,7 +8,17 @@ from typing import Annotated
 import typer
 
 from understudy import __version__
-from understudy.cli import compare, evaluate, free, ledgers, query, reading, schemas, weighted
+from understudy.cli import (
+    compare,
+    evaluate,
+    free,
+    images,
+    ledgers,
+    query,
+    reading,
+    schemas,
+    weighted,
+)
 from understudy.cli.output import report_refusal, report_surprise
 from understudy.errors import UnderstudyError, UsageError
 
@@ -42,6 +52,7 @@ app.add_typer(schemas.app, name="schema", rich_help_panel=FREE)
 app.command("plan", rich_help_panel=FREE)(free.plan)
 app.command("fit", rich_help_panel=FREE)(free.fit)
 app.command("sample", rich_help_panel=FREE)(free.sample)
+app.command("grid", rich_help_panel=FREE)(images.grid)
 app.command("query", rich_help_panel=FREE)(query.query)
 app.command("export", rich_help_panel=FREE)(weighted.export)
 app.command("verify", rich_help_panel=FREE)(free.verify)

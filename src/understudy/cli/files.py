@@ -45,7 +45,7 @@ def write_rows(rows: pa.Table, path: Path) -> None:
     import pyarrow.csv as csv
     import pyarrow.parquet as parquet
 
-    with _scratch(path, mode=PUBLIC) as scratch:
+    with scratch_file(path, mode=PUBLIC) as scratch:
         if path.suffix.lower() == ".csv":
             csv.write_csv(rows, scratch, csv.WriteOptions(quoting_style="needed"))
         else:
@@ -59,12 +59,12 @@ def write_page(text: str, path: Path, *, mode: int) -> None:
 
 def write_bytes(content: bytes, path: Path, *, mode: int) -> None:
     """Write a picture; ``mode`` says who may read it."""
-    with _scratch(path, mode=mode) as scratch:
+    with scratch_file(path, mode=mode) as scratch:
         Path(scratch).write_bytes(content)
 
 
 @contextmanager
-def _scratch(path: Path, *, mode: int) -> Iterator[str]:
+def scratch_file(path: Path, *, mode: int) -> Iterator[str]:
     """A file beside its place, moved there once it is whole."""
     try:
         handle, scratch = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.files import check_output, write_rows
+from understudy.cli.image_files import Output, check_sample_output, write_sample
 from understudy.cli.output import emit, stage_bar, training_bar, verbatim, waiting
 from understudy.cli.planning import plan_document, plan_lines
 from understudy.cli.wishes import read_balance, read_given
@@ -52,7 +52,7 @@ def fit(
 
 def sample(
     generator: Annotated[Path, typer.Argument(help="Directory of a generator, made by fit.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="New .csv or .parquet file.")],
+    output: Output,
     num_rows: Annotated[
         int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw.")
     ] = None,
@@ -75,13 +75,14 @@ def sample(
     """Draw synthetic rows from a generator."""
     from understudy.generators import load_generator
 
-    check_output(output)
     loaded = load_generator(generator)
+    check_sample_output(output, loaded.schema)
     count = num_rows or loaded.default_num_rows
     wishes = read_given(loaded.schema, given or [])
     shares = read_balance(loaded.schema, balance)
     with waiting("drawing rows", as_json=as_json):
-        write_rows(loaded.sample(count, seed=seed, given=wishes, balance=shares), output)
+        rows = loaded.sample(count, seed=seed, given=wishes, balance=shares)
+        write_sample(rows, output, loaded.schema)
     lines = [f"[bold green]Drew[/bold green] {count} synthetic rows into {verbatim(output)}"]
     emit({"output": str(output), "num_rows": count}, lines, as_json=as_json)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.files import check_output, write_rows
+from understudy.cli.image_files import Output, check_sample_output, write_sample
 from understudy.cli.output import emit, training_bar, verbatim, waiting
 from understudy.errors import UsageError
 
@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from understudy.plan import Plan
     from understudy.published import Release
 
-Data = Annotated[str, typer.Argument(help="CSV, Parquet, Arrow, DuckDB or SQLite file.")]
+Data = Annotated[
+    str,
+    typer.Argument(help="CSV, Parquet, Arrow, DuckDB or SQLite file, or image set (.npz, folder)."),
+]
 NumRows = Annotated[
     int | None,
     typer.Option("-n", "--num-rows", min=1, help="Rows to draw (default: the noisy count)."),
@@ -51,7 +54,7 @@ def synth(
     *,
     data: Data,
     plan: Plan,
-    output: Annotated[Path, typer.Option("--output", "-o", help="New .csv or .parquet file.")],
+    output: Output,
     num_rows: NumRows = None,
     release_dir: Annotated[
         Path | None, typer.Option("--release-dir", help="Keep the release here.")
@@ -65,7 +68,7 @@ def synth(
     from understudy.generators.descent import load_torch
     from understudy.methods import fit_release, needs_torch
 
-    check_output(output)
+    check_sample_output(output, plan.schema)
     if release_dir is not None and release_dir.resolve() == output.resolve():
         raise UsageError("release directory", "must differ from the output", "Choose another name")
     if needs_torch(plan):
@@ -76,7 +79,8 @@ def synth(
     with training_bar(as_json=as_json) as progress:
         generator = fit_release(made, progress=progress)
     count = num_rows or generator.default_num_rows
-    write_rows(generator.sample(count, seed=plan.setting("training")["seed"]), output)
+    rows = generator.sample(count, seed=plan.setting("training")["seed"])
+    write_sample(rows, output, plan.schema)
     lines += [f"  rows         {verbatim(output)} ({count} synthetic rows)"]
     if release_dir is not None:
         lines.append(f"  certificate  {verbatim(release_dir / 'certificate.html')}")

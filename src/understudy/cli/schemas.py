@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from understudy.cli import options as opt
 from understudy.cli.output import emit, table, verbatim
+
+if TYPE_CHECKING:
+    from understudy.schema import Schema
+    from understudy.schema.images import ImageShape
 
 DATA_NOT_NAME = r"^([+-]?[\d.,]+([eE][+-]?\d+)?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|)$"
 
@@ -19,7 +23,10 @@ app = typer.Typer(help="Draft and check public schemas.", no_args_is_help=True)
 @app.command("draft")
 def draft(
     file: Annotated[
-        str, typer.Argument(help="Data file; only its column names and types are read.")
+        str,
+        typer.Argument(
+            help="Data file or image set; only column names, types and the size of images are read."
+        ),
     ],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="New YAML file (default: print).")
@@ -68,33 +75,14 @@ def check(
     as_json: opt.AsJson = False,
 ) -> None:
     """Check a schema, and that a data file has its columns; rows are not read."""
-    from understudy.errors import InputError
     from understudy.private.readers import source_columns
-    from understudy.published.certificate import domain_words
     from understudy.schema import load_schema
 
     loaded = load_schema(schema)
     names = [name for name, _ in source_columns(data, query=query)] if data is not None else []
-    missing = [column.name for column in loaded.used if column.name not in names]
-    if data is not None and missing:
-        # The first line of a file without a header is a row: its "names" are not repeated.
-        known = len(missing) < len(loaded.used)
-        raise InputError(
-            f"column '{missing[0]}'",
-            f"is in the schema but not in '{data}'",
-            "Mend one of the two" + (f"; the file has {', '.join(names)}" if known else ""),
-        )
+    if data is not None:
+        _compare(loaded, names, data)
     left_out = [name for name in names if name not in {column.name for column in loaded.columns}]
-    rows = [
-        [
-            column.name,
-            column.kind.value,
-            column.role.value,
-            domain_words(column),
-            column.bounds_from,
-        ]
-        for column in loaded.used
-    ]
     document = {
         "schema": loaded.to_dict(),
         "fingerprint": loaded.fingerprint,
@@ -105,7 +93,7 @@ def check(
         table(
             f"{loaded.name}: {len(loaded.used)} columns",
             ["column", "kind", "role", "domain", "source"],
-            rows,
+            _column_rows(loaded),
         ),
         "[bold green]The schema is complete.[/bold green]",
     ]
@@ -118,3 +106,43 @@ def check(
     if left_out:
         lines.append(f"Columns of the file that are left out: {verbatim(', '.join(left_out))}")
     emit(document, lines, as_json=as_json)
+
+
+def _compare(schema: Schema, names: list[str], data: str) -> None:
+    """Refuse a file that has not all columns of a schema, or images of another shape."""
+    from understudy.errors import InputError
+    from understudy.schema.images import shape_of
+
+    found = shape_of(names)
+    if schema.image is not None and found not in (None, schema.image):
+        raise InputError(
+            f"'{data}'", f"its images are {_sizes(found)}, and those of the schema {_sizes(schema.image)}",
+            "Mend image: in the schema, or the images",
+        )  # fmt: skip
+    missing = [column.name for column in schema.used if column.name not in names]
+    if missing:
+        # The first line of a file without a header is a row: its "names" are not repeated.
+        known = len(missing) < len(schema.used)
+        raise InputError(
+            f"column '{missing[0]}'",
+            f"is in the schema but not in '{data}'",
+            "Mend one of the two" + (f"; the file has {', '.join(names)}" if known else ""),
+        )
+
+
+def _column_rows(schema: Schema) -> list[list[str]]:
+    """A row for every column, and one for all pixels."""
+    from understudy.published.certificate import domain_words
+    from understudy.schema.images import without_pixels
+
+    listed = [(column.name, column) for column in without_pixels(schema.image, schema.used)]
+    if schema.image is not None:
+        listed.insert(0, (f"image, {_sizes(schema.image)}", schema.image.columns[0]))
+    return [
+        [name, column.kind.value, column.role.value, domain_words(column), column.bounds_from]
+        for name, column in listed
+    ]
+
+
+def _sizes(shape: ImageShape | None) -> str:
+    return " x ".join(str(size) for size in shape.to_dict().values()) if shape is not None else ""

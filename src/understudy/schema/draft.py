@@ -14,6 +14,7 @@ import pyarrow as pa
 import yaml
 
 from understudy.schema.entries import UNDECIDED
+from understudy.schema.images import LABEL, is_pixel, shape_of
 
 HINTS: tuple[tuple[str, str], ...] = (
     (r"(^|_)age(_|$)|alter", "years of age, usually bounds: [0, 120]"),
@@ -54,20 +55,42 @@ HEADER = """\
 """
 
 
+IMAGE_NOTE = "the format of all images; in a folder or a Parquet file, that of the first"
+
+
 def draft_schema(columns: Iterable[tuple[str, Any]], *, name: str) -> str:
-    """A YAML document with one entry per column.
+    """A YAML document with one entry per column, and one line for all pixels of images.
 
     Args:
         columns: names with their Arrow types, or None where the file has no types.
         name: what to call the table.
     """
-    lines = [HEADER + f"name: {_quoted(name)}", "privacy: {unit: row}", "columns:"]
-    for column, arrow_type in columns:
+    lines = [HEADER + f"name: {_quoted(name)}", "privacy: {unit: row}"]
+    entries = dict(columns)
+    shape = shape_of(entries)
+    if shape is not None:
+        sizes = ", ".join(f"{axis}: {size}" for axis, size in shape.to_dict().items())
+        lines.append(f"image: {{{sizes}}}  # {IMAGE_NOTE}")
+        entries = {column: kind for column, kind in entries.items() if not is_pixel(column)}
+    lines.append("columns:" if entries else "columns: []")
+    for column, arrow_type in entries.items():
+        if shape is not None and column == LABEL:
+            lines += _listed(_label_entry())
+            continue
         hint = next((words for pattern, words in HINTS if re.search(pattern, column.lower())), None)
         first, *others = _entry(column, arrow_type)
-        lines.append(f"- {first}" + (f"  # hint: {hint}" if hint else ""))
-        lines += [f"  {field}" for field in others]
+        lines += _listed([first + (f"  # hint: {hint}" if hint else ""), *others])
     return "\n".join(lines) + "\n"
+
+
+def _listed(fields: list[str]) -> list[str]:
+    return [f"- {fields[0]}", *(f"  {field}" for field in fields[1:])]
+
+
+def _label_entry() -> list[str]:
+    """Labels of images are classes, also where a file numbers them."""
+    undecided = [f"{key}: {UNDECIDED}" for key in ("categories", "nullable", "bounds_from")]
+    return [f"name: {_quoted(LABEL)}", "kind: categorical", "role: label", *undecided]
 
 
 def _entry(column: str, arrow_type: Any) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -11,6 +12,10 @@ from understudy.schema.columns import Column, Kind
 
 MOST_PIXELS = 2**14
 LIGHTEST = 255
+LABEL = "label"
+"""The column of labels that files of images have."""
+
+_PIXEL = re.compile(r"pixel_(\d{1,5})_(\d{1,5})(?:_(\d))?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,12 @@ class ImageShape:
     def num_pixels(self) -> int:
         """Numbers that an image has."""
         return self.height * self.width * self.channels
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes of an image's array; grey images have none for channels."""
+        grey = (self.height, self.width)
+        return grey if self.channels == 1 else (*grey, self.channels)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -69,6 +80,23 @@ def parse_image(document: Any, *, where: str) -> ImageShape | None:
             where, f"images have more than {MOST_PIXELS} numbers", "Make them smaller first"
         )
     return found
+
+
+def is_pixel(name: str) -> bool:
+    """Whether a column is called like a pixel."""
+    return _PIXEL.fullmatch(name) is not None
+
+
+def shape_of(names: Iterable[str]) -> ImageShape | None:
+    """The shape whose pixels are among some names; None if there are none, or some are missing."""
+    pixels = {name: match for name in names if (match := _PIXEL.fullmatch(name))}
+    if not pixels or len(pixels) > MOST_PIXELS:
+        return None
+    rows, columns, channels = zip(*(match.groups() for match in pixels.values()), strict=True)
+    sizes = [1 + max(int(place or 0) for place in places) for places in (rows, columns, channels)]
+    shape = ImageShape(*sizes)
+    is_whole = shape.num_pixels == len(pixels) and set(shape.names) == set(pixels)
+    return shape if is_whole and shape.channels in (1, 3) else None
 
 
 def without_pixels(shape: ImageShape | None, columns: Iterable[Column]) -> list[Column]:

@@ -42,13 +42,13 @@ class ParquetFiles:
                 )
         return first
 
-    def batches(self, columns: list[str]) -> Batches:
+    def batches(self, columns: list[str], batch_rows: int = MAX_BATCH_ROWS) -> Batches:
         """Pages of the columns asked for, a file at a time."""
         for path in self.paths:
             with pq.ParquetFile(
                 path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False
             ) as parquet:
-                yield from parquet.iter_batches(MAX_BATCH_ROWS, columns=columns)
+                yield from parquet.iter_batches(batch_rows, columns=columns)
 
     def attach(self, connection: Any) -> None:
         """Show the files to DuckDB as a view, once they are known to share a schema."""
@@ -65,8 +65,8 @@ class ParquetFiles:
         )
 
 
-def parquet_directory(where: str, folder: Path) -> ParquetFiles:
-    """The Parquet files under a folder; hidden and underscored names are not data."""
+def parquet_directory(where: str, folder: Path) -> ParquetFiles | None:
+    """The Parquet files under a folder; None if it has none."""
     for log, name in _TABLE_LOGS.items():
         if any(folder.glob(log)):
             raise InputError(
@@ -74,24 +74,19 @@ def parquet_directory(where: str, folder: Path) -> ParquetFiles:
                 f"it is a {name} table, whose old files hold rows that it no longer has",
                 "Pass its current rows as an Arrow dataset, or export them to one Parquet file",
             )
-    paths = tuple(sorted(_parquet_paths(folder)))
-    if not paths:
-        raise InputError(
-            where,
-            "it is a directory without Parquet files",
-            "Name a file, or a directory of .parquet files",
-        )
-    return ParquetFiles(where, paths)
+    paths = sorted(path for path in files_under(folder) if path.suffix.lower() == ".parquet")
+    return ParquetFiles(where, tuple(paths)) if paths else None
 
 
-def _parquet_paths(folder: Path) -> Iterator[Path]:
+def files_under(folder: Path) -> Iterator[Path]:
+    """The files of a folder and of those in it; hidden and underscored names are not data."""
     # Strict, unlike glob, which would leave out a folder that this user may not read.
     for path in folder.iterdir():
         if path.name.startswith((".", "_")):
             continue
         if path.is_dir():
-            yield from _parquet_paths(path)
-        elif path.suffix.lower() == ".parquet":
+            yield from files_under(path)
+        else:
             yield path
 
 

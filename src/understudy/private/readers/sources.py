@@ -8,8 +8,11 @@ from pathlib import Path
 
 from understudy.errors import InputError, UnderstudyError
 from understudy.private.readers.delimited import DelimitedFile
+from understudy.private.readers.encoded import EncodedImages, is_encoded, with_images
 from understudy.private.readers.files import ParquetFiles, arrow_file, parquet_directory
 from understudy.private.readers.frames import ArrowStream, explain_frame, frame_source
+from understudy.private.readers.npz import NpzImages
+from understudy.private.readers.picture_folder import PictureFolder, picture_folder
 from understudy.private.readers.sql import DuckQuery
 from understudy.private.readers.sqlite import SQLITE_MAGIC, SqliteQuery
 from understudy.private.readers.stream import (
@@ -22,6 +25,7 @@ from understudy.private.readers.stream import (
     require_columns,
     shielded,
 )
+from understudy.schema.images import is_pixel
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -31,14 +35,18 @@ _DUCKDB_MAGIC = b"DUCK"
 _DUCKDB_OFFSET = 8  # a checksum comes first
 _LONGEST_NAME = 255
 
+ImageSet = NpzImages | PictureFolder | EncodedImages
+_Found = Viewable | ArrowStream | DuckQuery | SqliteQuery | ImageSet
+
 
 def open_source(source: object, *, columns: Sequence[str], query: str | None = None) -> RowStream:
     """Open a table for one pass over some of its columns.
 
     Args:
         source: a path to a .csv or .tsv (also .gz), .parquet, .arrow, .feather or .ipc file, a
-            directory of Parquet files, a DuckDB or SQLite file; a pyarrow, pandas or polars
-            table; or any object with an Arrow stream.
+            directory of Parquet files, a DuckDB or SQLite file; an image set in an .npz file, a
+            folder of PNG or JPEG files, or a Parquet column called image; a pyarrow, pandas or
+            polars table; or any object with an Arrow stream.
         columns: the columns to read, in the order wanted. Others are not read where the format
             lets them be skipped.
         query: one SELECT statement. A database needs it; any other source is then the table
@@ -46,7 +54,8 @@ def open_source(source: object, *, columns: Sequence[str], query: str | None = N
 
     Returns:
         A stream of batches of at most 65,536 rows. CSV, SQLite and pandas object columns come
-        as bytes, all others in their own type. An empty table has no batches.
+        as bytes, all others in their own type. An empty table has no batches. Images come as a
+        column per pixel; the columns asked for say which size and channels they must have.
 
     Raises:
         InputError: the source cannot be read as asked.
@@ -55,6 +64,10 @@ def open_source(source: object, *, columns: Sequence[str], query: str | None = N
         No refusal, here or while reading, holds a cell, a row number or a count of rows.
     """
     found = _find(source, query)
+    if isinstance(found, ImageSet):
+        found = found.for_columns(columns)
+    elif query is not None and any(is_pixel(name) for name in columns) and _has_images(found):
+        raise _no_query(found.where)
     require_columns(found, columns)
     return RowStream(found, columns)
 
@@ -79,17 +92,21 @@ def source_name(source: object) -> str:
     if not _is_plain(path.name):
         return "source"
     name = Path(path.stem if path.suffix.lower() == ".gz" else path.name)
-    known = (*_DELIMITERS, *_ARROW, *_DATABASES, ".parquet")
+    known = (*_DELIMITERS, *_ARROW, *_DATABASES, ".parquet", ".npz")
     return name.stem if name.suffix.lower() in known else name.name
 
 
-def _find(source: object, query: str | None) -> Source:
+def _find(source: object, query: str | None) -> Source | ImageSet:
     if isinstance(source, str | os.PathLike):
-        found: Viewable | ArrowStream | DuckQuery | SqliteQuery = _find_path(source, query)
+        found: _Found = _find_path(source, query)
     else:
         found = _find_frame(source)
     if query is None or isinstance(found, DuckQuery | SqliteQuery):
         return found
+    if isinstance(found, EncodedImages):
+        found = found.files  # a query sees what the files hold
+    if isinstance(found, ImageSet):
+        raise _no_query(found.where)
     if isinstance(found, ArrowStream):
         raise InputError(
             found.where,
@@ -107,9 +124,21 @@ def _find_frame(source: object) -> Viewable | ArrowStream:
     return found
 
 
+def _has_images(source: Source) -> bool:
+    return any(is_encoded(name, kind) for name, kind in checked_fields(source))
+
+
+def _no_query(where: str) -> InputError:
+    return InputError(
+        where,
+        "a query cannot select images",
+        "Leave it out, or put the images wanted in a set apart",
+    )
+
+
 def _find_path(
     source: str | os.PathLike[str], query: str | None
-) -> Viewable | DuckQuery | SqliteQuery:
+) -> Viewable | DuckQuery | SqliteQuery | ImageSet:
     path = Path(source).absolute()
     where = f"file '{path.name}'" if _is_plain(path.name) else "source"
     if not os.fspath(source):
@@ -117,9 +146,11 @@ def _find_path(
     return shielded(lambda: _find_file(where, path, query), lambda e: _unreadable(where, e))
 
 
-def _find_file(where: str, path: Path, query: str | None) -> Viewable | DuckQuery | SqliteQuery:
+def _find_file(
+    where: str, path: Path, query: str | None
+) -> Viewable | DuckQuery | SqliteQuery | ImageSet:
     if path.is_dir():
-        return parquet_directory(where, path)
+        return _find_directory(where, path)
     with path.open("rb") as opened:
         head = opened.read(_HEAD_BYTES)
     if not head:
@@ -129,16 +160,32 @@ def _find_file(where: str, path: Path, query: str | None) -> Viewable | DuckQuer
     if suffix in _DELIMITERS:
         return DelimitedFile(where, path, _DELIMITERS[suffix], gzipped)
     if suffix == ".parquet" and not gzipped:
-        return ParquetFiles(where, (path,))
+        return with_images(ParquetFiles(where, (path,)))
     if suffix in _ARROW and not gzipped:
         return arrow_file(where, path, head)
     if suffix in _DATABASES and not gzipped:
         return _find_database(where, path, head, query)
+    if suffix == ".npz" and not gzipped:
+        return NpzImages(where, path)
     raise InputError(
         where,
         "its kind is not known from its name",
-        "Use .csv, .tsv (also .gz), .parquet, .arrow, .feather, .ipc, .duckdb, .sqlite or .db",
+        "Use .csv, .tsv (also .gz), .parquet, .arrow, .feather, .ipc, .duckdb, .sqlite, .db or .npz",
     )
+
+
+def _find_directory(where: str, folder: Path) -> ParquetFiles | ImageSet:
+    files = parquet_directory(where, folder)
+    if files is not None:
+        return with_images(files)
+    pictures = picture_folder(where, folder)
+    if pictures is None:
+        raise InputError(
+            where,
+            "it is a directory without Parquet files and without images",
+            "Name a file, or a directory of .parquet, .png or .jpg files",
+        )
+    return pictures
 
 
 def _find_database(

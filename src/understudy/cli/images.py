@@ -1,0 +1,125 @@
+"""The verb that looks at images: a picture of some of them, in a row per class."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from understudy.cli import options as opt
+from understudy.cli.compare import PICTURES
+from understudy.cli.files import INTERNAL, check_output, write_bytes
+from understudy.cli.output import emit, verbatim, waiting
+from understudy.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+
+    from understudy.schema import Column
+    from understudy.schema.images import ImageShape
+    from understudy.schema.pixels import Bytes
+
+GAP, PAPER = 2, 255
+LARGEST_ZOOMED = 56
+"""Small images are enlarged by a whole number, at most to this many dots a side."""
+
+LOOKED_AT_ONCE = 2_000
+
+
+def grid(
+    file: Annotated[Path, typer.Argument(help="Any image set: .npz, folder, Parquet or CSV.")],
+    schema: opt.SchemaPath,
+    output: Annotated[Path, typer.Option("--output", "-o", help="New .png file.")],
+    per_class: Annotated[
+        int, typer.Option("--per-class", min=1, max=100, help="Images of each class.")
+    ] = 10,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Draw the first images of every class of a set. It shows what it is given: of PRIVATE images it is private."""
+    from understudy.schema import load_schema
+    from understudy.schema.pixels import require_pillow
+
+    check_output(output, kinds=PICTURES)
+    require_pillow()
+    loaded = load_schema(schema)
+    if loaded.image is None:
+        raise UsageError(
+            f"schema '{schema}'", "declares no images", "Add image: {height: 28, width: 28}"
+        )
+    label = loaded.label if loaded.label is not None and loaded.label.is_choice else None
+    with waiting("looking at images", as_json=as_json):
+        rows = first_images(file, loaded.image, label, per_class=per_class)
+        if not any(len(images) for images in rows):
+            raise InputError(f"'{file}'", "has no image of any class", "Check file and schema")
+        write_bytes(draw_grid(rows, columns=per_class), output, mode=INTERNAL)
+    classes = [str(category) for category in label.categories] if label is not None else []
+    lines = [
+        f"[bold green]Drew[/bold green] {verbatim(output)}, which its owner alone may read",
+        *([f"  rows         {verbatim(', '.join(classes))}"] if classes else []),
+    ]
+    emit(
+        {"output": str(output), "classes": classes, "per_class": per_class}, lines, as_json=as_json
+    )
+
+
+def first_images(
+    file: Path, shape: ImageShape, label: Column | None, *, per_class: int
+) -> list[Bytes]:
+    """The first images of every class, in the order of the file.
+
+    Returns:
+        An array of images per class; without classes, as many rows of a grid as it has columns.
+    """
+    import numpy as np
+
+    from understudy.private.readers import open_source
+    from understudy.schema.encode import encode_column
+    from understudy.schema.pixels import pixel_array
+
+    wanted = per_class if label is not None else per_class**2
+    num_classes = len(label.categories) if label is not None else 1
+    found = [np.empty((0, *shape.axes), dtype=np.uint8)] * num_classes
+    columns = [*shape.names, *([label.name] if label is not None else [])]
+    with open_source(str(file), columns=columns) as stream:
+        for batch in _pieces(stream):
+            images = pixel_array(batch, shape)
+            codes = np.zeros(len(images), dtype=np.int64)
+            if label is not None:
+                codes = encode_column(label, batch.column(label.name))
+            for code in range(num_classes):
+                found[code] = np.concatenate([found[code], images[codes == code]])[:wanted]
+            if all(len(images) == wanted for images in found):
+                break
+    if label is not None:
+        return found
+    return [found[0][start : start + per_class] for start in range(0, len(found[0]), per_class)]
+
+
+def draw_grid(rows: list[Bytes], *, columns: int) -> bytes:
+    """A PNG file with the images of each array side by side, one array below the other."""
+    import numpy as np
+    from PIL import Image
+
+    height, width, *channels = rows[0].shape[1:]
+    zoom = max(1, LARGEST_ZOOMED // max(height, width))
+    tall, wide = height * zoom + GAP, width * zoom + GAP
+    paper = np.full((len(rows) * tall + GAP, columns * wide + GAP, *channels), PAPER, np.uint8)
+    for i, images in enumerate(rows):
+        for j, image in enumerate(images):
+            top, left = GAP + i * tall, GAP + j * wide
+            tile = image.repeat(zoom, axis=0).repeat(zoom, axis=1)
+            paper[top : top + height * zoom, left : left + width * zoom] = tile
+    content = io.BytesIO()
+    Image.fromarray(paper).save(content, "PNG")
+    return content.getvalue()
+
+
+def _pieces(stream: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches short enough for a few images to be found without decoding thousands."""
+    for batch in stream:
+        for start in range(0, batch.num_rows, LOOKED_AT_ONCE):
+            yield batch.slice(start, LOOKED_AT_ONCE)
