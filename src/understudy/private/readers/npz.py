@@ -22,7 +22,7 @@ from understudy.schema.pixels import pixel_columns
 
 MEMBERS = (("x", "y"), ("images", "labels"), ("x_train", "y_train"))
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # others may ask for any memory
+_COMPRESSIONS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA)
 _LONGEST_LABEL = 4096  # bytes
 _SAVE = "Save it with numpy.savez_compressed(file, x=images, y=labels)"
 
@@ -92,7 +92,7 @@ class NpzImages:
     def _array(self, archive: zipfile.ZipFile, name: str, opened: contextlib.ExitStack) -> _Array:
         member = archive.getinfo(f"{name}.npy")
         if member.compress_type not in _COMPRESSIONS:
-            raise InputError(self.where, "it is compressed in a way that NumPy does not", _SAVE)
+            raise InputError(self.where, "it is compressed in a way that is not known here", _SAVE)
         stream = opened.enter_context(archive.open(member))
         read_header = _HEADERS[npy.read_magic(stream)]
         sizes, by_columns, dtype = read_header(stream)
