@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.accounting import Budget, Neighbours, exceedance_probability
-from understudy.methods import balog_features, balog_subspace, dp_merf
+from understudy.methods import balog_features, balog_subspace, dp_merf, dp_spectrum
 from understudy.plan import ROW_CAP, Plan
 from understudy.published.certificate import build_certificate, render_html, round_up
 from understudy.schema import load_schema
@@ -209,3 +209,15 @@ def test_the_page_of_a_pure_certificate_speaks_of_no_delta_but_its_absence() -> 
     gaussian = page_of(certificate_of(plan_for()))
     assert "at delta 1e-05" in gaussian
     assert "(L1)" not in gaussian
+
+
+def test_an_image_set_is_one_line():
+    schema = load_schema({
+        "image": {"height": 20, "width": 30, "channels": 3},
+        "columns": [{"name": "kind", "kind": "binary", "role": "label", "categories": [0, 1]}],
+    })  # fmt: skip
+    plan = dp_spectrum(schema, Budget(1.0))
+    public = build_certificate(plan, {"is_private": True}, fingerprint="f")["public"]
+    assert [column["name"] for column in public["columns"]] == ["image", "kind"]
+    assert "20 x 30 x 3" in public["columns"][0]["domain"]
+    assert public["columns_not_shown"] == 0

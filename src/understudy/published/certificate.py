@@ -17,6 +17,7 @@ from understudy.accounting import LAPLACE, Neighbours
 from understudy.features import Points
 from understudy.plan import ROW_CAP, Plan
 from understudy.schema import Column
+from understudy.schema.images import LIGHTEST, without_pixels
 
 CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 COLUMNS_SHOWN = 40
@@ -168,12 +169,20 @@ def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
     else:
         guess = f" (planned for about {plan.num_rows})" if plan.num_rows else ""
         rows = f"private; a noisy count is part of the release{guess}"
+    listed = without_pixels(plan.schema.image, used)
+    columns = [
+        {"name": c.name, "domain": domain_words(c), "source": c.bounds_from}
+        for c in listed[:COLUMNS_SHOWN]
+    ]
+    image = plan.schema.image
+    if image is not None:
+        size = f"{image.height} x {image.width} x {image.channels} pixels"
+        columns.insert(
+            0, {"name": "image", "domain": f"{size} from 0 to {LIGHTEST}", "source": "image format"}
+        )
     return {
-        "columns": [
-            {"name": c.name, "domain": domain_words(c), "source": c.bounds_from}
-            for c in used[:COLUMNS_SHOWN]
-        ],
-        "columns_not_shown": max(0, len(used) - COLUMNS_SHOWN),
+        "columns": columns,
+        "columns_not_shown": max(0, len(listed) - COLUMNS_SHOWN),
         "sources": dict(sorted(sources.items())),
         "rows": rows,
         "given_points": given_points(plan),
