@@ -171,7 +171,7 @@ Tilt = Annotated[
     typer.Option(
         "--tilt",
         rich_help_panel=DP_SPECTRUM,
-        help="Coefficients are weighted by frequency to this power (default: 1.25).",
+        help="Coefficients are weighted by frequency to this power (default: 1).",
     ),
 ]
 Seed = Annotated[

@@ -23,7 +23,7 @@ FIRST_SHARE, COUNT_PART = 0.04, 0.5
 MEANS_PART = 0.2
 """Share of the rest for first moments."""
 
-TILT = 1.25
+TILT = 1.0
 FEWEST, MOST = 30, 400
 NOISE_EXPONENT, COEFFICIENTS_AT_ONE = 0.25, 24.0
 """Coefficients: so many for a mean image measured to within 1, and more as noise falls."""
