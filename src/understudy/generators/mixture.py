@@ -8,21 +8,19 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Tensors
 from understudy.generators.condition import Components, Condition, restrict
 from understudy.generators.grids import ColumnGrid, Runs
 from understudy.generators.obey import Source
-from understudy.generators.sampling import sample_table
-from understudy.generators.wishes import Balance, Given
+from understudy.generators.sampling import Sampled
 from understudy.schema import Schema
 from understudy.schema.rules import allowed_codes
 
 
 @dataclass(frozen=True)
-class Mixture:
+class Mixture(Sampled):
     """Components with independent columns; each belongs to one label value.
 
     A row has a label by ``label_shares``, then one of that label's components, each as likely as
@@ -43,19 +41,6 @@ class Mixture:
         weights = np.repeat(np.divide(self.label_shares, self.sizes), self.sizes)
         grids = Runs(self.schema).grids if self.grids is None else self.grids
         return Components(weights / weights.sum(), self.probabilities, grids)
-
-    def sample(
-        self,
-        num_rows: int,
-        *,
-        seed: int = 0,
-        given: Given | None = None,
-        balance: Balance | None = None,
-    ) -> pa.Table:
-        """Draw rows; the same seed gives the same rows."""
-        return sample_table(
-            self.schema, self.source, num_rows, seed=seed, given=given, balance=balance
-        )
 
     def source(self, condition: Condition) -> Source:
         """What draws rows under a condition, exactly by the model's conditional law.

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from scipy.special import expit
 
 from understudy.generators.base import GENERATOR_KINDS, Tensors
 from understudy.generators.condition import Condition
 from understudy.generators.label_shares import restrict_label
 from understudy.generators.obey import Source
-from understudy.generators.sampling import sample_table
-from understudy.generators.wishes import Balance, Given
+from understudy.generators.sampling import Sampled
 from understudy.schema import Layout, Schema
 
 Floats = npt.NDArray[np.float64]
@@ -26,7 +24,7 @@ STRETCH = 0.05
 
 
 @dataclass(frozen=True)
-class Network:
+class Network(Sampled):
     """Layers of weights with ReLU between them; positions and probabilities at the end.
 
     Inputs are Gaussian noise, a one-hot component drawn uniformly (which lets a smooth network
@@ -49,19 +47,6 @@ class Network:
     def layout(self) -> Layout:
         """Where the columns lie among the cells."""
         return Layout(self.schema)
-
-    def sample(
-        self,
-        num_rows: int,
-        *,
-        seed: int = 0,
-        given: Given | None = None,
-        balance: Balance | None = None,
-    ) -> pa.Table:
-        """Draw rows; the same seed gives the same rows."""
-        return sample_table(
-            self.schema, self.source, num_rows, seed=seed, given=given, balance=balance
-        )
 
     def source(self, condition: Condition) -> Source:
         """What draws rows under a condition: labels are chosen, other columns left to chance."""

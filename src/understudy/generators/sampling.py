@@ -25,6 +25,29 @@ MOST_CELLS, FEWEST_ROWS = 2**23, 2**10
 """Cells that are drawn at a time: tables with a thousand columns are drawn in shorter parts."""
 
 
+class Sampled:
+    """A generator whose rows come from a source of codes for every condition."""
+
+    schema: Schema
+
+    def source(self, condition: Condition) -> Source:
+        """What draws rows under a condition."""
+        raise NotImplementedError
+
+    def sample(
+        self,
+        num_rows: int,
+        *,
+        seed: int = 0,
+        given: Given | None = None,
+        balance: Balance | None = None,
+    ) -> pa.Table:
+        """Draw rows; the same seed gives the same rows."""
+        return sample_table(
+            self.schema, self.source, num_rows, seed=seed, given=given, balance=balance
+        )
+
+
 def sample_table(
     schema: Schema,
     source_of: Callable[[Condition], Source],

@@ -8,15 +8,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from understudy.features.cosines import Cosines
 from understudy.generators.base import GENERATOR_KINDS, Tensors
 from understudy.generators.condition import Condition
 from understudy.generators.label_shares import restrict_label
 from understudy.generators.obey import Source
-from understudy.generators.sampling import sample_table
-from understudy.generators.wishes import Balance, Given
+from understudy.generators.sampling import Sampled
 from understudy.schema import NULL, Schema
 from understudy.schema.images import LIGHTEST, ImageShape
 
@@ -52,7 +50,7 @@ class Spectra:
 
 
 @dataclass(frozen=True)
-class SpectralImages:
+class SpectralImages(Sampled):
     """Draws a class, then an image of it."""
 
     schema: Schema
@@ -64,19 +62,6 @@ class SpectralImages:
     def cosines(self) -> Cosines:
         """The basis that spectra are in."""
         return Cosines(_shape(self.schema))
-
-    def sample(
-        self,
-        num_rows: int,
-        *,
-        seed: int = 0,
-        given: Given | None = None,
-        balance: Balance | None = None,
-    ) -> pa.Table:
-        """Draw images; the same seed gives the same ones."""
-        return sample_table(
-            self.schema, self.source, num_rows, seed=seed, given=given, balance=balance
-        )
 
     def source(self, condition: Condition) -> Source:
         """What draws images under a condition: classes are chosen, pixels left to chance."""

@@ -13,8 +13,7 @@ from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Tensors
 from understudy.generators.condition import Condition
 from understudy.generators.obey import Source
-from understudy.generators.sampling import sample_table
-from understudy.generators.wishes import Balance, Given
+from understudy.generators.sampling import Sampled
 from understudy.schema import Schema
 from understudy.schema.decode import decode_table
 from understudy.schema.rules import obeys
@@ -24,7 +23,7 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class WeightedDatabase:
+class WeightedDatabase(Sampled):
     """Rows z_m with weights w_m: the mean of h(x) over the private rows is about sum_m w_m h(z_m).
 
     Weights sum to about one and some may be negative, which no table of plain rows can say: ``sample``
@@ -36,19 +35,6 @@ class WeightedDatabase:
     row_codes: Integers  # (rows, num_used)
     weights: Floats  # (rows,)
     default_num_rows: int
-
-    def sample(
-        self,
-        num_rows: int,
-        *,
-        seed: int = 0,
-        given: Given | None = None,
-        balance: Balance | None = None,
-    ) -> pa.Table:
-        """Draw rows in proportion to the positive part of the weights."""
-        return sample_table(
-            self.schema, self.source, num_rows, seed=seed, given=given, balance=balance
-        )
 
     def source(self, condition: Condition) -> Source:
         """What draws rows under a condition: those of the rows that meet it, and the rules too if
