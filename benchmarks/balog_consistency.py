@@ -98,6 +98,12 @@ def by_points(count: int, seed: int) -> float:
     return math.sqrt(max(setting.mean_kernel - float(inside @ inside), 0.0))
 
 
+def slope_of(values: dict[float, float]) -> float:
+    """Of log distance by log value, where there is a distance."""
+    seen = {value: distance for value, distance in values.items() if distance > 0}
+    return float(np.polyfit(np.log(list(seen)), np.log(list(seen.values())), 1)[0])
+
+
 def draw_picture(
     found: dict[str, dict[float, float]], slopes: dict[str, float], path: Path
 ) -> None:
@@ -107,8 +113,9 @@ def draw_picture(
     axes = dict(zip(("rows", "epsilon", "points"), figure.subplots(1, 3), strict=True))
     for what, values in found.items():
         axis, label = axes[what.split(",")[0]], what.split(", ")[1]
+        seen = {value: distance for value, distance in values.items() if distance > 0}
         axis.loglog(
-            list(values), list(values.values()), "o-", label=f"{label}: slope {slopes[what]:.2f}"
+            list(seen), list(seen.values()), "o-", label=f"{label}: slope {slopes[what]:.2f}"
         )
     names = ("rows (N), to the law", "epsilon, to the rows", "public points (M), to the rows")
     for axis, name in zip(axes.values(), names, strict=True):
@@ -142,10 +149,7 @@ def main() -> None:
             found[what][value] = float(np.mean(each))
             writer.writerow([what, value, f"{found[what][value]:.5g}"])
             sys.stdout.flush()
-    slopes = {
-        what: float(np.polyfit(np.log(list(v)), np.log(list(v.values())), 1)[0])
-        for what, v in found.items()
-    }
+    slopes = {what: slope_of(values) for what, values in found.items()}
     for what, slope in slopes.items():
         writer.writerow([what, "slope", f"{slope:.3f}"])
     if wishes.picture:
