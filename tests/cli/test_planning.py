@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -48,6 +49,18 @@ def test_a_plan_for_people_names_the_odds_and_whether_rows_were_stated(
     ):
         assert words in text
     assert "as stated" in run("plan", "-s", office.schema, "-e", 1, "--rows", 99).out
+
+
+def test_a_plan_for_images_names_their_size_and_not_every_pixel(run: Any, tmp_path: Path) -> None:
+    schema = tmp_path / "digits.yaml"
+    schema.write_text("image: {height: 8, width: 6}\n")
+    text = run("plan", "-s", schema, "-e", 1).out
+    assert "dp-spectrum on digits: images of 8 x 6 x 1; no data" in text
+    schema.write_text(
+        "image: {height: 8, width: 6}\n"
+        "columns: [{name: label, kind: binary, role: label, categories: [0, 1]}]\n"
+    )
+    assert "images of 8 x 6 x 1 and 1 column(s);" in run("plan", "-s", schema, "-e", 1).out
 
 
 def test_an_epsilon_that_protects_little_is_pointed_out(run: Any, office: Any) -> None:

@@ -10,6 +10,7 @@ from understudy.cli.output import table, verbatim
 if TYPE_CHECKING:
     from understudy.features import Block
     from understudy.plan import Plan
+    from understudy.schema import Schema
 
 HIGH_EPSILON = 10
 NOISE_WORDS = {
@@ -108,7 +109,7 @@ def plan_lines(plan: Plan) -> list[str]:
     stated = "as stated" if document["rows_stated"] else "a guess; --rows states it"
     guess, costs = round_up(100 * document["best_guess"]), document["costs"]
     lines = [
-        f"[bold]{plan.method}[/bold] on {verbatim(plan.schema.name)}: {len(plan.schema.used)} columns; "
+        f"[bold]{plan.method}[/bold] on {verbatim(plan.schema.name)}: {_what(plan.schema)}; "
         "no data was opened",
         f"  guarantee     epsilon {round_up(plan.epsilon())} {delta_words(plan)} ({plan.neighbours.value})",
         f"                add-remove {round_up(document['epsilon_add_remove'])}, "
@@ -128,3 +129,13 @@ def plan_lines(plan: Plan) -> list[str]:
     if plan.budget.epsilon > HIGH_EPSILON:
         lines.append("  [yellow]An epsilon above 10 protects little; see the odds above.[/yellow]")
     return lines
+
+
+def _what(schema: Schema) -> str:
+    """What a schema has, in a few words."""
+    image = schema.image
+    if image is None:
+        return f"{len(schema.used)} columns"
+    beside = len(schema.used) - image.num_pixels
+    size = f"images of {image.height} x {image.width} x {image.channels}"
+    return size + (f" and {beside} column(s)" if beside else "")
