@@ -326,4 +326,4 @@ def test_an_option_of_another_method_is_refused(option: str):
 
 def test_an_unknown_way_with_labels_is_refused():
     with pytest.raises(UsageError, match="labels"):
-        dp_anova(schema_with(AGE, LABEL), Budget(1.0), labels="some")  # type: ignore[arg-type]
+        make_plan(schema_with(AGE, LABEL), Budget(1.0), options={"labels": "some"})

@@ -12,8 +12,7 @@ from understudy.features import Block, Constant, Embedding, Grid, OneHot, Tensor
 from understudy.methods import dp_anova, dp_merf
 from understudy.plan import LATTICE, Plan, Stage
 from understudy.private.sums import Rows, partial_sum
-from understudy.published import Release, load_release, save_release
-from understudy.published import release as published
+from understudy.published import Release, directories, load_release, save_release
 from understudy.schema import load_schema
 
 SCHEMA = load_schema(
@@ -158,7 +157,7 @@ def test_a_write_that_fails_half_way_leaves_nothing(
             raise OSError(28, "No space left on device")
         path.write_bytes(content)
 
-    monkeypatch.setattr(published, "_write_durably", full_disk)
+    monkeypatch.setattr(directories, "_write_durably", full_disk)
     with pytest.raises(InputError, match="cannot be written"):
         save_release(release, tmp_path / "out")
     assert not list(tmp_path.iterdir())

@@ -34,7 +34,7 @@ def fit(
     from understudy.generators import WeightedDatabase, save_generator
     from understudy.methods import fit_release
     from understudy.published import load_release
-    from understudy.published.release import check_new_directory
+    from understudy.published.directories import check_new_directory
 
     check_new_directory(output)
     made = load_release(release)

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import re
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from understudy.cli.files import PUBLIC, ROWS, check_output, scratch_file, write_rows
-from understudy.errors import InputError, UsageError
+from understudy.errors import UsageError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,7 +18,6 @@ if TYPE_CHECKING:
     from understudy.schema.pixels import Bytes
 
 ARCHIVE, FOLDER = ".npz", ""
-PUBLIC_FOLDER = 0o755
 Output = Annotated[
     Path,
     typer.Option(
@@ -109,27 +104,12 @@ def _write_folder(images: Bytes, labels: list[Any] | None, path: Path) -> None:
     """Files are numbered in the order of the rows, over all classes."""
     from PIL import Image
 
+    from understudy.published.directories import new_directory
+
     folders = [""] * len(images) if labels is None else [str(label) for label in labels]
     digits = max(6, len(str(len(images))))
-    with _scratch_folder(path) as scratch:
+    with new_directory(path) as scratch:
         for folder in set(folders):
             (scratch / folder).mkdir(exist_ok=True)
         for number, (folder, image) in enumerate(zip(folders, images, strict=True)):
             Image.fromarray(image).save(scratch / folder / f"{number:0{digits}d}.png")
-
-
-@contextmanager
-def _scratch_folder(path: Path) -> Iterator[Path]:
-    """A folder beside its place, moved there once it is whole."""
-    try:
-        scratch = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", dir=path.parent))
-        try:
-            yield scratch
-            scratch.chmod(PUBLIC_FOLDER)
-            scratch.rename(path)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-    except OSError:
-        raise InputError(
-            f"output '{path}'", "cannot be written", "Check space and permissions"
-        ) from None

@@ -14,7 +14,8 @@ from safetensors import SafetensorError
 
 from understudy.errors import InputError
 from understudy.generators.wishes import Balance, Given
-from understudy.published.release import to_json, write_directory
+from understudy.published.directories import write_directory
+from understudy.published.release import to_json
 from understudy.schema import Schema
 from understudy.schema.table import parse_schema
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import numpy as np
@@ -25,14 +26,14 @@ MOST_CELLS, FEWEST_ROWS = 2**23, 2**10
 """Cells that are drawn at a time: tables with a thousand columns are drawn in shorter parts."""
 
 
-class Sampled:
+class Sampled(ABC):
     """A generator whose rows come from a source of codes for every condition."""
 
     schema: Schema
 
+    @abstractmethod
     def source(self, condition: Condition) -> Source:
         """What draws rows under a condition."""
-        raise NotImplementedError
 
     def sample(
         self,

@@ -8,6 +8,7 @@ probabilities, so their features are expected ones and nothing is rounded on the
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -28,7 +29,7 @@ ROWS_PER_LABEL = 50
 class Training:
     """Public settings of the network and its training."""
 
-    hidden: tuple[int, ...] = (256, 256)
+    hidden: Sequence[int] = (256, 256)
     noise_dim: int = 8
     num_components: int = 64
     steps: int = 3000

@@ -39,6 +39,16 @@ IMAGE_METHODS = ("dp-spectrum",)
 """Methods that take images and nothing else."""
 
 DEFAULT_METHOD, IMAGE_METHOD = "dp-anova", "dp-spectrum"
+FITS: dict[str, tuple[Callable[..., Any], Callable[..., Generator]]] = {
+    "anova": (AnovaTraining, train_anova),
+    "mixture": (MixtureTraining, train_mixture),
+    "network": (Training, train_network),
+    "weights": (Weighting, weigh_points),
+    "reduced-set": (ReducedSet, find_reduced_set),
+    "spectral": (SpectralFit, fit_spectra),
+}
+"""Settings and fit of every generator, by the name that plans give it."""
+
 WITHOUT_TORCH = ("weights", "spectral")
 
 
@@ -72,19 +82,8 @@ def make_plan(
 
 def fit_release(release: Release, *, progress: Progress | None = None) -> Generator:
     """Turn a release into a generator, as its plan's method has it."""
-    settings = dict(release.plan.setting("training"))
-    if release.plan.setting("generator") == "anova":
-        return train_anova(release, AnovaTraining(**settings), progress=progress)
-    if release.plan.setting("generator") == "mixture":
-        return train_mixture(release, MixtureTraining(**settings), progress=progress)
-    if release.plan.setting("generator") == "weights":
-        return weigh_points(release, Weighting(**settings), progress=progress)
-    if release.plan.setting("generator") == "reduced-set":
-        return find_reduced_set(release, ReducedSet(**settings), progress=progress)
-    if release.plan.setting("generator") == "spectral":
-        return fit_spectra(release, SpectralFit(**settings), progress=progress)
-    settings["hidden"] = tuple(settings["hidden"])
-    return train_network(release, Training(**settings), progress=progress)
+    settings, fit = FITS[release.plan.setting("generator", "network")]
+    return fit(release, settings(**release.plan.setting("training")), progress=progress)
 
 
 def needs_torch(plan: Plan) -> bool:

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
-from functools import cache
 from itertools import accumulate, pairwise
 from numbers import Rational
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from understudy.accounting import (
     GAUSSIAN,
@@ -33,6 +31,7 @@ from understudy.accounting import (
     neighbours_by_name,
 )
 from understudy.errors import BudgetError, InputError, UsageError
+from understudy.private.ledger_file import DAMAGED, SHUT, open_ledger, transaction
 from understudy.private.ledger_tables import (
     APPLICATION_ID,
     GAUSSIAN_VERSION,
@@ -42,24 +41,6 @@ from understudy.private.ledger_tables import (
 
 Cost = Fraction | float
 _MOST_UNITS = 2**63 - 1  # SQLite integers are signed and 64 bits wide
-_BUSY_SECONDS = 120.0
-
-_SHUT = (
-    "it does not exist or cannot be written",
-    "Make one with: understudy ledger init; its directory must be writable, for two files beside it",
-)
-_DISK = ("the disk is full or failing", "Make room, then run this again")
-_DAMAGED = (
-    "it is damaged or is not a ledger of this version of understudy",
-    "Check the path; restore a copy no older than the last release, or make a new ledger elsewhere",
-)
-_REFUSALS = {
-    sqlite3.SQLITE_BUSY: ("another process holds it", "Wait for that process, then run this again"),
-    sqlite3.SQLITE_READONLY: _SHUT,
-    sqlite3.SQLITE_CANTOPEN: _SHUT,
-    sqlite3.SQLITE_FULL: _DISK,
-    sqlite3.SQLITE_IOERR: _DISK,
-}
 
 
 @dataclass(frozen=True)
@@ -148,8 +129,8 @@ def create_capped_ledger(
         remedy = "Use it as it is, or choose another path"
         raise InputError(f"ledger '{path}'", "the file exists already", remedy) from None
     except OSError:
-        raise InputError(f"ledger '{path}'", *_SHUT) from None
-    with _connection(path) as connection:
+        raise InputError(f"ledger '{path}'", *SHUT) from None
+    with open_ledger(path) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version};"
         connection.executescript("BEGIN IMMEDIATE;" + SCHEMAS[version] + marks)
@@ -160,7 +141,7 @@ def create_capped_ledger(
 
 def read_ledger(path: Path | str) -> LedgerState:
     """Read the ledger as of one moment, and check that its parts agree."""
-    with _transaction(path, begin="BEGIN") as connection:
+    with transaction(path, begin="BEGIN") as connection:
         return _load(connection, path)
 
 
@@ -181,7 +162,7 @@ def spend(
     """
     _check_texts({"key": key, "plan_id": plan_id, "description": description})
     units = _whole(costs)
-    with _transaction(path, begin="BEGIN IMMEDIATE") as connection:
+    with transaction(path, begin="BEGIN IMMEDIATE") as connection:
         state = _load(connection, path)
         _check_plan(state, key, plan_id)
         _check_cap(state, units, path)
@@ -204,7 +185,7 @@ def mark_published(
 ) -> None:
     """Record which release row `number` led to, and its directory unless it stayed in memory."""
     _check_texts({"fingerprint": fingerprint, "directory": directory})
-    with _transaction(path, begin="BEGIN IMMEDIATE") as connection:
+    with transaction(path, begin="BEGIN IMMEDIATE") as connection:
         rows = _load(connection, path).rows
         if number not in {row.number for row in rows if row.state == "spent"}:
             rule = f"row {number} is not a spend that awaits publication"
@@ -279,52 +260,6 @@ def _load(connection: sqlite3.Connection, path: Path | str) -> LedgerState:
     items = connection.execute("SELECT release, sum(units) FROM mechanisms GROUP BY 1 ORDER BY 1")
     expected = [(number, row.units) for number, row in enumerate(rows, start=1)]
     if verdict != "ok" or total is None or items.fetchall() != expected:
-        raise InputError(f"ledger '{path}'", *_DAMAGED)
+        raise InputError(f"ledger '{path}'", *DAMAGED)
     epsilon, delta, cap_units, neighbours, note, spent = total
     return LedgerState(epsilon, delta, cap_units, Neighbours(neighbours), note, spent, rows)
-
-
-@contextmanager
-def _transaction(path: Path | str, *, begin: str) -> Iterator[sqlite3.Connection]:
-    """Commit if the body ends well; an exception rolls back."""
-    with _connection(path) as connection:
-        # Before any write: a file of another program must stay as it is.
-        (mark,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        known = mark == APPLICATION_ID and version in SCHEMAS
-        if not known or _objects(connection) != _expected_objects(version):
-            raise InputError(f"ledger '{path}'", *_DAMAGED)
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(begin)
-        yield connection
-        connection.execute("COMMIT")
-
-
-@contextmanager
-def _connection(path: Path | str) -> Iterator[sqlite3.Connection]:
-    uri = Path(path).resolve().as_uri() + "?mode=rw"  # rw: never create a file by opening it
-    try:
-        connection = sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
-        with closing(connection):
-            # EXTRA is FULL in WAL mode, and as durable where a file system cannot do WAL.
-            connection.execute("PRAGMA synchronous = EXTRA")
-            connection.execute("PRAGMA fullfsync = ON")  # macOS: fsync alone stops at the drive
-            try:
-                yield connection
-            finally:
-                connection.rollback()  # after COMMIT there is nothing left to undo
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
-        raise InputError(f"ledger '{path}'", *_REFUSALS.get(code, _DAMAGED)) from None
-
-
-def _objects(connection: sqlite3.Connection) -> list[Any]:
-    query = "SELECT name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite_%' ORDER BY name"
-    return connection.execute(query).fetchall()
-
-
-@cache
-def _expected_objects(version: int) -> list[Any]:
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(SCHEMAS[version])
-        return _objects(connection)

@@ -18,7 +18,8 @@ from understudy.private.noise import ExactNoise, Integers, NoiseSource
 from understudy.private.readers import is_one_pass, open_source
 from understudy.private.sealed import sealed
 from understudy.private.sums import check_purity, sum_rows
-from understudy.published.release import Release, check_new_directory, load_release, save_release
+from understudy.published.directories import check_new_directory
+from understudy.published.release import Release, load_release, save_release
 
 SOFTWARE = ("understudy", "numpy", "opendp", "dp-accounting")
 

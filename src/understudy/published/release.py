@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +17,7 @@ from understudy.errors import InputError
 from understudy.features import Block, Embedding, Reading
 from understudy.plan import Plan, plan_from_dict
 from understudy.published.certificate import build_certificate, render_html
+from understudy.published.directories import write_directory
 
 FORMAT = 1
 EMBEDDING, DOCUMENT, SCHEMA = "embedding.safetensors", "release.json", "schema.yaml"
@@ -146,46 +144,6 @@ def to_json(document: dict[str, Any]) -> bytes:
 def save_release(release: Release, directory: str | Path) -> Path:
     """Write a release so that the directory is either whole or not there at all."""
     return write_directory(directory, release.files())
-
-
-def check_new_directory(directory: str | Path) -> Path:
-    """Refuse, before anything is spent, a directory that exists or cannot be made."""
-    target = Path(directory)
-    if target.exists():
-        raise InputError(f"directory '{target}'", "exists already", "Choose another, or remove it")
-    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
-        raise InputError(
-            f"directory '{target}'",
-            "its parent does not exist or cannot be written",
-            "Choose another",
-        )
-    return target
-
-
-def write_directory(directory: str | Path, files: dict[str, bytes]) -> Path:
-    """Write files next to their place and move them there in one step."""
-    target = check_new_directory(directory)
-    try:
-        scratch = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        try:
-            for name, content in files.items():
-                _write_durably(scratch / name, content)
-            scratch.chmod(0o755)
-            scratch.rename(target)
-        finally:
-            shutil.rmtree(scratch, ignore_errors=True)
-    except OSError:
-        raise InputError(
-            f"directory '{target}'", "cannot be written", "Check space and permissions"
-        ) from None
-    return target
-
-
-def _write_durably(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def load_release(directory: str | Path) -> Release:
