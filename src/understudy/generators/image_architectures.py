@@ -41,6 +41,9 @@ Builder = Callable[[Any, Architecture, ImageShape, int], Any]
 KERNEL = 5
 """Width of the convolutions."""
 
+LEAK = 0.1
+"""Slope of rectified units below zero. With none, as published, a class whose units are all off stays so."""
+
 
 def initialise(torch: Any, module: Any, seed: int) -> None:
     """Draw the first values of all weights, uniformly up to one over the root of their inputs."""
@@ -82,17 +85,17 @@ def convolutional(
     for (fewer, more), size in zip(steps, zip(heights[1:], widths[1:], strict=True), strict=True):
         layers.append(nn.Upsample(size, mode="bilinear", align_corners=False))
         layers.append(nn.Conv2d(fewer, more, KERNEL, padding=KERNEL // 2))
-        layers += [nn.BatchNorm2d(more), nn.ReLU()]
+        layers += [nn.BatchNorm2d(more), nn.LeakyReLU(LEAK)]
     return nn.Sequential(*layers[:-2], nn.Sigmoid())
 
 
 def connected_layers(torch: Any, widths: tuple[int, ...]) -> list[Any]:
-    """Fully connected layers, each with batch normalisation and ReLU."""
+    """Fully connected layers, each with batch normalisation and leaky rectified units."""
     nn = torch.nn
     return [
         part
         for before, after in pairwise(widths)
-        for part in (nn.Linear(before, after), nn.BatchNorm1d(after), nn.ReLU())
+        for part in (nn.Linear(before, after), nn.BatchNorm1d(after), nn.LeakyReLU(LEAK))
     ]
 
 

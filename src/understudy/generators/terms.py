@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features import Block, FeatureMap, Fourier, Grid, OneHot, Sign, Tensors
+from understudy.features import Block, Buckets, FeatureMap, Fourier, Grid, OneHot, Sign, Tensors
 from understudy.published import Release
 
 Integers = npt.NDArray[np.int64]
@@ -125,13 +125,18 @@ def _turn(name: str, turns: Sequence[str]) -> tuple[float, float]:
 def _pieces(map_: FeatureMap, size: int) -> list[Piece]:
     """A long map in pieces of about ``size``.
 
-    Random features and drawn subsets need no company: a step sees one piece of them.
+    Random features and drawn subsets need no company: a step sees one piece of them. A batch of rows
+    stands for all of them.
     """
     if isinstance(map_, Fourier) and map_.dim > size:
         step = size // 2
         starts = range(0, map_.dim // 2 - step + 1, step)
         cut = [map_.slice(start, start + step) for start in starts]
         return [(piece, columns, math.sqrt(map_.dim / piece.dim)) for piece, columns in cut]
+    if isinstance(map_, Tensors) and isinstance(map_.factors[0], Buckets):
+        batches, other = map_.factors  # of as many rows each, on average
+        starts = range(0, map_.dim, other.dim)
+        return [(other, slice(start, start + other.dim), batches.dim) for start in starts]
     if isinstance(map_, Tensors) and not map_.is_dense:
         count = math.ceil(len(map_.subsets) / SUBSETS_PER_STEP)
         edges = [len(map_.subsets) * i // count for i in range(count + 1)]
