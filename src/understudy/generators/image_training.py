@@ -38,6 +38,7 @@ class ImageTraining:
     batch: int = 100
     learning_rate: float = 0.01
     features_per_step: int = 10_000
+    subsets_per_step: int = 10_000
     seed: int = 0
 
     @property
@@ -69,7 +70,8 @@ def _train(
     initialise(torch, module, training.seed)
     terms = loss_terms(
         torch, release, sizes, convert=lambda map_: trainable(torch, map_),
-        features_per_step=training.features_per_step, rng=rng,
+        features_per_step=training.features_per_step,
+        subsets_per_step=training.subsets_per_step, rng=rng,
     )  # fmt: skip
 
     def loss(done: float) -> Any:
