@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from understudy.evaluation.cells import Floats
 from understudy.generators.descent import one_thread
+from understudy.generators.image_architectures import initialise
 
 AT_ONCE = 512
 
@@ -39,9 +40,8 @@ class SmallNetwork:
         """Learn classes from rows of pixels."""
         self.classes_, codes = np.unique(target, return_inverse=True)
         rng, rows = np.random.default_rng(self.seed), np.asarray(inputs, dtype=np.float32)
-        with one_thread() as torch, torch.random.fork_rng(devices=[]):
-            torch.manual_seed(self.seed)
-            self.body_, self.head_ = self._layers(torch.nn, len(self.classes_))
+        with one_thread() as torch:
+            self.body_, self.head_ = self._layers(torch, len(self.classes_))
             parameters = [*self.body_.parameters(), *self.head_.parameters()]
             adam, labels = torch.optim.Adam(parameters, lr=2e-3), torch.from_numpy(codes)
             for _ in range(self.num_batches):
@@ -78,10 +78,14 @@ class SmallNetwork:
         shaped = rows.reshape(len(rows), self.height, self.width, self.channels)
         return torch.from_numpy(np.ascontiguousarray(shaped.transpose(0, 3, 1, 2)))
 
-    def _layers(self, nn: Any, num_classes: int) -> tuple[Any, Any]:
-        body = nn.Sequential(
-            nn.Conv2d(self.channels, 16, 5, stride=2, padding=2), nn.ReLU(),
-            nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.ReLU(),
-            nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(32 * 16, self.hidden), nn.ReLU(),
-        )  # fmt: skip
-        return body, nn.Linear(self.hidden, num_classes)
+    def _layers(self, torch: Any, num_classes: int) -> tuple[Any, Any]:
+        nn = torch.nn
+        with torch.random.fork_rng(devices=[]):
+            body = nn.Sequential(
+                nn.Conv2d(self.channels, 16, 5, stride=2, padding=2), nn.ReLU(),
+                nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.ReLU(),
+                nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(32 * 16, self.hidden), nn.ReLU(),
+            )  # fmt: skip
+            head = nn.Linear(self.hidden, num_classes)
+        initialise(torch, nn.Sequential(body, head), self.seed)
+        return body, head
