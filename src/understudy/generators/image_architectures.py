@@ -109,3 +109,6 @@ def halved(size: int, times: int) -> list[int]:
 
 ARCHITECTURES: dict[str, Builder] = {"convolutional": convolutional, "connected": connected}
 """Every kind of image network by its name."""
+
+HIDDEN: dict[str, tuple[int, ...]] = {"convolutional": (200,), "connected": (500, 500)}
+"""The usual widths of fully connected layers."""
