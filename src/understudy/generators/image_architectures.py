@@ -34,7 +34,8 @@ class Architecture:
         # -> (num_rows, channels, height, width)
         """
         with torch.random.fork_rng(devices=[]):  # first values are drawn by ``initialise``
-            return ARCHITECTURES[self.kind](torch, self, shape, num_labels)
+            module = ARCHITECTURES[self.kind](torch, self, shape, num_labels)
+        return module.to(memory_format=torch.channels_last)  # twice as fast on a processor
 
 
 Builder = Callable[[Any, Architecture, ImageShape, int], Any]

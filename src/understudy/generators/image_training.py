@@ -37,7 +37,7 @@ class ImageTraining:
     steps: int = 3000
     batch: int = 100
     learning_rate: float = 0.01
-    features_per_step: int = 10_000
+    features_per_step: int = 2000
     subsets_per_step: int = 10_000
     seed: int = 0
 
