@@ -25,10 +25,16 @@ from understudy import (
 from understudy.errors import UsageError
 from understudy.generators.image_training import ImageTraining
 from understudy.methods import IMAGE_METHODS
+from understudy.schema.images import ImageShape
 
 NUM_IMAGES = 400
 SMALL = ImageTraining(hidden=(24,), channels=(8, 4), steps=300, batch=40)
 QUICK = replace(SMALL, steps=3)
+PUBLIC_IMAGES = {
+    name: np.random.default_rng(place).integers(0, 256, 50)
+    for shape in (ImageShape(3, 4), ImageShape(3, 2, 3))
+    for place, name in enumerate(shape.names)
+}
 VARIANTS: dict[str, dict[str, dict[str, object]]] = {
     "dp-spectrum": {
         "plain": {},
@@ -36,6 +42,7 @@ VARIANTS: dict[str, dict[str, dict[str, object]]] = {
         "all-coefficients": {"num_coefficients": 12},
         "flat": {"tilt": 0.0},
         "components": {"components": 4},
+        "public-basis": {"basis": PUBLIC_IMAGES, "num_coefficients": 6, "components": 2},
         "network": {"generator": "connected", "training": QUICK},
         "replace-one": {"neighbours": Neighbours.REPLACE_ONE},
     },

@@ -14,6 +14,7 @@ from understudy.cli import weighted
 
 if TYPE_CHECKING:
     from understudy.plan import Plan
+    from understudy.schema import Schema
 
 DP_ANOVA, DP_MERF, DP_HP, DP_SPECTRUM = "DP-ANOVA", "DP-MERF", "DP-HP", "DP-Spectrum"
 
@@ -183,6 +184,14 @@ Components = Annotated[
         help="Gaussian spectra of a class: 1, 2, 4, 8 or 16 (default: 1, and 4 once noise is small).",
     ),
 ]
+PublicBasis = Annotated[
+    Path | None,
+    typer.Option(
+        "--basis",
+        rich_help_panel=DP_SPECTRUM,
+        help="Set of PUBLIC images whose principal directions take the place of cosines.",
+    ),
+]
 Tilt = Annotated[
     float | None,
     typer.Option(
@@ -211,6 +220,13 @@ Key = Annotated[str | None, typer.Option("--key", help="Name of this release in 
 AsJson = weighted.AsJson
 
 
+PUBLIC_FILES = {
+    "public_points": "Give rows that anybody may see, or none: points are drawn then",
+    "basis": "Give images that anybody may see, or none: cosines need no images",
+}
+"""Options that name public files, and what to do if one is the private table."""
+
+
 def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb every option of ``build_plan``; it receives the plan as ``plan``."""
     functions, unseen = (verb, build_plan), {"Plan": object}  # Plan is not imported at start-up
@@ -221,7 +237,9 @@ def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
     @wraps(verb)
     def run(**arguments: Any) -> None:
         wishes = {name: arguments.pop(name) for name in planning}
-        weighted.check_apart(wishes["public_points"], arguments.get("data"))
+        for name, remedy in PUBLIC_FILES.items():
+            data, what = arguments.get("data"), name.replace("_", " ")
+            weighted.check_apart(wishes[name], data, what=what, remedy=remedy)
         verb(plan=build_plan(**wishes), **arguments)
 
     parameters = [
@@ -264,6 +282,7 @@ def build_plan(
     coefficients: Coefficients = None,
     tilt: Tilt = None,
     components: Components = None,
+    basis: PublicBasis = None,
     public_points: weighted.PublicPoints = None,
     draw: weighted.DrawName = None,
     mean: weighted.Means = None,
@@ -302,12 +321,28 @@ def build_plan(
         "deviations": weighted.by_column("deviation", deviation), "num_candidates": candidates,
         "num_points": points, "kernel": kernel, "join": join, "mismatch": mismatch, "look": look,
         "weights": weights, "bound": bound, "num_coefficients": coefficients, "tilt": tilt, "components": components,
-        "public_points": None if public_points is None else weighted.public_rows(public_points, table),
+        "public_points": _public_points(public_points, table), "basis": _public_images(basis, table),
         "labels": None if labels == "auto" else labels,
     }  # fmt: skip
     options = {name: value for name, value in wishes.items() if value is not None}
     options |= {"neighbours": neighbours_by_name(neighbours), "num_rows": rows, "seed": seed}
     return make_plan(table, budget, method=method, options=options)
+
+
+def _public_points(path: Path | None, schema: Schema) -> object:
+    if path is None:
+        return None
+    return weighted.public_rows(path, [each.name for each in schema.used], what="public points")
+
+
+def _public_images(path: Path | None, schema: Schema) -> object:
+    from understudy.errors import UsageError
+
+    if path is None:
+        return None
+    if schema.image is None:
+        raise UsageError("basis", "is of images, and the schema has none", "Leave --basis out")
+    return weighted.public_rows(path, schema.image.names, what="basis")
 
 
 def _length_scale(text: str | None) -> float | str | None:
