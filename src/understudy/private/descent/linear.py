@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from understudy.accounting.descent import DescentCost
 from understudy.classifier.maps import LocallyLinearMaps, MapShape, answer_gradients
+from understudy.errors import InputError
 from understudy.private.descent.drawing import Draw, drawn_rows
 from understudy.private.descent.noisy_sums import noisy_sum
 from understudy.private.descent.steps import Steps, Walk
@@ -33,6 +34,7 @@ RADIUS = 2**14
 
 WEIGHT_UNIT, LARGEST_WEIGHTS = 2.0**20, 2.0**38
 PROJECTION_UNIT = 2.0**20
+PROBE_ROWS = 24
 BLOCK_NUMBERS = 2**22
 """Numbers of a block of rows, so that it stays in cache more or less."""
 
@@ -82,6 +84,7 @@ def train_maps(
     """
     source = noise or LongNoise()
     first = shape.first_weights()
+    check_purity(shape, first, clip)
     walk = Walk(first.ravel(), steps, cost.steps)
     with threadpool_limits(limits=1, user_api="blas"):
         for done in range(cost.steps):
@@ -122,6 +125,23 @@ def gradient_sum(
         by_group = np.moveaxis(pulls.reshape(len(part), groups, -1), 0, 2)
         total += np.matmul(by_group, seen).astype(np.int64)
     return total.reshape(weights.shape)
+
+
+def check_purity(shape: MapShape, weights: Floats, clip: float) -> None:
+    """Prove on made-up rows that this machine gives a row the same gradient wherever it stands."""
+    rng = np.random.default_rng(0)
+    inputs = integer_inputs(rng.normal(size=(PROBE_ROWS, shape.num_features)))
+    rows = IntegerRows(inputs, rng.integers(0, shape.num_classes, PROBE_ROWS))
+
+    def summed(places: Integers) -> Integers:
+        return gradient_sum(rows, shape, weights, places, clip=clip)
+
+    every = np.arange(PROBE_ROWS)
+    if not np.array_equal(summed(every), sum(summed(every[i : i + 1]) for i in every)):
+        raise InputError(
+            "this machine", "computes a row's gradient differently in different blocks",
+            "Use another build of NumPy",
+        )  # fmt: skip
 
 
 def _clipped(slopes: Floats, clip: float) -> Floats:
