@@ -44,7 +44,7 @@ class ImageTraining:
     @property
     def network(self) -> Architecture:
         """What the network is made of."""
-        hidden = HIDDEN[self.architecture] if self.hidden is None else self.hidden
+        hidden = HIDDEN.get(self.architecture, (200,)) if self.hidden is None else self.hidden
         return Architecture(self.architecture, self.noise_dim, tuple(hidden), tuple(self.channels))
 
 

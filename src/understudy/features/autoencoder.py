@@ -1,0 +1,104 @@
+"""An auto-encoder as plain functions of its parameters and one image: what a noisy descent trains.
+
+Written in methods that arrays of torch have, so that nothing here needs torch itself. The
+first version of DP-MERF has batch normalisation in its encoder; here every image stands alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Parameters = dict[str, Any]
+Arrays = dict[str, npt.NDArray[np.float32]]
+
+
+@dataclass(frozen=True, slots=True)
+class AutoEncoder:
+    """Widths, and the loss of one image.
+
+    The encoder has layers of ``encoder`` widths and the decoder one hidden layer, as in the paper. ``margin`` and
+    ``siamese`` are those of the siamese loss, and its weight against squared errors of pixels.
+    """
+
+    num_pixels: int
+    num_labels: int = 1
+    code_dim: int = 10
+    encoder: tuple[int, ...] = (100, 50)
+    decoder: int = 100
+    margin: float = 1.0
+    siamese: float = 1.0
+
+    @property
+    def anchors(self) -> npt.NDArray[np.float32]:
+        """A public place of every class among the codes, any two further apart than two margins.
+
+        # (num_labels, code_dim)
+        """
+        places = np.zeros((self.num_labels, self.code_dim), dtype=np.float32)
+        for label in range(self.num_labels):
+            turn, axis = divmod(label, self.code_dim)
+            places[label, axis] = 2 * self.margin * (1 + turn // 2) * (-1) ** turn
+        return places
+
+    def first_parameters(self, seed: int) -> Arrays:
+        """Where training starts."""
+        rng = np.random.default_rng(seed)
+        widths = {
+            "encoder": (self.num_pixels, *self.encoder, self.code_dim),
+            "decoder": (self.code_dim, self.decoder, self.num_pixels),
+        }
+        found = {}
+        for part, sizes in widths.items():
+            for layer, (inputs, outputs) in enumerate(pairwise(sizes)):
+                bound = math.sqrt(3 / inputs)
+                weights = rng.uniform(-bound, bound, (inputs, outputs))
+                found[f"{part}.{layer}.weight"] = weights.astype(np.float32)
+                found[f"{part}.{layer}.bias"] = np.zeros(outputs, dtype=np.float32)
+        return found
+
+    def encode(self, parameters: Parameters, images: Any) -> Any:
+        """Codes.  # (…, num_pixels) -> (…, code_dim)"""
+        hidden = images - 0.5
+        for layer in range(len(self.encoder)):
+            hidden = _dense(parameters, f"encoder.{layer}", hidden).clamp(min=0.0)
+        return _dense(parameters, f"encoder.{len(self.encoder)}", hidden)
+
+    def decode(self, parameters: Parameters, codes: Any) -> Any:
+        """Images in [0, 1].  # (…, code_dim) -> (…, num_pixels)"""
+        hidden = _dense(parameters, "decoder.0", codes).clamp(min=0.0)
+        return _dense(parameters, "decoder.1", hidden).sigmoid()
+
+    def loss(self, parameters: Parameters, image: Any, one_hot: Any, anchors: Any) -> Any:
+        """Squared error of one image's pixels, and how far its code is from where its class should be."""
+        code = self.encode(parameters, image)
+        errors = ((self.decode(parameters, code) - image) ** 2).sum()
+        beyond = ((code - anchors) ** 2).sum(-1).add(1e-6).sqrt() - self.margin
+        pulled = one_hot * beyond.clamp(min=0.0) - (1 - one_hot) * beyond.clamp(max=0.0)
+        return errors + self.siamese * pulled.sum() if self.num_labels > 1 else errors
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description."""
+        return asdict(self)
+
+
+def _dense(parameters: Parameters, name: str, inputs: Any) -> Any:
+    return inputs @ parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
+
+
+def autoencoder_from_dict(document: dict[str, Any]) -> AutoEncoder:
+    """An auto-encoder from its public description."""
+    return AutoEncoder(
+        num_pixels=int(document["num_pixels"]),
+        num_labels=int(document["num_labels"]),
+        code_dim=int(document["code_dim"]),
+        encoder=tuple(int(width) for width in document["encoder"]),
+        decoder=int(document["decoder"]),
+        margin=float(document["margin"]),
+        siamese=float(document["siamese"]),
+    )
