@@ -24,7 +24,7 @@ from understudy.accounting import (
     mechanism_for,
     neighbours_by_name,
 )
-from understudy.accounting.descent import Charge
+from understudy.accounting.descent import Charge, exceedance_of_charges
 from understudy.descents import Descent, descent_from_dict
 from understudy.errors import InputError, UsageError
 from understudy.features.adapt import RULES
@@ -196,6 +196,10 @@ class Plan:
         squared or in epsilon. The descent's comes last, and leaves the chance ``charge.slack``.
         """
         stages = self._stage_costs(neighbours)
+        if self.descent is not None and neighbours is Neighbours.REPLACE_ONE:
+            raise UsageError(
+                "neighbours", "noisy descent is charged for add-remove", "Make a ledger for add-remove"
+            )  # fmt: skip
         return stages if self.descent is None else (*stages, self.charge.mu_squared)
 
     def _stage_costs(self, neighbours: Neighbours | None = None) -> tuple[Fraction, ...]:
@@ -216,6 +220,19 @@ class Plan:
         if neighbours is Neighbours.REPLACE_ONE:
             return self.descent.epsilon_of_replacement(self.budget, delta, beside=beside)
         return self.descent.epsilon(self.budget, delta, beside=beside)
+
+    @property
+    def best_guess(self) -> float:
+        """How often the best attacker is right about one person, from a coin toss."""
+        return min(1.0, self.mechanism.best_guess(self.cost()) + float(self.charge.slack))
+
+    @property
+    def exceedance(self) -> float:
+        """How often, at most, odds about one person move past what epsilon allows."""
+        if self.descent is None:
+            return self.mechanism.exceedance(self.cost(), self.epsilon())
+        charges = [Charge(cost) for cost in self._stage_costs()]
+        return exceedance_of_charges([*charges, self.charge], self.epsilon())
 
     def embeddings(self, vectors: Sequence[npt.NDArray[np.int64]]) -> tuple[Embedding, ...]:
         """The embeddings of the first ``len(vectors) + 1`` stages, rules applied."""

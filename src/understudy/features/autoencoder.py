@@ -16,14 +16,21 @@ import numpy.typing as npt
 
 Parameters = dict[str, Any]
 Arrays = dict[str, npt.NDArray[np.float32]]
+DECODER = "decoder."
+"""How names of the decoder's parameters begin; the others are never released."""
+
+SMALLEST = 1e-6
+"""Squared distances are taken to be at least so much, as roots have no slope at zero."""
 
 
 @dataclass(frozen=True, slots=True)
 class AutoEncoder:
     """Widths, and the loss of one image.
 
-    The encoder has layers of ``encoder`` widths and the decoder one hidden layer, as in the paper. ``margin`` and
-    ``siamese`` are those of the siamese loss, and its weight against squared errors of pixels.
+    The encoder has layers of ``encoder`` widths and the decoder one hidden layer, as in the paper. ``siamese`` is the
+    weight of the siamese loss against squared errors of pixels. The paper takes it over pairs of images: codes of
+    one class within ``margin``, of two classes further apart. A gradient would then hang on two images. So
+    the partners are public here: class c has its place at two margins on the c-th axis of the codes.
     """
 
     num_pixels: int
@@ -34,17 +41,9 @@ class AutoEncoder:
     margin: float = 1.0
     siamese: float = 1.0
 
-    @property
-    def anchors(self) -> npt.NDArray[np.float32]:
-        """A public place of every class among the codes, any two further apart than two margins.
-
-        # (num_labels, code_dim)
-        """
-        places = np.zeros((self.num_labels, self.code_dim), dtype=np.float32)
-        for label in range(self.num_labels):
-            turn, axis = divmod(label, self.code_dim)
-            places[label, axis] = 2 * self.margin * (1 + turn // 2) * (-1) ** turn
-        return places
+    def __post_init__(self) -> None:
+        if self.code_dim < self.num_labels:
+            raise ValueError("codes have an axis for every class")
 
     def first_parameters(self, seed: int) -> Arrays:
         """Where training starts."""
@@ -74,13 +73,17 @@ class AutoEncoder:
         hidden = _dense(parameters, "decoder.0", codes).clamp(min=0.0)
         return _dense(parameters, "decoder.1", hidden).sigmoid()
 
-    def loss(self, parameters: Parameters, image: Any, one_hot: Any, anchors: Any) -> Any:
+    def loss(self, parameters: Parameters, image: Any, one_hot: Any) -> Any:
         """Squared error of one image's pixels, and how far its code is from where its class should be."""
         code = self.encode(parameters, image)
         errors = ((self.decode(parameters, code) - image) ** 2).sum()
-        beyond = ((code - anchors) ** 2).sum(-1).add(1e-6).sqrt() - self.margin
+        if self.num_labels == 1:
+            return errors
+        reach = 2 * self.margin
+        squares = (code**2).sum() - 2 * reach * code[: self.num_labels] + reach**2  # to each place
+        beyond = squares.clamp(min=SMALLEST).sqrt() - self.margin
         pulled = one_hot * beyond.clamp(min=0.0) - (1 - one_hot) * beyond.clamp(max=0.0)
-        return errors + self.siamese * pulled.sum() if self.num_labels > 1 else errors
+        return errors + self.siamese * pulled.sum()
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
