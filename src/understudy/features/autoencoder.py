@@ -91,7 +91,11 @@ class AutoEncoder:
 
 
 def _dense(parameters: Parameters, name: str, inputs: Any) -> Any:
-    return inputs @ parameters[f"{name}.weight"] + parameters[f"{name}.bias"]
+    """A layer, summed product by product: a matrix product of several images may sum the first of them otherwise
+    than the last, and then an image's gradient would hang on how many are before it.
+    """
+    products = inputs[..., :, None] * parameters[f"{name}.weight"]
+    return products.sum(-2) + parameters[f"{name}.bias"]
 
 
 def autoencoder_from_dict(document: dict[str, Any]) -> AutoEncoder:
