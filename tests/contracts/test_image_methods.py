@@ -60,9 +60,13 @@ VARIANTS: dict[str, dict[str, dict[str, object]]] = {
         "fresh": {"fresh_products": True, "num_products": 2, "training": QUICK},
         "replace-one": {"neighbours": Neighbours.REPLACE_ONE, "training": QUICK},
     },
+    "dp-merf-ae": {
+        "plain": {"training": QUICK, "descent_steps": 4},
+    },
 }
 FITTED: dict[str, dict[str, object]] = {
     "dp-spectrum": {}, "dp-merf": {"training": SMALL}, "dp-hp": {"training": SMALL},
+    "dp-merf-ae": {"training": SMALL, "descent_steps": 100},
 }  # fmt: skip
 """Options that fit small images well, and quickly."""
 
@@ -117,6 +121,10 @@ def test_a_method_runs_from_images_to_images(
 ):
     schema = the_schema(channels=channels, labelled=labelled)
     budget = Budget(1.0, delta)
+    if method == "dp-merf-ae" and delta == 0:
+        with pytest.raises(UsageError, match="above 0"):
+            make_plan(schema, budget, method=method)
+        return
     plan = make_plan(schema, budget, method=method, options=VARIANTS[method][variant])
     release = release_table(images(schema), plan, directory=tmp_path / "release")
     assert verify_release(tmp_path / "release").epsilon <= 1.0

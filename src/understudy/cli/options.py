@@ -34,7 +34,7 @@ MethodName = Annotated[
     typer.Option(
         "--method",
         "-m",
-        help="auto, or dp-anova, dp-merf, dp-hp, dp-spectrum, balog-subspace or balog-features.",
+        help="auto, or dp-anova, dp-merf, dp-merf-ae, dp-hp, dp-spectrum, balog-subspace or balog-features.",
     ),
 ]
 Unit = Annotated[
@@ -95,6 +95,15 @@ Separate = Annotated[
         "--separate-releases",
         rich_help_panel=DP_MERF,
         help="Charge each class apart, as the first DP-MERF did (looser).",
+    ),
+]
+DescentSteps = Annotated[
+    int | None,
+    typer.Option(
+        "--descent-steps",
+        min=1,
+        rich_help_panel=DP_MERF,
+        help="dp-merf-ae: steps of the descent that trains the decoder (default: 300).",
     ),
 ]
 MiniBatches = Annotated[
@@ -270,6 +279,7 @@ def build_plan(
     features: Features = None,
     separate: Separate = False,
     mini_batches: MiniBatches = None,
+    descent_steps: DescentSteps = None,
     order: Order = None,
     product_order: ProductOrder = None,
     product_dim: ProductDim = None,
@@ -314,6 +324,7 @@ def build_plan(
     wishes: dict[str, Any] = {
         "length_scale": _length_scale(length_scale), "steps": steps, "pairs": pairs,
         "values": values, "num_features": features, "mini_batches": mini_batches,
+        "descent_steps": descent_steps,
         "separate_releases": separate or None, "order": order, "product_order": product_order,
         "product_dim": product_dim, "num_products": products, "gamma": gamma,
         "product_share": product_share, "fresh_products": fresh or None, "preset": preset,

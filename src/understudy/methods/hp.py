@@ -97,10 +97,11 @@ def dp_hp(
     """
     num_rows = num_rows if num_rows is not None else schema.rows
     neighbours = neighbours_by_name(neighbours)
+    has_images = labels != "none" and image_set(schema) is not None
     wish = Wish(
         order, product_order, product_dim, num_products, gamma, product_share,
         length_scale, product_length_scale,
-    ).filled(preset, budget)  # fmt: skip
+    ).filled(preset, budget, has_images=has_images)  # fmt: skip
     columns = labelled_columns(schema, labels)
 
     def noise(share: float) -> float:
@@ -115,7 +116,7 @@ def dp_hp(
     if budget.is_pure:
         stages, squares = _for_laplace(stages, wish.product_share)
     asked: dict[str, Any] = {"generator": generator, "training": training, "steps": steps}
-    if labels != "none" and image_set(schema) is not None:
+    if has_images:
         made = image_generator(ImageTraining(seed=seed), **asked)
     else:
         made = table_generator(TRAININGS, **asked, seed=seed)

@@ -14,6 +14,7 @@ from understudy.accounting import Neighbours
 from understudy.errors import BudgetError, InputError
 from understudy.plan import Plan
 from understudy.private import ledger as ledgers
+from understudy.private.decoders import Arrays, read_images, train_decoder
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
 from understudy.private.readers import is_one_pass, open_source
 from understudy.private.sealed import sealed
@@ -55,7 +56,7 @@ def release_table(
     key = key or f"{plan.schema.name}-{secrets.token_hex(6)}"
     if directory is not None:
         check_new_directory(directory)
-    if len(plan.stages) > 1 and is_one_pass(data):
+    if (len(plan.stages) > 1 or plan.descent is not None) and is_one_pass(data):
         raise InputError(
             "data", "the plan reads it once per stage, and a stream can be read once",
             "Pass a file, a table or a dataset",
@@ -80,10 +81,16 @@ def release_table(
             row = _charge(ledger, plan, key=key)
         return add_noise(sums, plan.noise_scales[len(vectors)])
 
+    weights: Arrays = {}
+    if plan.descent is not None:
+        images = sealed(lambda: read_images(data, plan, query=query))
+        row = _charge(ledger, plan, key=key) if ledger is not None else None
+        weights = train_decoder(images, plan.descent, noise=source)
     while len(vectors) < len(plan.stages):
         vectors = (*vectors, sealed(next_vector))
     charged = {"key": key, "row": row} if row is not None else None
-    release = Release(plan, vectors, (*facts, ("ledger", charged)))
+    facts = (*facts, ("ledger", charged))
+    release = Release(plan, vectors, facts, tuple(sorted(weights.items())))
     if directory is not None:
         save_release(release, directory)
     if ledger is not None and row is not None:
@@ -115,7 +122,7 @@ def _private_sum(
 def _check_affordable(ledger: str | Path, plan: Plan) -> None:
     """Refuse what the ledger would refuse, before rows are read."""
     try:
-        ledgers.check_affordable(ledger, _cost_in(ledger, plan))
+        ledgers.check_affordable(ledger, _cost_in(ledger, plan), slack=plan.charge.slack)
     except BudgetError as refusal:
         if not plan.budget.is_pure or ledgers.read_ledger(ledger).is_pure:
             raise
@@ -128,7 +135,7 @@ def _charge(ledger: str | Path, plan: Plan, *, key: str) -> int:
     """Pay for all stages, in the ledger's notion of neighbours."""
     return ledgers.spend(
         ledger, key=key, plan_id=plan.fingerprint, costs=_cost_in(ledger, plan),
-        description=f"{plan.method} on {plan.schema.name}",
+        description=f"{plan.method} on {plan.schema.name}", slack=plan.charge.slack,
     )  # fmt: skip
 
 

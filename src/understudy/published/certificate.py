@@ -57,7 +57,7 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             # Without a delta there is one epsilon and no curve.
             "curve": []
             if plan.budget.is_pure
-            else [[delta, round_up(mechanism.epsilon(cost, delta))] for delta in CURVE_DELTAS],
+            else [[delta, round_up(plan.epsilon(delta=delta))] for delta in CURVE_DELTAS],
         },
         "odds": _odds(plan),
         "mechanism": _mechanism(plan, facts),
@@ -100,12 +100,12 @@ def round_up(value: float) -> float:
 
 
 def _odds(plan: Plan) -> dict[str, Any]:
-    epsilon, mechanism = plan.epsilon(), plan.mechanism
+    epsilon = plan.epsilon()
     return {
-        "best_guess_percent": round_up(100 * mechanism.best_guess(plan.cost())),
+        "best_guess_percent": round_up(100 * plan.best_guess),
         "suspicion_from_percent": 50.0,
         "suspicion_to_percent": round_up(100 / (1 + math.exp(-epsilon))),
-        "except_with_probability": round_up(mechanism.exceedance(plan.cost(), epsilon)),
+        "except_with_probability": round_up(plan.exceedance),
     }
 
 
@@ -114,6 +114,7 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
         "name": MECHANISM_NAMES[plan.mechanism.name],
         "noise": facts.get("noise"),
         "lattice": plan.lattice,
+        **_descent(plan),
         "stages": [
             {
                 "name": stage.name,
@@ -138,6 +139,23 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
             )
         ],
     }  # fmt: skip
+
+
+def _descent(plan: Plan) -> dict[str, Any]:
+    """What a plan with a network that is trained on rows states of it."""
+    if plan.descent is None:
+        return {}
+    described = plan.descent.to_dict()
+    told = {
+        name: described[name] for name in ("sampling_rate", "noise_multiplier", "steps", "clip")
+    }
+    return {
+        "descent": told
+        | {
+            "mu": round_up(math.sqrt(plan.charge.mu_squared)),
+            "except_with_probability": float(plan.charge.slack),
+        }
+    }
 
 
 def _laplace_numbers(plan: Plan, index: int) -> dict[str, Any]:
@@ -257,6 +275,12 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             f"The {given_points(plan)} rows that were given as public points are part of the release as they are. "
             "They were public before, and which rows they are does not depend on any other row of the table. What "
             "they themselves tell is outside the guarantee.",
+        ))  # fmt: skip
+    if plan.descent is not None:
+        found.append((
+            "row independence of gradients",
+            "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on "
+            "made-up rows before training.",
         ))  # fmt: skip
     rounded = [column.name for column in plan.schema.used if column.bounds_from == "rounded"]
     if rounded:
