@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from understudy.features import (
     Block,
+    Buckets,
     Cells,
     Constant,
     Embedding,
@@ -139,6 +140,9 @@ EXAMPLES: dict[str, FeatureMap] = {
     "lengths": Lengths(Weighted(ImageShape(2, 2), 4, 1.0)),
     "lengths, one pixel": Lengths(Weighted(ImageShape(1, 1), 1, 0.0)),
     "constant": Constant(),
+    "buckets": Buckets(NUMBERS, 7, 3),
+    "buckets, one": Buckets((1,), 1, 0),
+    "buckets of numbers": product(Buckets(NUMBERS, 5, 1), MIXTURE),
     "one-hot": OneHot(SPANS),
     "grid": GRID,
     "fourier, one Gaussian": GAUSSIAN,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,12 @@ from understudy import (
     verify_release,
 )
 from understudy.errors import UsageError
+from understudy.generators.image_training import ImageTraining
 from understudy.methods import IMAGE_METHODS
 
 NUM_IMAGES = 400
+SMALL = ImageTraining(hidden=(24,), channels=(8, 4), steps=300, batch=40)
+QUICK = replace(SMALL, steps=3)
 VARIANTS: dict[str, dict[str, dict[str, object]]] = {
     "dp-spectrum": {
         "plain": {},
@@ -33,7 +37,26 @@ VARIANTS: dict[str, dict[str, dict[str, object]]] = {
         "flat": {"tilt": 0.0},
         "replace-one": {"neighbours": Neighbours.REPLACE_ONE},
     },
+    "dp-merf": {
+        "plain": {"training": QUICK},
+        "connected": {"generator": "connected", "training": QUICK},
+        "balanced": {"labels": "balanced", "training": QUICK},
+        "mini-batches": {"mini_batches": 3, "training": QUICK},
+        "replace-one": {"neighbours": Neighbours.REPLACE_ONE, "training": QUICK},
+    },
+    "dp-hp": {
+        "plain": {"training": QUICK},
+        "connected": {"generator": "connected", "training": QUICK},
+        "published": {"preset": "mnist", "order": 9, "training": QUICK},
+        "fresh": {"fresh_products": True, "num_products": 2, "training": QUICK},
+        "replace-one": {"neighbours": Neighbours.REPLACE_ONE, "training": QUICK},
+    },
 }
+FITTED: dict[str, dict[str, object]] = {
+    "dp-spectrum": {}, "dp-merf": {"training": SMALL}, "dp-hp": {"training": SMALL},
+}  # fmt: skip
+"""Options that fit small images well, and quickly."""
+
 each_method = pytest.mark.parametrize("method", sorted(VARIANTS))
 
 
@@ -66,7 +89,7 @@ def images(schema: Schema) -> pa.Table:
 
 
 def test_every_method_for_images_has_variants_here():
-    assert set(VARIANTS) == set(IMAGE_METHODS)
+    assert set(VARIANTS) == set(IMAGE_METHODS) | {"dp-merf", "dp-hp"}
 
 
 def test_auto_is_the_method_for_images():
@@ -102,7 +125,7 @@ def test_a_method_runs_from_images_to_images(
 @each_method
 def test_classes_look_like_themselves(method: str):
     schema = the_schema()
-    plan = make_plan(schema, Budget(20.0), method=method)
+    plan = make_plan(schema, Budget(20.0), method=method, options=FITTED[method])
     generator = fit_release(release_table(images(schema), plan))
     rows = generator.sample(600, seed=0, balance="equal").to_pandas()
     assert rows["shape"].value_counts().to_dict() == {"up": 300, "down": 300}
@@ -118,9 +141,8 @@ def test_classes_look_like_themselves(method: str):
 @each_method
 def test_images_obey_conditions_and_rules(method: str):
     schema = the_schema(rules=["pixel_0_0 <= pixel_0_3"])
-    generator = fit_release(
-        release_table(images(schema), make_plan(schema, Budget(5.0), method=method))
-    )
+    plan = make_plan(schema, Budget(5.0), method=method, options=FITTED[method])
+    generator = fit_release(release_table(images(schema), plan))
     rows = generator.sample(50, seed=0, given={"shape": "up", "pixel_2_0": (0, 60)}).to_pandas()
     assert (rows["shape"] == "up").all()
     assert (rows["pixel_2_0"] <= 60).all()
@@ -130,7 +152,8 @@ def test_images_obey_conditions_and_rules(method: str):
 @each_method
 def test_the_same_release_and_seed_give_the_same_images(method: str):
     schema = the_schema()
-    release = release_table(images(schema), make_plan(schema, Budget(1.0), method=method))
+    plan = make_plan(schema, Budget(1.0), method=method, options=VARIANTS[method]["plain"])
+    release = release_table(images(schema), plan)
     first, second = fit_release(release), fit_release(release)
     assert first.sample(20, seed=5).equals(second.sample(20, seed=5))
     assert not first.sample(20, seed=5).equals(first.sample(20, seed=6))
@@ -139,13 +162,14 @@ def test_the_same_release_and_seed_give_the_same_images(method: str):
 @each_method
 def test_fitting_tells_its_progress(method: str):
     schema = the_schema()
-    release = release_table(images(schema), make_plan(schema, Budget(1.0), method=method))
+    plan = make_plan(schema, Budget(1.0), method=method, options=VARIANTS[method]["plain"])
+    release = release_table(images(schema), plan)
     seen: list[tuple[int, int, float]] = []
     fit_release(release, progress=lambda *state: seen.append(state))
     assert seen[-1][0] == seen[-1][1] > 0
 
 
-@each_method
+@pytest.mark.parametrize("method", IMAGE_METHODS)
 def test_tables_are_refused(method: str):
     table = load_schema({"columns": [{"name": "age", "kind": "integer", "bounds": [0, 9]}]})
     with pytest.raises(UsageError, match="images"):
@@ -159,6 +183,7 @@ def test_tables_are_refused(method: str):
 @each_method
 def test_the_synthesizer_is_the_same_pipeline(method: str):
     schema = the_schema()
-    synthesizer = Synthesizer(schema, epsilon=1.0, method=method).fit(images(schema))
+    wish = VARIANTS[method]["plain"]
+    synthesizer = Synthesizer(schema, epsilon=1.0, method=method, options=wish).fit(images(schema))
     assert synthesizer.sample(10, seed=0).num_rows == 10
     assert synthesizer.release_.plan == synthesizer.plan()

@@ -96,6 +96,14 @@ Separate = Annotated[
         help="Charge each class apart, as the first DP-MERF did (looser).",
     ),
 ]
+MiniBatches = Annotated[
+    int | None,
+    typer.Option(
+        "--mini-batches",
+        rich_help_panel=DP_MERF,
+        help="A noisy embedding for each of so many parts of the rows, as the first DP-MERF had.",
+    ),
+]
 Order = Annotated[
     int | None,
     typer.Option(
@@ -155,7 +163,8 @@ PresetName = Annotated[
 GeneratorName = Annotated[
     str | None,
     typer.Option(
-        "--generator", rich_help_panel=DP_HP, help="mixture (default) or the paper's network."
+        "--generator",
+        help="Tables: mixture (default of dp-hp) or network. Images: convolutional (default) or connected.",
     ),
 ]
 Coefficients = Annotated[
@@ -234,6 +243,7 @@ def build_plan(
     values: Values = None,
     features: Features = None,
     separate: Separate = False,
+    mini_batches: MiniBatches = None,
     order: Order = None,
     product_order: ProductOrder = None,
     product_dim: ProductDim = None,
@@ -276,7 +286,7 @@ def build_plan(
     wishes: dict[str, Any] = {
         "length_scale": _length_scale(length_scale), "steps": steps, "pairs": pairs,
         "values": values, "num_features": features,
-        "separate_releases": separate or None, "order": order, "product_order": product_order,
+        "separate_releases": separate or None, "mini_batches": mini_batches, "order": order, "product_order": product_order,
         "product_dim": product_dim, "num_products": products, "gamma": gamma,
         "product_share": product_share, "fresh_products": fresh or None, "preset": preset,
         "generator": generator, "draw": draw, "means": weighted.by_column("mean", mean),

@@ -1,6 +1,7 @@
 """Norm-bounded feature maps: pure functions of a row's cells and public randomness."""
 
 from understudy.features.base import FeatureMap, Norm, Sign, map_from_dict
+from understudy.features.buckets import Buckets
 from understudy.features.combine import Tensors, product
 from understudy.features.embedding import Block, Embedding
 from understudy.features.fourier import Fourier, Scales
@@ -14,7 +15,7 @@ from understudy.features.spectrum import Lengths, Spectrum, Weighted
 from understudy.features.tables import Cells, Tables
 
 __all__ = [
-    "Block", "Cells", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Kernel",
+    "Block", "Buckets", "Cells", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Kernel",
     "KernelSums", "Landmarks", "Lengths", "Mahalanobis", "Norm", "OneHot", "Points", "Reading", "Scales", "Sign",
     "Spectrum", "Tables", "Tensors", "Term", "Weighted", "map_from_dict", "product",
 ]  # fmt: skip

@@ -11,6 +11,7 @@ from understudy.errors import UsageError
 from understudy.generators.anova_training import AnovaTraining, train_anova
 from understudy.generators.base import Generator
 from understudy.generators.descent import Progress
+from understudy.generators.image_training import ImageTraining, train_image_network
 from understudy.generators.mixture_training import MixtureTraining, train_mixture
 from understudy.generators.reduced_set import ReducedSet, find_reduced_set
 from understudy.generators.spectral_fit import SpectralFit, fit_spectra
@@ -46,6 +47,7 @@ FITS: dict[str, tuple[Callable[..., Any], Callable[..., Generator]]] = {
     "weights": (Weighting, weigh_points),
     "reduced-set": (ReducedSet, find_reduced_set),
     "spectral": (SpectralFit, fit_spectra),
+    "image-network": (ImageTraining, train_image_network),
 }
 """Settings and fit of every generator, by the name that plans give it."""
 

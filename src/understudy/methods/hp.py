@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
-from typing import Any, Literal
+from typing import Any
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
-from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Sign
 from understudy.features.nonzeros import l1_bound
+from understudy.generators.image_training import ImageTraining
 from understudy.generators.mixture_training import MixtureTraining
 from understudy.generators.training import Training
 from understudy.methods.common import (
@@ -28,6 +27,7 @@ from understudy.methods.common import (
     norm_for,
 )
 from understudy.methods.hp_kernels import Kernels, Wish, plan_kernels
+from understudy.methods.image_sets import image_generator, image_set, table_generator
 from understudy.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 from understudy.stage import weighed_for_laplace, with_epsilon_parts
@@ -54,9 +54,9 @@ def dp_hp(
     product_share: float | None = None,
     fresh_products: bool = False,
     preset: str | None = None,
-    generator: Literal["mixture", "network"] = "mixture",
+    generator: str | None = None,
     seed: int = 0,
-    training: MixtureTraining | Training | None = None,
+    training: MixtureTraining | Training | ImageTraining | None = None,
     steps: int | None = None,
 ) -> Plan:
     """Plan a DP-HP release: Hermite features of numbers, one-hot features of choices.
@@ -89,15 +89,14 @@ def dp_hp(
         fresh_products: release each subset by itself, as the paper does every epoch, and train
             on one at a time. Costs the same budget and a pass over the rows per subset.
         preset: settings of one of the paper's experiments, for what is not given.
-        generator: ``mixture`` of products (fast, keeps atoms), or the papers' ``network``.
+        generator: ``mixture`` of products (the default: fast, keeps atoms), or the papers' ``network``;
+            for images ``convolutional`` (the default) or ``connected``.
         seed: public seed of subsets and training.
         training: settings of the generator.
         steps: training steps, if only their number should differ.
     """
     num_rows = num_rows if num_rows is not None else schema.rows
     neighbours = neighbours_by_name(neighbours)
-    if generator not in TRAININGS:
-        raise UsageError("generator", "must be one of " + ", ".join(TRAININGS))
     wish = Wish(
         order, product_order, product_dim, num_products, gamma, product_share,
         length_scale, product_length_scale,
@@ -115,13 +114,14 @@ def dp_hp(
     stages, squares = make_stages(kernels, columns)
     if budget.is_pure:
         stages, squares = _for_laplace(stages, wish.product_share)
-    training = training or TRAININGS[generator](seed=seed)
-    if not isinstance(training, TRAININGS[generator]):
-        raise UsageError("training", f"is not that of the {generator} generator")
+    asked: dict[str, Any] = {"generator": generator, "training": training, "steps": steps}
+    if labels != "none" and image_set(schema) is not None:
+        made = image_generator(ImageTraining(seed=seed), **asked)
+    else:
+        made = table_generator(TRAININGS, **asked, seed=seed)
     settings: dict[str, Any] = {
         "labels": labels,
-        "generator": generator,
-        "training": asdict(training if steps is None else replace(training, steps=steps)),
+        **made,
         "loss_weights": kernels.losses(squares),
         "turns": [stage.embedding.blocks[0].name for stage in stages[1:]],
         "explanation": kernels.explanation,
