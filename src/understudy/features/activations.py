@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from understudy.errors import InputError, UsageError
 from understudy.features.public_networks import PIXELS, Intake, PublicNetwork
-from understudy.features.torch_runtime import one_thread
+from understudy.features.torch_runtime import load_torch, one_thread
 from understudy.schema.images import ImageShape
 
 Floats = npt.NDArray[np.float32]
@@ -77,11 +77,9 @@ def taken_in(images: Any, intake: Intake) -> Any:
         images = images.expand(-1, 3, -1, -1)
     elif intake.channels == 1 and images.shape[1] == 3:
         images = (images * images.new_tensor(LUMA)[:, None, None]).sum(1, keepdim=True)
-    if intake.side is not None and tuple(images.shape[2:]) != (intake.side, intake.side):
-        from torch.nn.functional import interpolate
-
-        images = interpolate(
-            images, size=(intake.side, intake.side), mode="bilinear", align_corners=False
+    if intake.size is not None and tuple(images.shape[2:]) != intake.size:
+        images = load_torch().nn.functional.interpolate(
+            images, size=intake.size, mode="bilinear", align_corners=False
         )
     means, deviations = (
         images.new_tensor(each)[:, None, None] for each in (intake.means, intake.deviations)
@@ -100,7 +98,7 @@ def activations_of_rows(
         are beside them (proofs/perceptual.md).
     """
     key = (network.sha256, shape, layers)
-    with one_thread() as torch, torch.inference_mode():
+    with one_thread() as torch, torch.no_grad():
         if key not in _CHECKED:
             _check_rows_alone(torch, network, shape, layers)
             _CHECKED.add(key)
@@ -114,7 +112,7 @@ def activations_of_rows(
 
 def sizes_of(network: PublicNetwork, shape: ImageShape, layers: tuple[str, ...]) -> tuple[int, ...]:
     """How many numbers each layer has for images of a shape, or a refusal of what it has not."""
-    with one_thread() as torch, torch.inference_mode():
+    with one_thread() as torch, torch.no_grad():
         known = {PIXELS, *(name for name, _ in network.module.named_modules() if name)}
         for name in layers:
             if name not in known:

@@ -28,19 +28,20 @@ PIXELS = "pixels"
 class Intake:
     """What a network wants of an image: channels, the means and deviations of each, and a size.
 
-    Without a ``side`` images come as they are; else they are scaled to squares of it.
+    Without a ``size`` (height, width) images come as they are; else they are scaled to it.
     """
 
     channels: int = 1
     means: tuple[float, ...] = (0.0,)
     deviations: tuple[float, ...] = (1.0,)
-    side: int | None = None
+    size: tuple[int, int] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
         return {
             "channels": self.channels, "means": list(self.means),
-            "deviations": list(self.deviations), "side": self.side,
+            "deviations": list(self.deviations),
+            "size": list(self.size) if self.size else None,
         }  # fmt: skip
 
 
