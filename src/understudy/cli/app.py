@@ -10,6 +10,7 @@ import typer
 from understudy import __version__
 from understudy.cli import (
     compare,
+    encoders,
     evaluate,
     free,
     images,
@@ -49,6 +50,7 @@ app.command("release", rich_help_panel=READS)(reading.release)
 app.command("synth", rich_help_panel=READS)(reading.synth)
 app.command("evaluate", rich_help_panel=READS)(evaluate.evaluate)
 app.add_typer(schemas.app, name="schema", rich_help_panel=FREE)
+app.add_typer(encoders.app, name="encoder", rich_help_panel=FREE)
 app.command("plan", rich_help_panel=FREE)(free.plan)
 app.command("fit", rich_help_panel=FREE)(free.fit)
 app.command("sample", rich_help_panel=FREE)(free.sample)

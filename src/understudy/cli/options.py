@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from understudy.cli import weighted
+from understudy.cli import encoders, weighted
 
 if TYPE_CHECKING:
     from understudy.plan import Plan
@@ -33,7 +33,7 @@ MethodName = Annotated[
     typer.Option(
         "--method",
         "-m",
-        help="auto, or dp-anova, dp-merf, dp-hp, dp-spectrum, balog-subspace or balog-features.",
+        help="auto, or dp-anova, dp-merf, dp-hp, dp-spectrum, dp-mepf, balog-subspace or balog-features.",
     ),
 ]
 Unit = Annotated[
@@ -255,6 +255,12 @@ def build_plan(
     generator: GeneratorName = None,
     coefficients: Coefficients = None,
     tilt: Tilt = None,
+    encoder: encoders.EncoderName = None,
+    layers: encoders.Layers = None,
+    activation: encoders.Activation = None,
+    moments: encoders.Moments = None,
+    multiply: encoders.Multiply = None,
+    stopping: encoders.Stopping = None,
     public_points: weighted.PublicPoints = None,
     draw: weighted.DrawName = None,
     mean: weighted.Means = None,
@@ -293,6 +299,8 @@ def build_plan(
         "deviations": weighted.by_column("deviation", deviation), "num_candidates": candidates,
         "num_points": points, "kernel": kernel, "join": join, "mismatch": mismatch, "look": look,
         "weights": weights, "bound": bound, "num_coefficients": coefficients, "tilt": tilt,
+        "encoder": encoder, "layers": encoders.chosen_layers(layers), "activation": activation,
+        "moments": moments, "multiply": multiply, "stopping": stopping,
         "public_points": None if public_points is None else weighted.public_rows(public_points, table),
         "labels": None if labels == "auto" else labels,
     }  # fmt: skip

@@ -37,5 +37,7 @@ def load_encoder(directory: str | Path) -> Encoder:
     except (OSError, ValueError, KeyError, TypeError, SafetensorError):
         pass
     raise InputError(
-        f"encoder '{folder}'", "is missing or damaged", "Make it: understudy encoder train PUBLIC -o DIR"
+        f"encoder '{folder}'",
+        "is missing or damaged",
+        "Make it: understudy encoder train PUBLIC -o DIR",
     )

@@ -118,7 +118,10 @@ class Encoder:
 
 def form_from_dict(document: dict[str, Any]) -> EncoderForm:
     """The form that ``to_dict`` described."""
-    sizes = {key: tuple(int(value) for value in document[key]) for key in ("depths", "strides", "kernels")}
+    sizes = {
+        key: tuple(int(value) for value in document[key])
+        for key in ("depths", "strides", "kernels")
+    }
     return EncoderForm(
         image=ImageShape(**{key: int(value) for key, value in document["image"].items()}),
         means=tuple(float(value) for value in document["means"]),

@@ -25,9 +25,7 @@ class VisionModel:
 
 def _convolutions(module: Any) -> tuple[str, ...]:
     """Every convolution: its output before the activation (DP-MEPF, sec. 6)."""
-    return tuple(
-        name for name, part in module.named_modules() if type(part).__name__ == "Conv2d"
-    )
+    return tuple(name for name, part in module.named_modules() if type(part).__name__ == "Conv2d")
 
 
 VISION = {

@@ -17,6 +17,6 @@ from understudy.features.tables import Cells, Tables
 
 __all__ = [
     "Block", "Buckets", "Cells", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Kernel",
-    "KernelSums", "Landmarks", "Lengths", "Mahalanobis", "Norm", "OneHot", "Perceptual", "Points", "Reading", "Scales", "Sign",
-    "Spectrum", "Tables", "Tensors", "Term", "Weighted", "map_from_dict", "perceptual", "product",
+    "KernelSums", "Landmarks", "Lengths", "Mahalanobis", "Norm", "OneHot", "Perceptual", "Points", "Reading",
+    "Scales", "Sign", "Spectrum", "Tables", "Tensors", "Term", "Weighted", "map_from_dict", "perceptual", "product",
 ]  # fmt: skip

@@ -33,6 +33,9 @@ class Moments:
         is_whole = len(sums) == 1
         totals = counts.sum() if is_whole else counts[:, None]
         self.map, self.has_products = _perceptual(block)
+        if self.has_products:  # noise on both halves of a symmetric matrix, and less on their mean
+            square = sums.reshape(len(sums), self.map.dim, self.map.dim)
+            sums = ((square + square.transpose(0, 2, 1)) / 2).reshape(sums.shape)
         self.target = torch.from_numpy((sums / totals).astype(np.float32))
         groups = np.array([sizes.sum()]) if is_whole else sizes
         shares = counts / counts.sum()

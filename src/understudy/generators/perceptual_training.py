@@ -71,9 +71,7 @@ class _Fit:
         self.counts = release.label_counts
         self.shares = self.counts / self.counts.sum()
         self.sizes = rows_per_label(self.shares, training.batch)
-        self.module = training.network.build(
-            torch, shape_of(release.plan.schema), len(self.shares)
-        )
+        self.module = training.network.build(torch, shape_of(release.plan.schema), len(self.shares))
         initialise(torch, self.module, training.seed)
         held = {block.name for block in release.blocks}
         names = [name for name in (FIRST, SECOND, PRODUCTS) if name in held]
@@ -85,7 +83,9 @@ class _Fit:
     def run(self, progress: Progress | None) -> ImageNetwork:
         """Train, and keep the checkpoint that the noisier stage likes best."""
         training, torch = self.training, self.torch
-        generator = torch.optim.Adam(self.module.parameters(), lr=training.learning_rate, betas=BETAS)
+        generator = torch.optim.Adam(
+            self.module.parameters(), lr=training.learning_rate, betas=BETAS
+        )
         memory = torch.optim.Adam([each.remembered for each in self.averages], betas=BETAS)
         see = activations_seen(self.release, [each.moments for each in self.averages])
         one_hot = np.repeat(np.eye(len(self.shares)), self.sizes, axis=0)
@@ -106,7 +106,9 @@ class _Fit:
             generator.step()
             done = step + 1
             if progress is not None and (done % 20 == 0 or done == training.steps):
-                progress(done, training.steps, sum(float((far.detach() ** 2).mean()) for far in off))
+                progress(
+                    done, training.steps, sum(float((far.detach() ** 2).mean()) for far in off)
+                )
             if self.judge is not None and (done % every == 0 or done == training.steps):
                 score = self.judge.score(self.module)
                 if score <= best:

@@ -22,7 +22,7 @@ def clouds(torch: Any, architecture: Architecture, shape: ImageShape, num_labels
     """Clouds that fully connected layers bend."""
     hidden = (_inputs(architecture, num_labels), *architecture.hidden)
     last = torch.nn.Linear(hidden[-1], shape.num_pixels)
-    return _bent(torch, architecture, shape, num_labels, connected_layers(torch, hidden) + [last])
+    return _bent(torch, architecture, shape, num_labels, [*connected_layers(torch, hidden), last])
 
 
 def residual(torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int) -> Any:
@@ -76,7 +76,7 @@ def _bent(
 def _block(nn: Any, before: int, after: int, size: tuple[int, int]) -> Any:
     """Twice the size: the input itself, and what convolutions make of it."""
 
-    class Block(nn.Module):  # type: ignore[misc, name-defined]
+    class Block(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.larger = nn.Upsample(size, mode="bilinear", align_corners=False)

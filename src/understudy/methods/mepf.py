@@ -11,7 +11,7 @@ from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.encoders import VISION, load_encoder, vision_network
 from understudy.encoders.form import COMPONENTS
 from understudy.errors import UsageError
-from understudy.features import Block, Embedding, Tensors, perceptual
+from understudy.features import Block, Embedding, FeatureMap, Tensors, perceptual
 from understudy.features.public_networks import PublicNetwork
 from understudy.generators.image_architectures import ARCHITECTURES
 from understudy.generators.perceptual_training import (
@@ -40,7 +40,7 @@ def dp_mepf(
     layers: Sequence[str] | None = None,
     activation: str = "before",
     moments: int = 2,
-    products: str | None = None,
+    multiply: str | None = None,
     stopping: float = STOPPING_SHARE,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
@@ -60,7 +60,7 @@ def dp_mepf(
         layers: names of its modules; ``pixels`` is the image itself. By default those it was made for.
         activation: whether layers count ``before`` or ``after`` a rectified unit.
         moments: 1 for means, 2 also for means of squares.
-        products: a layer whose numbers are also multiplied two by two, which makes a full second moment;
+        multiply: a layer whose numbers are also multiplied two by two, which makes a full second moment;
             ``none`` for no such layer. By default the linear components that our encoders have.
         stopping: share of the budget for a noisier embedding of the last layer, which chooses among
             checkpoints of training; 0 keeps the last one.
@@ -86,10 +86,10 @@ def dp_mepf(
     columns = labelled_columns(schema, labels)
     by_class, chosen = columns.classes is not None, tuple(layers) if layers else None
     first = perceptual(network, image, layers=chosen, rectified=rectified)
-    maps = {FIRST: first}
+    maps: dict[str, FeatureMap] = {FIRST: first}
     if moments == 2:
         maps[SECOND] = replace(first, moment=2)
-    multiplied = _multiplied(network, products)
+    multiplied = _multiplied(network, multiply)
     if multiplied is not None:
         factor = perceptual(network, image, layers=(multiplied,))
         maps[PRODUCTS] = Tensors((factor,), ((0, 0),))
@@ -132,11 +132,11 @@ def find_network(encoder: PublicNetwork | str | Path | None) -> PublicNetwork:
     return load_encoder(encoder).network(Path(encoder).name)
 
 
-def _multiplied(network: PublicNetwork, products: str | None) -> str | None:
-    if products == "none":
+def _multiplied(network: PublicNetwork, multiply: str | None) -> str | None:
+    if multiply == "none":
         return None
     has_components = COMPONENTS in dict(network.module.named_modules())
-    return products or (COMPONENTS if has_components else None)
+    return multiply or (COMPONENTS if has_components else None)
 
 
 def _check(activation: str, moments: int, stopping: float) -> None:
@@ -171,5 +171,7 @@ def _explanation(
     if multiplied is not None:
         found.append(f"all products of two numbers of {multiplied}")
     if stopping:
-        found.append(f"a noisier embedding of {layers[-1]} ({stopping:.1%} of the budget) chooses the checkpoint")
+        found.append(
+            f"a noisier embedding of {layers[-1]} ({stopping:.1%} of the budget) chooses the checkpoint"
+        )
     return found
