@@ -291,8 +291,8 @@ def build_plan(
     table = load_schema(schema)
     wishes: dict[str, Any] = {
         "length_scale": _length_scale(length_scale), "steps": steps, "pairs": pairs,
-        "values": values, "num_features": features,
-        "separate_releases": separate or None, "mini_batches": mini_batches, "order": order, "product_order": product_order,
+        "values": values, "num_features": features, "mini_batches": mini_batches,
+        "separate_releases": separate or None, "order": order, "product_order": product_order,
         "product_dim": product_dim, "num_products": products, "gamma": gamma,
         "product_share": product_share, "fresh_products": fresh or None, "preset": preset,
         "generator": generator, "draw": draw, "means": weighted.by_column("mean", mean),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from understudy.generators.descent import Progress, one_thread, pace, rows_per_label
-from understudy.generators.image_architectures import Architecture, initialise
+from understudy.generators.image_architectures import HIDDEN, Architecture, initialise
 from understudy.generators.image_network import (
     ImageNetwork,
     by_pixel,
@@ -26,27 +26,26 @@ from understudy.published import Release
 class ImageTraining:
     """Public settings of an image network and its training.
 
-    ``architecture``, ``noise_dim``, ``hidden`` and ``channels`` are those of ``Architecture``; ``batch`` are
-    images of a step, shared by the classes.
+    ``architecture``, ``noise_dim``, ``hidden`` (None: as usual for the architecture) and ``channels`` are those of
+    ``Architecture``; ``batch`` are images of a step, shared by the classes.
     """
 
     architecture: str = "convolutional"
     noise_dim: int = 5
-    hidden: Sequence[int] = (200,)
+    hidden: Sequence[int] | None = None
     channels: Sequence[int] = (16, 8)
     steps: int = 3000
     batch: int = 100
     learning_rate: float = 0.01
-    features_per_step: int = 10_000
+    features_per_step: int = 2000
     subsets_per_step: int = 10_000
     seed: int = 0
 
     @property
     def network(self) -> Architecture:
         """What the network is made of."""
-        return Architecture(
-            self.architecture, self.noise_dim, tuple(self.hidden), tuple(self.channels)
-        )
+        hidden = HIDDEN[self.architecture] if self.hidden is None else self.hidden
+        return Architecture(self.architecture, self.noise_dim, tuple(hidden), tuple(self.channels))
 
 
 def train_image_network(
