@@ -18,6 +18,7 @@ from understudy.private.noise import ExactNoise, Integers, NoiseSource
 from understudy.private.readers import is_one_pass, open_source
 from understudy.private.sealed import sealed
 from understudy.private.sums import check_purity, sum_rows
+from understudy.published.certificate import public_networks
 from understudy.published.directories import check_new_directory
 from understudy.published.release import Release, load_release, save_release
 
@@ -69,7 +70,7 @@ def release_table(
         check_purity(plan.layout, stage.embedding, plan.lattice)
     source = noise or ExactNoise()
     add_noise = source.add_laplace_noise if plan.budget.is_pure else source.add_noise
-    facts = _facts(source, query)
+    facts = _facts(source, query, plan)
     row: int | None = None
     vectors: tuple[Integers, ...] = ()
 
@@ -171,8 +172,9 @@ def _stored_release(
     return release
 
 
-def _facts(source: NoiseSource, query: str | None) -> tuple[tuple[str, Any], ...]:
-    software = {"python": platform.python_version()} | {name: version(name) for name in SOFTWARE}
+def _facts(source: NoiseSource, query: str | None, plan: Plan) -> tuple[tuple[str, Any], ...]:
+    packages = (*SOFTWARE, "torch") if public_networks(plan) else SOFTWARE
+    software = {"python": platform.python_version()} | {name: version(name) for name in packages}
     return (
         ("created", dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")),
         ("is_private", source.is_private),
