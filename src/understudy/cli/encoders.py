@@ -91,13 +91,13 @@ def train(
     steps: Annotated[int, typer.Option("--steps", min=1, help="Training steps.")] = 1200,
     depths: Annotated[
         str, typer.Option("--depths", help="Channels of the convolutions, parted by commas.")
-    ] = "16,32,64,64",
+    ] = "16,32,64",
     strides: Annotated[
         str, typer.Option("--strides", help="Strides of the convolutions.")
-    ] = "2,2,1,2",
+    ] = "2,2,2",
     kernels: Annotated[
         str, typer.Option("--kernels", help="Widths of the convolutions, which are odd.")
-    ] = "5,3,3,3",
+    ] = "5,3,3",
     components: Annotated[
         int, typer.Option("--components", min=1, help="Principal components of the images.")
     ] = 100,

@@ -30,10 +30,10 @@ class EncoderForm:
     image: ImageShape
     means: tuple[float, ...]
     deviations: tuple[float, ...]
-    depths: tuple[int, ...] = (16, 32, 64, 64)
-    strides: tuple[int, ...] = (2, 2, 1, 2)
-    kernels: tuple[int, ...] = (5, 3, 3, 3)
-    components: int = 100
+    depths: tuple[int, ...]
+    strides: tuple[int, ...]
+    kernels: tuple[int, ...]
+    components: int
 
     def __post_init__(self) -> None:
         if not 0 < len(self.depths) == len(self.strides) == len(self.kernels):

@@ -27,9 +27,9 @@ TURN, STRETCH, SHEAR, SHIFT, CONTRAST = 0.3, 0.25, 0.2, 0.15, 0.3
 class EncoderTraining:
     """Public settings. ``mirrored`` lets half of all images be seen in a mirror: not for letters."""
 
-    depths: Sequence[int] = (16, 32, 64, 64)
-    strides: Sequence[int] = (2, 2, 1, 2)
-    kernels: Sequence[int] = (5, 3, 3, 3)
+    depths: Sequence[int] = (16, 32, 64)
+    strides: Sequence[int] = (2, 2, 2)
+    kernels: Sequence[int] = (5, 3, 3)
     components: int = 100
     steps: int = 1200
     batch: int = 128

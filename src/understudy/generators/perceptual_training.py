@@ -40,10 +40,10 @@ class PerceptualTraining:
     noise_dim: int = 32
     hidden: Sequence[int] = (384, 384)
     channels: Sequence[int] = (24, 12)
-    steps: int = 3000
+    steps: int = 4000
     batch: int = 100
     learning_rate: float = 3e-3
-    average_rate: float = 0.1
+    average_rate: float = 0.03
     checkpoints: int = 10
     judged: int = 100
     seed: int = 0

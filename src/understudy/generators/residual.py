@@ -62,12 +62,13 @@ def _bent(
             super().__init__()
             self.bend = nn.Sequential(*layers)
             self.cloud = nn.Linear(_inputs(architecture, num_labels), shape.num_pixels)
+            self.cloud.spread = SPREAD
 
         def forward(self, drawn: Any) -> Any:
             noise, labels = drawn.split([architecture.noise_dim, num_labels], dim=1)
             apart = (labels[:, :, None] * noise[:, None, :]).flatten(1)
             entered = torch.cat([apart, labels], dim=1)
-            scores = SPREAD * self.cloud(entered) + self.bend(entered).flatten(1)
+            scores = self.cloud(entered) + self.bend(entered).flatten(1)
             return torch.sigmoid(scores).reshape(-1, shape.channels, shape.height, shape.width)
 
     return Bent()

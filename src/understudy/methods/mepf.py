@@ -98,7 +98,7 @@ def dp_mepf(
         columns.count_block(math.sqrt(COUNT_SHARE)),
         *(Block(name, map_, weight, by_class) for name, map_ in maps.items()),
     )
-    stages = [Stage("moments", Embedding(blocks, columns.classes), 1 - stopping)]
+    stages = [Stage("moments", Embedding(blocks, columns.classes), 1.0 - stopping)]
     if stopping:
         top = perceptual(network, image, layers=first.layers[-1:], rectified=rectified)
         embedding = Embedding((Block(STOPPING, top, 1.0, by_class),), columns.classes)
