@@ -132,7 +132,10 @@ GREY = network_of_module(
     tiny_network(), name="grey", intake=Intake(1, (0.4,), (0.3,)), layers=("0", "2")
 )
 COLOURED = network_of_module(
-    tiny_network(3), name="coloured", intake=Intake(3, (0.4,) * 3, (0.3,) * 3, (3, 3)), layers=("0",)
+    tiny_network(3),
+    name="coloured",
+    intake=Intake(3, (0.4,) * 3, (0.3,) * 3, (3, 3)),
+    layers=("0",),
 )
 SMALL = ImageShape(2, 2)
 

@@ -39,7 +39,9 @@ def table() -> pa.Table:
 
 def released(epsilon: float = 50.0, **options: object) -> Release:
     wish = {"encoder": ENCODER, "multiply": "0", "training": TRAINING} | options
-    return release_table(table(), make_plan(SCHEMA, Budget(epsilon), method="dp-mepf", options=wish))
+    return release_table(
+        table(), make_plan(SCHEMA, Budget(epsilon), method="dp-mepf", options=wish)
+    )
 
 
 @pytest.fixture(scope="module")
