@@ -43,8 +43,8 @@ from understudy.features import (
 from understudy.features.base import MAP_KINDS, map_from_dict
 from understudy.features.landmarks import kernel_sums
 from understudy.features.nonzeros import most_nonzeros
-from understudy.features.pivots import pivot_points
 from understudy.features.perceptual import perceptual
+from understudy.features.pivots import pivot_points
 from understudy.features.points import points_of_codes
 from understudy.features.public_networks import PIXELS, Intake, network_of_module
 from understudy.plan import LATTICE
