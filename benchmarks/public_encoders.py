@@ -1,4 +1,4 @@
-"""Public encoders for DP-MEPF, and CIFAR-10 at a size that a CPU trains on.
+r"""Public encoders for DP-MEPF, and CIFAR-10 at a size that a CPU trains on.
 
     python benchmarks/public_encoders.py --data DIR --output FOLDER [--sets letters photos colours]
 
