@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ import pytest
 import yaml
 from PIL import Image
 
-from understudy.cli.images import GAP, LARGEST_ZOOMED, PAPER, draw_grid, first_images
+from understudy.cli.images import first_images
 from understudy.errors import MissingExtraError
+from understudy.reports.pictures import GAP, LARGEST_ZOOMED, PAPER
 from understudy.schema import load_schema
 from understudy.schema.images import ImageShape
 from understudy.schema.pixels import pixel_columns
@@ -110,21 +110,6 @@ def test_a_grid_stops_reading_once_it_is_full(
     assert [len(row) for row in found] == [1, 1]
     assert looked_at == [3]
     assert (studio / "set.npz").read_bytes() == content
-
-
-def test_coloured_images_are_drawn_in_colours() -> None:
-    image = np.array([[[200, 10, 30]]], dtype=np.uint8)
-    content = draw_grid([image[None]], columns=2)
-    with Image.open(io.BytesIO(content)) as picture:
-        assert picture.mode == "RGB"
-        assert picture.getpixel((GAP, GAP)) == (200, 10, 30)
-        assert picture.getpixel((GAP + LARGEST_ZOOMED + GAP, GAP)) == (PAPER, PAPER, PAPER)
-
-
-def test_large_images_keep_their_size() -> None:
-    content = draw_grid([np.zeros((1, 70, 80), np.uint8)], columns=1)
-    with Image.open(io.BytesIO(content)) as picture:
-        assert picture.size == (80 + 2 * GAP, 70 + 2 * GAP)
 
 
 def test_refusals_of_a_grid(run: Any, studio: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,6 +32,7 @@ from understudy.features import (
     Norm,
     OneHot,
     Scales,
+    Sides,
     Sign,
     Spectrum,
     Tables,
@@ -73,6 +74,7 @@ SCHEMA = load_schema({"name": "every kind", "columns": COLUMNS})
 LAYOUT = Layout(SCHEMA)
 NUMBERS = tuple(range(len(LAYOUT.numbers)))
 SPANS = tuple((choice.start, choice.stop) for choice in LAYOUT.choices)
+CLASSES = SPANS[0][1] - SPANS[0][0]
 LARGEST = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in SCHEMA.used]
 
 GAUSSIAN = Fourier(NUMBERS, (0.3, 0.1, 1.0, 0.5, 0.2), (Scales(len(NUMBERS), 1.0, 1.0),), 66, 3)
@@ -171,6 +173,10 @@ EXAMPLES: dict[str, FeatureMap] = {
     "second moments": Tensors((Spectrum(Weighted(ImageShape(5, 1), 5, 1.0), 2.0),), ((0, 0),)),
     "lengths": Lengths(Weighted(ImageShape(2, 2), 4, 1.0)),
     "lengths, one pixel": Lengths(Weighted(ImageShape(1, 1), 1, 0.0)),
+    "sides": Sides(ImageShape(2, 2), SPANS[0], ((0.3, -1.0, 2.0),) * CLASSES, (0.1,) * CLASSES),
+    "sides, two planes and no classes": Sides(
+        ImageShape(1, 3), None, ((1.0, -1.0), (0.2, 0.7)), (0.0, 0.5)
+    ),
     "constant": Constant(),
     "buckets": Buckets(NUMBERS, 7, 3),
     "buckets, one": Buckets((1,), 1, 0),

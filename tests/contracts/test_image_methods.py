@@ -56,6 +56,8 @@ VARIANTS: dict[str, dict[str, dict[str, object]]] = {
         "few-coefficients": {"num_coefficients": 3},
         "all-coefficients": {"num_coefficients": 12},
         "flat": {"tilt": 0.0},
+        "components": {"components": 4},
+        "network": {"generator": "connected", "training": QUICK},
         "replace-one": {"neighbours": Neighbours.REPLACE_ONE},
     },
     "dp-merf": {

@@ -81,8 +81,9 @@ def evaluate(
     if output is not None:
         words = f"{reference.name}, {'all rows' if test is None else f'and {test.name} for tests'}"
         page = render_report(
-            found, name=known.name, version=__version__, reference=words, certificate=certificate
-        )
+            found, name=known.name, version=__version__, reference=words, certificate=certificate,
+            pictures=_pictures(real, rows, known),
+        )  # fmt: skip
         write_page(page, output, mode=INTERNAL)
     document = {
         "notice": BANNER,
@@ -148,6 +149,19 @@ def report(
         f"  report       {verbatim(output)}, {use}",
     ]
     emit(_finite({"report": str(output)} | found.to_json()), lines, as_json=as_json)
+
+
+def _pictures(real: Any, synthetic: Any, schema: Schema) -> tuple[str, str] | None:
+    """Real and synthetic images as a page shows them; none where there are none, or no Pillow."""
+    import pyarrow as pa
+
+    from understudy.reports.pictures import LOOKED_AT, picture_of
+
+    first, second = (
+        picture_of(pa.Table.from_pandas(frame.head(LOOKED_AT)), schema)
+        for frame in (real, synthetic)
+    )
+    return (first, second) if first is not None and second is not None else None
 
 
 def _described(release: Path | None, schema: Path | None) -> tuple[Release | None, Schema]:

@@ -175,6 +175,14 @@ Coefficients = Annotated[
         help="Cosine coefficients to measure (default: as many as the noise allows).",
     ),
 ]
+Components = Annotated[
+    int | None,
+    typer.Option(
+        "--components",
+        rich_help_panel=DP_SPECTRUM,
+        help="Gaussian spectra of a class: 1, 2, 4, 8 or 16 (default: 1, and 4 once noise is small).",
+    ),
+]
 Tilt = Annotated[
     float | None,
     typer.Option(
@@ -255,6 +263,7 @@ def build_plan(
     generator: GeneratorName = None,
     coefficients: Coefficients = None,
     tilt: Tilt = None,
+    components: Components = None,
     encoder: encoders.EncoderName = None,
     layers: encoders.Layers = None,
     activation: encoders.Activation = None,
@@ -298,7 +307,7 @@ def build_plan(
         "generator": generator, "draw": draw, "means": weighted.by_column("mean", mean),
         "deviations": weighted.by_column("deviation", deviation), "num_candidates": candidates,
         "num_points": points, "kernel": kernel, "join": join, "mismatch": mismatch, "look": look,
-        "weights": weights, "bound": bound, "num_coefficients": coefficients, "tilt": tilt,
+        "weights": weights, "bound": bound, "num_coefficients": coefficients, "tilt": tilt, "components": components,
         "encoder": encoder, "layers": encoders.chosen_layers(layers), "activation": activation,
         "moments": moments, "multiply": multiply, "stopping": stopping,
         "public_points": None if public_points is None else weighted.public_rows(public_points, table),

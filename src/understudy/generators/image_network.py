@@ -50,7 +50,7 @@ class ImageNetwork(Sampled):
                 module.load_state_dict(state)
             except RuntimeError:
                 raise ValueError("the weights do not fit the network") from None
-            return module.eval()
+            return module.train(False)
 
     def source(self, condition: Condition) -> Source:
         """What draws images under a condition: classes are chosen, pixels left to chance."""
