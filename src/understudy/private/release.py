@@ -69,7 +69,7 @@ def release_table(
         check_purity(plan.layout, stage.embedding, plan.lattice)
     source = noise or ExactNoise()
     add_noise = source.add_laplace_noise if plan.budget.is_pure else source.add_noise
-    facts = _facts(source, query)
+    facts = release_facts(source, query)
     row: int | None = None
     vectors: tuple[Integers, ...] = ()
 
@@ -171,7 +171,8 @@ def _stored_release(
     return release
 
 
-def _facts(source: NoiseSource, query: str | None) -> tuple[tuple[str, Any], ...]:
+def release_facts(source: NoiseSource, query: str | None) -> tuple[tuple[str, Any], ...]:
+    """The public circumstances of a release: when, and with which noise and software."""
     software = {"python": platform.python_version()} | {name: version(name) for name in SOFTWARE}
     return (
         ("created", dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")),
