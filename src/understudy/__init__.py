@@ -82,8 +82,8 @@ _HOMES = {
 __all__ = [
     "Budget", "LocallyLinearClassifier", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "ask",
     "balog_features", "balog_subspace", "compare_releases", "compare_with_rows", "create_ledger", "dp_anova", "dp_hp",
-    "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger", "release_table",
-    "save_generator", "verify_release",
+    "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger",
+    "release_table", "save_generator", "verify_release",
 ]  # fmt: skip
 
 

@@ -31,9 +31,9 @@ class ColumnWeights:
 
     column: str
     values: tuple[tuple[str, float], ...]
-    """Values and weights, the weights around their own middle; strongest first."""
+    """Values and how far each moves the score over all rows; strongest first."""
     reach: float
-    """Difference between the best and the worst value."""
+    """How far the column moves the score over all rows."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,9 @@ class RowExplanation:
     predicted: int
     importances: Floats  # (maps,) of the predicted class
     by_column: tuple[tuple[str, float], ...]
-    """For tables: what each column adds to the score of the predicted class against the others."""
+    """For tables: what each column adds, compared with a mean row, to the score of the predicted class
+    against the mean of the others.
+    """
     by_place: Floats | None
     """For images: what each place adds.  # (rows, columns)"""
 
@@ -59,16 +61,15 @@ def column_weights(classifier: Classifier, map_: int, class_: int) -> tuple[Colu
     inputs = classifier.plan.inputs
     if not isinstance(inputs, TableInputs):
         raise TypeError("columns are of tables")
-    weights = contrast(classifier.filters)[map_, class_, :-1]
+    weights = (contrast(classifier.filters)[map_, class_] * _spread(classifier))[:-1]
     groups: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
     for (column, value), weight in zip(inputs.names, weights, strict=True):
         groups[column].append((value, float(weight)))
     found = []
     for column, listed in groups.items():
-        middle = float(np.mean([weight for _, weight in listed]))
-        centred = sorted(((v, w - middle) for v, w in listed), key=lambda each: -abs(each[1]))
-        sizes = [weight for _, weight in centred]
-        found.append(ColumnWeights(column, tuple(centred), max(sizes) - min(sizes)))
+        ranked = tuple(sorted(listed, key=lambda each: -abs(each[1])))
+        reach = float(np.linalg.norm([weight for _, weight in ranked]))
+        found.append(ColumnWeights(column, ranked, reach))
     return tuple(sorted(found, key=lambda each: -each.reach))
 
 
@@ -95,20 +96,32 @@ def explain_row(classifier: Classifier, codes: Integers) -> RowExplanation:
     """Why a row is predicted as it is.  # codes: (num_feature_columns,)"""
     seen = classifier.inputs(codes[None])
     answers = classifier.maps.answers(seen)
-    scores, importances = class_scores(answers, classifier.maps.shape.inverse_temperature)
+    _, importances = class_scores(answers, classifier.maps.shape.inverse_temperature)
     probabilities = classifier.maps.probabilities(seen)[0]
     predicted = int(probabilities.argmax())
     unit = unit_inputs(classifier.plan.inputs, codes[None])[0]
     weighted = (importances[0][:, :, None] * classifier.filters).sum(axis=0)  # (classes, dim)
     against = weighted[predicted] - np.delete(weighted, predicted, axis=0).mean(axis=0)
-    # Whitening lengthens a row as a whole, which changes no proportion.
-    total = scores[0, predicted] - np.delete(scores[0], predicted).mean()
-    parts = against * unit
-    parts *= total / parts.sum() if abs(parts.sum()) > 1e-12 else 1.0
+    against *= _lengthening(classifier, unit)
+    apart = unit - (classifier.whitening.mean if classifier.whitening is not None else 0.0)
     return RowExplanation(
         probabilities, predicted, importances[0, :, predicted],
-        _by_column(classifier, parts), _by_place(classifier, against, unit, total),
+        _by_column(classifier, against * apart), _by_place(classifier, against, apart),
     )  # fmt: skip
+
+
+def _spread(classifier: Classifier) -> Floats:
+    """Deviation of every input over the rows, as far as it is known."""
+    if classifier.whitening is None:
+        return np.ones(classifier.plan.inputs.dim)
+    return classifier.whitening.spread
+
+
+def _lengthening(classifier: Classifier, unit: Floats) -> float:
+    """How much a row is lengthened as a whole when it is whitened."""
+    if classifier.whitening is None:
+        return 1.0
+    return 1 / max(1e-12, float(np.linalg.norm(unit @ classifier.whitening.matrix)))
 
 
 def _by_column(classifier: Classifier, parts: Floats) -> tuple[tuple[str, float], ...]:
@@ -121,16 +134,13 @@ def _by_column(classifier: Classifier, parts: Floats) -> tuple[tuple[str, float]
     return tuple(sorted(sums.items(), key=lambda each: -abs(each[1])))
 
 
-def _by_place(classifier: Classifier, against: Floats, unit: Floats, total: float) -> Floats | None:
+def _by_place(classifier: Classifier, against: Floats, apart: Floats) -> Floats | None:
     inputs = classifier.plan.inputs
     if isinstance(inputs, StrokeInputs):
-        weights, found = (inputs.strokes.place_weights(each[:-1]) for each in (against, unit))
-        product = (weights * found).sum(axis=0)
-    elif isinstance(inputs, CosineInputs):
+        weights, found = (inputs.strokes.place_weights(each[:-1]) for each in (against, apart))
+        return np.asarray((weights * found).sum(axis=0))
+    if isinstance(inputs, CosineInputs):
         shape = inputs.cosines.shape
-        weights, found = (inputs.cosines.images(each[None, :-1])[0] for each in (against, unit))
-        product = (weights * found).reshape(shape.height, shape.width, -1).sum(axis=2)
-    else:
-        return None
-    size = float(np.abs(product).sum())
-    return np.asarray(product * (abs(total) / size)) if size > 0 else product
+        weights, found = (inputs.cosines.images(each[None, :-1])[0] for each in (against, apart))
+        return np.asarray((weights * found).reshape(shape.height, shape.width, -1).sum(axis=2))
+    return None

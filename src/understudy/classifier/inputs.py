@@ -174,4 +174,6 @@ def _knot_words(column: Column) -> list[str]:
         values = low + np.expm1(share * np.log1p(high - low))
     else:
         values = low + share * (high - low)
-    return [f"about {value:,.4g}" for value in values]
+    return [
+        f"about {value:,.0f}" if abs(value) >= 1000 else f"about {value:.4g}" for value in values
+    ]

@@ -95,7 +95,8 @@ class Classifier:
         """The numbers as safetensors bytes."""
         named = {"weights": self.maps.weights}
         if self.whitening is not None:
-            named["whitening"] = self.whitening.matrix
+            found = self.whitening
+            named |= {"whitening": found.matrix, "mean": found.mean, "spread": found.spread}
         return bytes(safetensors.numpy.save(named))
 
     @cached_property
@@ -147,12 +148,16 @@ def load_classifier(directory: str | Path) -> Classifier:
         maps = LocallyLinearMaps(shape, tensors["weights"])
         whitening = None
         if plan.training.look:
-            whitening = Whitening(tensors["whitening"], float(document["num_rows"]))
+            whitening = Whitening(
+                matrix=tensors["whitening"], mean=tensors["mean"], spread=tensors["spread"],
+                num_rows=float(document["num_rows"]),
+            )  # fmt: skip
         sizes: dict[str, tuple[int, ...]] = {
             "weights": (shape.num_maps, shape.num_classes, shape.map_dim)
         }
         if whitening is not None:
-            sizes["whitening"] = (plan.inputs.dim, plan.inputs.dim)
+            dim = plan.inputs.dim
+            sizes |= {"whitening": (dim, dim), "mean": (dim,), "spread": (dim,)}
         if {name: tensor.shape for name, tensor in tensors.items()} == sizes:
             found = Classifier(plan, maps, whitening, tuple(document["facts"].items()))
     except Exception:  # files may say anything

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from understudy.classifier.inputs import lengthened
+from understudy.classifier.inputs import CONSTANT, lengthened
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,9 +25,11 @@ UNIT = 2.0**20
 
 @dataclass(frozen=True)
 class Whitening:
-    """A public matrix that inputs are multiplied by, and the noisy number of rows."""
+    """A public matrix that inputs are multiplied by, and what else noisy second moments tell."""
 
     matrix: Floats  # (dim, dim), entries at most 1
+    mean: Floats  # (dim,) of unit inputs, noisy
+    spread: Floats  # (dim,) deviation of unit inputs, noisy
     num_rows: float
 
     def __call__(self, inputs: Floats) -> Floats:
@@ -49,4 +51,7 @@ def whitening_from(moments: Floats, noise_std: float) -> Whitening:
     values, directions = np.linalg.eigh(moments)
     matrix = directions / np.sqrt(np.maximum(values, 0.0) + RIDGE * reach + 1e-9)
     matrix /= np.abs(matrix).max()
-    return Whitening(np.rint(matrix * UNIT) / UNIT, max(1.0, float(np.trace(moments))))
+    num_rows = max(1.0, float(np.trace(moments)))
+    mean = moments[:, -1] / (CONSTANT * num_rows)  # products with the constant
+    spread = np.sqrt(np.maximum(np.diag(moments) / num_rows - mean**2, 0.0))
+    return Whitening(np.rint(matrix * UNIT) / UNIT, mean, spread, num_rows)
