@@ -202,8 +202,8 @@ MUTANTS = {
     ),
     "the true count in the certificate": Mutant(
         "private/release.py",
-        "facts = _facts(source, query)",
-        "facts = _facts(source, str(getattr(data, 'num_rows', None)))",
+        "facts = release_facts(source, query)",
+        "facts = release_facts(source, str(getattr(data, 'num_rows', None)))",
         RELEASE + "test_no_file_holds_the_row_count_or_an_extreme_of_the_data",
     ),
     "float32 phases": Mutant(

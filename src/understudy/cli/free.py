@@ -97,13 +97,14 @@ def sample(
 
 
 def verify(
-    release: Annotated[Path, typer.Argument(help="Directory of a release.")],
+    release: Annotated[Path, typer.Argument(help="Directory of a release, or of a classifier.")],
     as_json: opt.AsJson = False,
 ) -> None:
     """Compute sensitivity, noise and epsilon of a release anew; fail if any field was changed."""
+    from understudy.classifier.model import is_classifier, verify_classifier
     from understudy.published import verify_release
 
-    found = verify_release(release)
+    found = verify_classifier(release) if is_classifier(release) else verify_release(release)
     status = (
         "[bold green]Verified[/bold green]"
         if found.is_private

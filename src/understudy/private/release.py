@@ -70,7 +70,8 @@ def release_table(
         check_purity(plan.layout, stage.embedding, plan.lattice)
     source = noise or ExactNoise()
     add_noise = source.add_laplace_noise if plan.budget.is_pure else source.add_noise
-    facts = _facts(source, query, plan)
+    extra = ("torch",) if public_networks(plan) else ()
+    facts = release_facts(source, query, (*SOFTWARE, *extra))
     row: int | None = None
     vectors: tuple[Integers, ...] = ()
 
@@ -172,8 +173,10 @@ def _stored_release(
     return release
 
 
-def _facts(source: NoiseSource, query: str | None, plan: Plan) -> tuple[tuple[str, Any], ...]:
-    packages = (*SOFTWARE, "torch") if public_networks(plan) else SOFTWARE
+def release_facts(
+    source: NoiseSource, query: str | None, packages: tuple[str, ...] = SOFTWARE
+) -> tuple[tuple[str, Any], ...]:
+    """The public circumstances of a release: when, and with which noise and software."""
     software = {"python": platform.python_version()} | {name: version(name) for name in packages}
     return (
         ("created", dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")),
