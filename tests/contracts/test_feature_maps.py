@@ -44,9 +44,11 @@ from understudy.features import (
 from understudy.features.base import MAP_KINDS, map_from_dict
 from understudy.features.landmarks import kernel_sums
 from understudy.features.nonzeros import most_nonzeros
+from understudy.features.perceptual import perceptual
 from understudy.features.pivots import pivot_points
 from understudy.features.points import points_of_codes
 from understudy.features.principal import principal_of
+from understudy.features.public_networks import PIXELS, Intake, network_of_module
 from understudy.plan import LATTICE
 from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
@@ -117,7 +119,39 @@ def landmarks(kernel: Kernel, most: int = 60) -> Landmarks:
 
 
 PRINCIPAL = principal_of(np.arange(0, 252, 3, np.uint8).reshape(21, 4), ImageShape(2, 2), 3)
+
+
+def tiny_network(channels: int = 1) -> torch.nn.Module:
+    """Two convolutions, with weights of a seed."""
+    source = torch.Generator().manual_seed(channels)
+    found = torch.nn.Sequential(
+        torch.nn.Conv2d(channels, 3, 3, padding=1), torch.nn.ReLU(inplace=True),
+        torch.nn.Conv2d(3, 2, 1),
+    )  # fmt: skip
+    with torch.no_grad():
+        for values in found.parameters():
+            values.normal_(generator=source)
+    return found
+
+
+GREY = network_of_module(
+    tiny_network(), name="grey", intake=Intake(1, (0.4,), (0.3,)), layers=("0", "2")
+)
+COLOURED = network_of_module(
+    tiny_network(3),
+    name="coloured",
+    intake=Intake(3, (0.4,) * 3, (0.3,) * 3, (3, 3)),
+    layers=("0",),
+)
+SMALL = ImageShape(2, 2)
+
 EXAMPLES: dict[str, FeatureMap] = {
+    "perceptual, first moment": perceptual(GREY, SMALL),
+    "perceptual, second moment": perceptual(GREY, SMALL, moment=2),
+    "perceptual, after activation": perceptual(GREY, SMALL, layers=("0",), rectified=True),
+    "perceptual, pixels too": perceptual(GREY, SMALL, layers=(PIXELS, "2")),
+    "perceptual, grey images for colours, scaled": perceptual(COLOURED, SMALL),
+    "perceptual, products": Tensors((perceptual(GREY, SMALL, layers=("2",)),), ((0, 0),)),
     "landmarks, gaussian": landmarks(kernel_of("gaussian", 0.6, 0.5)),
     "landmarks, wide, so that points nearly lie in a line": landmarks(
         Kernel("gaussian", (Term((0, 1), (3.0, 2.0)),))

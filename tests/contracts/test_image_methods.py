@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from understudy import (
     Budget,
@@ -23,7 +24,9 @@ from understudy import (
     verify_release,
 )
 from understudy.errors import UsageError
+from understudy.features.public_networks import Intake, network_of_module
 from understudy.generators.image_training import ImageTraining
+from understudy.generators.perceptual_training import PerceptualTraining
 from understudy.methods import IMAGE_METHODS
 from understudy.schema.images import ImageShape
 
@@ -35,6 +38,24 @@ PUBLIC_IMAGES = {
     for shape in (ImageShape(3, 4), ImageShape(3, 2, 3))
     for place, name in enumerate(shape.names)
 }
+
+
+def tiny_module() -> torch.nn.Module:
+    """A convolution with weights of a seed."""
+    module = torch.nn.Sequential(torch.nn.Conv2d(1, 6, 3, padding=1), torch.nn.ReLU())
+    source = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for values in module.parameters():
+            values.normal_(generator=source)
+    return module
+
+
+ENCODER = network_of_module(tiny_module(), name="tiny", intake=Intake(), layers=("pixels", "0"))
+BENT = PerceptualTraining(
+    hidden=(24,), channels=(8, 4), noise_dim=4, steps=300, batch=40, judged=20, checkpoints=2
+)
+HASTY = replace(BENT, steps=3)
+MEPF = {"encoder": ENCODER, "training": HASTY}
 VARIANTS: dict[str, dict[str, dict[str, object]]] = {
     "dp-spectrum": {
         "plain": {},
@@ -64,7 +85,16 @@ VARIANTS: dict[str, dict[str, dict[str, object]]] = {
         "plain": {"training": QUICK, "descent_steps": 4},
     },
 }
+VARIANTS["dp-mepf"] = {
+    "plain": MEPF,
+    "residual": MEPF | {"generator": "residual"},
+    "one-moment": MEPF | {"moments": 1, "activation": "after", "layers": ["0"], "stopping": 0},
+    "products": MEPF | {"multiply": "pixels"},
+    "balanced": MEPF | {"labels": "balanced"},
+    "replace-one": MEPF | {"neighbours": Neighbours.REPLACE_ONE},
+}
 FITTED: dict[str, dict[str, object]] = {
+    "dp-mepf": {"encoder": ENCODER, "training": BENT},
     "dp-spectrum": {}, "dp-merf": {"training": SMALL}, "dp-hp": {"training": SMALL},
     "dp-merf-ae": {"training": SMALL, "descent_steps": 100},
 }  # fmt: skip

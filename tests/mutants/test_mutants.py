@@ -81,8 +81,39 @@ L1_BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_l
 PICTURES = "private/test_pictures.py::"
 LANDMARKS = "features/test_landmarks.py::"
 BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_integer_ball"
+PERCEPTUAL = "features/test_perceptual.py::"
 SETTLED = "test_plan.py::test_a_rule_that_changes_how_far_a_row_reaches_is_refused"
 MUTANTS = {
+    "images in blocks of their own number": Mutant(
+        "features/activations.py",
+        "padded = np.zeros((BLOCK, shape.num_pixels), dtype=np.float32)",
+        "padded = np.zeros((len(pixels), shape.num_pixels), dtype=np.float32)",
+        PERCEPTUAL + "test_images_go_through_a_network_in_blocks_of_one_shape",
+    ),
+    "companions not tested": Mutant(
+        "features/activations.py",
+        "if not all(bool((a == b).all()) for a, b in zip(found, wanted, strict=True)):",
+        "if not all(np.allclose(a, b, atol=0.1) for a, b in zip(found, wanted, strict=True)):",
+        PERCEPTUAL + "test_a_network_whose_rows_see_each_other_is_refused",
+    ),
+    "weights left out of a network's hash": Mutant(
+        "features/public_networks.py",
+        "digest.update(tensor.tobytes())",
+        "tensor.tobytes()",
+        PERCEPTUAL + "test_a_map_is_told_apart_by_its_weights_and_needs_them_only_to_be_evaluated",
+    ),
+    "signed features said to be nonnegative": Mutant(
+        "features/perceptual.py",
+        "return Sign.NONNEGATIVE if self.moment == 2 or self.rectified else Sign.SIGNED",
+        "return Sign.NONNEGATIVE",
+        PERCEPTUAL + "test_signs_say_where_features_cannot_be_negative",
+    ),
+    "early stopping outside the budget": Mutant(
+        "methods/mepf.py",
+        "stages.append(Stage(STOPPING, embedding, stopping))",
+        "stages.append(Stage(STOPPING, embedding, 1.0))",
+        "generators/test_perceptual_training.py::test_early_stopping_has_noise_of_its_own_in_the_plan",
+    ),
     "products in single precision": Mutant(
         "private/sums.py",
         "{j: np.asarray(f, dtype=np.float64) for j, f in map_.single(cells).items()}",
@@ -171,8 +202,8 @@ MUTANTS = {
     ),
     "the true count in the certificate": Mutant(
         "private/release.py",
-        "facts = _facts(source, query)",
-        "facts = _facts(source, str(getattr(data, 'num_rows', None)))",
+        "facts = release_facts(source, query)",
+        "facts = release_facts(source, str(getattr(data, 'num_rows', None)))",
         RELEASE + "test_no_file_holds_the_row_count_or_an_extreme_of_the_data",
     ),
     "float32 phases": Mutant(

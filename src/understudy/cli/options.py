@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from understudy.cli import weighted
+from understudy.cli import encoders, weighted
 
 if TYPE_CHECKING:
     from understudy.plan import Plan
@@ -34,7 +34,7 @@ MethodName = Annotated[
     typer.Option(
         "--method",
         "-m",
-        help="auto, or dp-anova, dp-merf, dp-merf-ae, dp-hp, dp-spectrum, balog-subspace or balog-features.",
+        help="auto, or dp-anova, dp-merf, dp-merf-ae, dp-hp, dp-spectrum, dp-mepf, balog-subspace or balog-features.",
     ),
 ]
 Unit = Annotated[
@@ -293,6 +293,12 @@ def build_plan(
     tilt: Tilt = None,
     components: Components = None,
     basis: PublicBasis = None,
+    encoder: encoders.EncoderName = None,
+    layers: encoders.Layers = None,
+    activation: encoders.Activation = None,
+    moments: encoders.Moments = None,
+    multiply: encoders.Multiply = None,
+    stopping: encoders.Stopping = None,
     public_points: weighted.PublicPoints = None,
     draw: weighted.DrawName = None,
     mean: weighted.Means = None,
@@ -333,6 +339,8 @@ def build_plan(
         "num_points": points, "kernel": kernel, "join": join, "mismatch": mismatch, "look": look,
         "weights": weights, "bound": bound, "num_coefficients": coefficients, "tilt": tilt, "components": components,
         "public_points": _public_points(public_points, table), "basis": _public_images(basis, table),
+        "encoder": encoder, "layers": encoders.chosen_layers(layers), "activation": activation,
+        "moments": moments, "multiply": multiply, "stopping": stopping,
         "labels": None if labels == "auto" else labels,
     }  # fmt: skip
     options = {name: value for name, value in wishes.items() if value is not None}

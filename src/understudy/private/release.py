@@ -19,6 +19,7 @@ from understudy.private.noise import ExactNoise, Integers, NoiseSource
 from understudy.private.readers import is_one_pass, open_source
 from understudy.private.sealed import sealed
 from understudy.private.sums import check_purity, sum_rows
+from understudy.published.certificate import public_networks
 from understudy.published.directories import check_new_directory
 from understudy.published.release import Release, load_release, save_release
 
@@ -70,7 +71,8 @@ def release_table(
         check_purity(plan.layout, stage.embedding, plan.lattice)
     source = noise or ExactNoise()
     add_noise = source.add_laplace_noise if plan.budget.is_pure else source.add_noise
-    facts = _facts(source, query)
+    extra = ("torch",) if public_networks(plan) else ()
+    facts = release_facts(source, query, (*SOFTWARE, *extra))
     row: int | None = None
     vectors: tuple[Integers, ...] = ()
 
@@ -178,8 +180,11 @@ def _stored_release(
     return release
 
 
-def _facts(source: NoiseSource, query: str | None) -> tuple[tuple[str, Any], ...]:
-    software = {"python": platform.python_version()} | {name: version(name) for name in SOFTWARE}
+def release_facts(
+    source: NoiseSource, query: str | None, packages: tuple[str, ...] = SOFTWARE
+) -> tuple[tuple[str, Any], ...]:
+    """The public circumstances of a release: when, and with which noise and software."""
+    software = {"python": platform.python_version()} | {name: version(name) for name in packages}
     return (
         ("created", dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")),
         ("is_private", source.is_private),

@@ -24,6 +24,7 @@ from understudy.schema.layout import Choice
 Integers = npt.NDArray[np.int64]
 LARGEST_SUM = 2**62
 TABLE_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**15, 512, 32, 2**11
+MANY_COLUMNS = 256
 PROBE_ROWS = 24
 
 
@@ -163,7 +164,9 @@ def _row_blocks(
     Tables have no features to hold, and their blocks are long.
     """
     widest = max(_width(block.map) for block in embedding.blocks)
-    step = MANY_ROWS if widest <= NARROW else FEW_ROWS
+    # Expanding many columns, as images have, costs more for few rows than the cache saves.
+    is_wide = len(layout.schema.used) > MANY_COLUMNS
+    step = MANY_ROWS if widest <= NARROW or is_wide else FEW_ROWS
     if all(isinstance(block.map, Tables | Constant) for block in embedding.blocks):
         step = TABLE_ROWS
     for batch in batches:

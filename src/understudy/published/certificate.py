@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from understudy.accounting import LAPLACE, Neighbours
-from understudy.features import Points
+from understudy.features import FeatureMap, Perceptual, Points, Tensors
 from understudy.plan import ROW_CAP, Plan
 from understudy.schema import Column
 from understudy.schema.images import LIGHTEST, without_pixels
@@ -204,6 +204,7 @@ def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
         "sources": dict(sorted(sources.items())),
         "rows": rows,
         "given_points": given_points(plan),
+        **_networks(plan),
         "query": facts.get("query"),
         "settings": dict(plan.settings),
     }
@@ -216,6 +217,31 @@ def given_points(plan: Plan) -> int:
     maps = [block.map for stage in plan.stages for block in stage.embedding.blocks]
     points = [getattr(map_, "points", None) for map_ in maps]
     return max((len(each) for each in points if isinstance(each, Points)), default=0)
+
+
+def public_networks(plan: Plan) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Name and hash of every public network that features are taken from, and its layers."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for stage in plan.stages:
+        for block in stage.embedding.blocks:
+            for map_ in _factors(block.map):
+                if isinstance(map_, Perceptual):
+                    key = (map_.network, map_.sha256)
+                    found[key] = tuple(dict.fromkeys((*found.get(key, ()), *map_.layers)))
+    return found
+
+
+def _networks(plan: Plan) -> dict[str, Any]:
+    """What is said of public networks, where there are any."""
+    found = [
+        {"name": name, "sha256": sha256, "layers": list(layers)}
+        for (name, sha256), layers in public_networks(plan).items()
+    ]
+    return {"networks": found} if found else {}
+
+
+def _factors(map_: FeatureMap) -> tuple[FeatureMap, ...]:
+    return map_.factors if isinstance(map_, Tensors) else (map_,)
 
 
 def _plain(bound: object) -> str:
@@ -281,6 +307,14 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "row independence of gradients",
             "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on "
             "made-up rows before training.",
+        ))  # fmt: skip
+    for name, sha256 in public_networks(plan):
+        found.append((
+            "public network",
+            f"The network '{name}' (SHA-256 {sha256}) was public before, and nothing in it was learnt from the private "
+            "rows. Torch on this machine gives an image the same numbers at every place of a padded block, whatever "
+            "images are beside it; tested on made-up images before the data is read. Norms do not rest on the network: "
+            "they are enforced on whole numbers, row by row.",
         ))  # fmt: skip
     rounded = [column.name for column in plan.schema.used if column.bounds_from == "rounded"]
     if rounded:
