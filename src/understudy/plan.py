@@ -69,14 +69,7 @@ class Plan:
         object.__setattr__(self, "neighbours", neighbours_by_name(self.neighbours))
         if self.budget.is_pure and all(s.embedding.norm is Norm.L2 for s in self.stages):
             object.__setattr__(self, "stages", weighed_for_laplace(self.stages))
-        unit = self.schema.privacy
-        if unit.unit != "row" or unit.max_rows != 1:
-            raise InputError(
-                f"schema '{self.schema.name}'",
-                f"asks for privacy per {unit.unit} with at most {unit.max_rows} row(s); "
-                "this version protects single rows",
-                "Aggregate to one row per person first and set privacy: {unit: row}",
-            )
+        self._check_unit()
         if self.neighbours is Neighbours.REPLACE_ONE and self.num_rows is None:
             raise UsageError(
                 "rows",
@@ -86,6 +79,25 @@ class Plan:
         if self.num_rows is not None and self.num_rows > ROW_CAP:
             raise UsageError("rows", f"must be at most {ROW_CAP}", "Release parts of the table")
         self._check_stages()
+
+    def _check_unit(self) -> None:
+        """Refuse a unit of privacy that rows could not be told apart by."""
+        unit, where = self.schema.privacy, f"schema '{self.schema.name}'"
+        if unit.is_row and unit.max_rows != 1:
+            raise InputError(
+                where, "allows several rows, but does not say whose rows belong together",
+                "Set privacy: {unit: COLUMN, max_rows: K} with the name of the column of ids",
+            )  # fmt: skip
+        if unit.unit in {column.name for column in self.schema.used}:
+            raise InputError(
+                f"column '{unit.unit}'", "names whom the guarantee is for, so it cannot be released",
+                "Set kind: id for it, or take it out of columns:",
+            )  # fmt: skip
+        if not unit.is_row and self.neighbours is Neighbours.REPLACE_ONE:
+            raise UsageError(
+                "neighbours", f"replace-one tells the row count, which one {unit.unit} can change",
+                "Use --neighbours add-remove",
+            )  # fmt: skip
 
     def _check_stages(self) -> None:
         """Refuse what would make the guarantee false, whoever composed the stages."""
@@ -135,10 +147,24 @@ class Plan:
         return self._sensitivities(self.neighbours)
 
     def _sensitivities(self, neighbours: Neighbours) -> tuple[tuple[int, ...], ...]:
-        replace = neighbours_by_name(neighbours) is Neighbours.REPLACE_ONE
+        replace, unit = (
+            neighbours_by_name(neighbours) is Neighbours.REPLACE_ONE,
+            self.schema.privacy,
+        )
+        if unit.is_row:
+            return tuple(
+                stage.embedding.mechanism_sensitivities(self.lattice, replace=replace)
+                for stage in self.stages
+            )
+        # All rows of an id go, and if it is replaced, as many others come (proofs/units.md).
+        moved = (2 if replace else 1) * unit.max_rows
+        factor = moved if self.budget.is_pure else moved**2
         return tuple(
-            stage.embedding.mechanism_sensitivities(self.lattice, replace=replace)
-            for stage in self.stages
+            tuple(factor * part for part in parts)
+            for parts in (
+                stage.embedding.mechanism_sensitivities(self.lattice, replace=False)
+                for stage in self.stages
+            )
         )
 
     @cached_property

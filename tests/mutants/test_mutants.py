@@ -67,6 +67,8 @@ class Mutant:
 
 
 NOISE = "private/test_noise.py::"
+PERSONS = "private/test_persons.py::"
+LOCAL = "private/engines/test_local.py::"
 RELEASE = "private/test_release.py::"
 PRODUCTS = "private/test_product_sums.py::"
 HERMITE = "features/test_hermite.py::"
@@ -162,10 +164,58 @@ MUTANTS = {
         "-1.0",
         "private/test_lattice.py::test_a_map_that_breaks_its_promise_is_clipped_to_it",
     ),
+    "more rows of a person than count": Mutant(
+        "private/persons.py",
+        "< max_rows]",
+        "<= max_rows]",
+        PERSONS + "test_rows_that_are_all_alike_reach_what_is_stated",
+    ),
+    "rows of a person chosen by their order": Mutant(
+        "private/persons.py",
+        "np.lexsort((_mixed(hashes[order] + earlier * np.uint64(_GOLDEN)), owners))",
+        "np.argsort(persons[order], kind='stable')[np.argsort(order)].argsort(kind='stable')",
+        PERSONS + "test_which_rows_count_does_not_depend_on_their_order",
+    ),
+    "rows without an id as one person": Mutant(
+        "private/persons.py",
+        "known = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))",
+        "ids = ids.fill_null(b'')\n    known = np.arange(len(ids))",
+        PERSONS + "test_rows_without_an_id_never_count",
+    ),
+    "one person in two groups": Mutant(
+        "private/persons.py",
+        "held.append(people.only(residue, modulus))",
+        "held.append(people.only(residue, 1))",
+        PERSONS + "test_people_whose_rows_lie_in_several_files_and_passes_count_the_same",
+    ),
+    "noise for one row of a person": Mutant(
+        "plan.py",
+        "factor = moved if self.budget.is_pure else moved**2",
+        "factor = moved",
+        "test_plan.py::test_as_many_rows_as_count_move_a_sum_and_noise_grows_with_them[2]",
+    ),
+    "a released column of ids": Mutant(
+        "plan.py",
+        "if unit.unit in {column.name for column in self.schema.used}:",
+        "if False:",
+        "test_plan.py::test_the_column_of_ids_is_never_released",
+    ),
+    "a ledger of two units": Mutant(
+        "private/release.py",
+        "    if others:",
+        "    if False:",
+        PERSONS + "test_the_certificate_and_the_ledger_name_whose_privacy_it_is",
+    ),
+    "a part added before its last batch": Mutant(
+        "private/engines/local.py",
+        "summed = self._ended and self._taken == 0 and not self._told",
+        "summed = self._taken == 0",
+        LOCAL + "test_any_split_order_and_number_of_threads_gives_the_same_integers[dp-merf]",
+    ),
     "division by the true count": Mutant(
         "private/sums.py",
-        "return total, num_rows",
-        "return total // max(num_rows, 1), num_rows",
+        "return total[:-1], int(total[-1])",
+        "return total[:-1] // max(int(total[-1]), 1), int(total[-1])",
         "private/test_sums.py"
         "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
     ),

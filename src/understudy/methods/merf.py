@@ -105,7 +105,14 @@ def dp_merf(
             if budget.is_pure:
                 bounds = [1.0, math.sqrt(count), math.sqrt(max(1, len(columns.spans)))]
                 own = epsilon_parts(list(squares.values()), bounds)[1]
-            return noise_of_mean(budget, neighbours, share=own, num_rows=num_rows, nonzeros=count)
+            return noise_of_mean(
+                budget,
+                neighbours,
+                share=own,
+                num_rows=num_rows,
+                nonzeros=count,
+                max_rows=schema.privacy.max_rows,
+            )
 
         num_features = best_num_features(noise)
     maps = _maps(layout, columns.spans, columns.target, length_scale, num_features, seed)

@@ -71,7 +71,9 @@ def dp_spectrum(
     most = min(image.num_pixels, MOST_COEFFICIENTS)
     if num_coefficients is None:
         share = (1 - FIRST_SHARE) * (1 - MEANS_PART)
-        noise = noise_of_mean(budget, neighbours, share=share, num_rows=num_rows)
+        noise = noise_of_mean(
+            budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows
+        )
         wanted = COEFFICIENTS_AT_ONE * (noise * columns.num_labels) ** -NOISE_EXPONENT
         num_coefficients = min(most, int(np.clip(round(wanted), FEWEST, MOST)))
     if not 1 <= num_coefficients <= most:

@@ -14,13 +14,15 @@ from understudy.accounting import Neighbours
 from understudy.errors import BudgetError, InputError
 from understudy.plan import Plan
 from understudy.private import ledger as ledgers
+from understudy.private.engines.passes import Run, sum_table
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
-from understudy.private.readers import is_one_pass, open_source
+from understudy.private.readers import is_one_pass
 from understudy.private.sealed import sealed
-from understudy.private.sums import check_purity, sum_rows
+from understudy.private.sums import Work, check_purity
 from understudy.published.directories import check_new_directory
 from understudy.published.release import Release, load_release, save_release
 
+_PER, _OF = "; per ", " of at most "
 SOFTWARE = ("understudy", "numpy", "opendp", "dp-accounting")
 
 
@@ -32,18 +34,21 @@ def release_table(
     ledger: str | Path | None = None,
     key: str | None = None,
     query: str | None = None,
+    run: Run | None = None,
     noise: NoiseSource | None = None,
 ) -> Release:
     """Read private rows once per stage and publish the plan's noisy vectors.
 
     Args:
-        data: a file, a data frame, an Arrow table, or a database (with ``query``).
+        data: a file, a directory or pattern of files, a data frame, an Arrow table, or a database
+            (with ``query``).
         plan: what to release; see ``understudy.methods``.
         directory: where to write the release; it must not exist.
         ledger: an SQLite ledger made by ``create_ledger``; it is charged before noise is drawn.
         key: names this release in the ledger. The same key and plan give the stored release back,
             at no further cost and without reading the data. By default it is a new random name.
         query: SQL that selects the rows; a file or frame is called ``data`` in it.
+        run: how rows are passed over: threads and progress.
         noise: for tests only.
 
     Guarantee:
@@ -75,7 +80,7 @@ def release_table(
 
     def next_vector() -> Integers:
         nonlocal row
-        sums = _private_sum(data, plan, vectors, query=query)
+        sums = _private_sum(data, plan, vectors, query=query, run=run or Run())
         if ledger is not None and row is None:
             row = _charge(ledger, plan, key=key)
         return add_noise(sums, plan.noise_scales[len(vectors)])
@@ -93,17 +98,14 @@ def release_table(
 
 
 def _private_sum(
-    data: object, plan: Plan, vectors: tuple[Integers, ...], *, query: str | None
+    data: object, plan: Plan, vectors: tuple[Integers, ...], *, query: str | None, run: Run
 ) -> Integers:
     """The exact sum of the next stage. PRIVATE: it must meet noise before it goes anywhere."""
     embedding = plan.embeddings(vectors)[len(vectors)]
     if plan.stages[len(vectors)].rule is not None:  # noise has settled other maps than were probed
         check_purity(plan.layout, embedding, plan.lattice)
-    columns = [column.name for column in plan.schema.used]
-    with open_source(data, columns=columns, query=query) as batches:
-        sums, num_rows = sum_rows(
-            batches, layout=plan.layout, embedding=embedding, lattice=plan.lattice
-        )
+    total = sum_table(data, Work(plan.layout, embedding, plan.lattice), query=query, run=run)
+    sums, num_rows = total[:-1], int(total[-1])
     if plan.neighbours is Neighbours.REPLACE_ONE and num_rows != plan.num_rows:
         raise InputError(
             "row count", "differs from the public one that replace-one was told",
@@ -128,8 +130,20 @@ def _charge(ledger: str | Path, plan: Plan, *, key: str) -> int:
     """Pay for all stages, in the ledger's notion of neighbours."""
     return ledgers.spend(
         ledger, key=key, plan_id=plan.fingerprint, costs=_cost_in(ledger, plan),
-        description=f"{plan.method} on {plan.schema.name}",
+        description=_described(plan),
     )  # fmt: skip
+
+
+def _described(plan: Plan) -> str:
+    """What a ledger's line says of a release; whose privacy it is counted for is read back from it."""
+    words, unit = f"{plan.method} on {plan.schema.name}", plan.schema.privacy
+    return words if unit.is_row else f"{words}{_PER}{unit.unit}{_OF}{unit.max_rows} rows"
+
+
+def _unit_in(description: str) -> str:
+    if _PER not in description:
+        return "row"
+    return description.rpartition(_PER)[2].rpartition(_OF)[0]
 
 
 def _cost_in(ledger: str | Path, plan: Plan) -> tuple[Fraction, ...]:
@@ -140,6 +154,13 @@ def _cost_in(ledger: str | Path, plan: Plan) -> tuple[Fraction, ...]:
     """
     state = ledgers.read_ledger(ledger)
     notion = state.neighbours
+    unit = plan.schema.privacy.unit
+    others = {_unit_in(row.description) for row in state.rows} - {unit}
+    if others:
+        raise InputError(
+            f"ledger '{ledger}'", f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
+            "Keep a ledger for each unit of privacy",
+        )  # fmt: skip
     if notion is Neighbours.ADD_REMOVE and plan.neighbours is Neighbours.REPLACE_ONE:
         raise InputError(
             f"ledger '{ledger}'", "hides the row count (add-remove), and a replace-one release tells it",
