@@ -212,6 +212,13 @@ MUTANTS = {
         "summed = self._taken == 0",
         LOCAL + "test_any_split_order_and_number_of_threads_gives_the_same_integers[dp-merf]",
     ),
+    "Fourier features not checked": Mutant(
+        "private/sums.py",
+        "members.T @ inside(map_.whole(cells, target), radius, Norm.L2)",
+        "members.T @ map_.whole(cells, 2 * target)",
+        "private/test_sums.py"
+        "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
+    ),
     "division by the true count": Mutant(
         "private/sums.py",
         "return total[:-1], int(total[-1])",

@@ -14,11 +14,21 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from understudy.errors import InputError
-from understudy.features import Block, Constant, Embedding, FeatureMap, Tables, Tensors
+from understudy.features import (
+    Block,
+    Constant,
+    Embedding,
+    FeatureMap,
+    Fourier,
+    Norm,
+    Tables,
+    Tensors,
+)
 from understudy.features.combine import tensor
-from understudy.features.embedding import embedding_from_dict
+from understudy.features.embedding import embedding_from_dict, kept_radius
 from understudy.features.nonzeros import most_nonzeros, nonzeros_of
-from understudy.private.lattice import Floats, to_lattice
+from understudy.private.kernels import fourier_sums, has_kernel
+from understudy.private.lattice import Floats, inside, to_lattice
 from understudy.schema import NULL, Layout
 from understudy.schema.encode import encode_batch
 from understudy.schema.layout import Choice
@@ -156,11 +166,25 @@ def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
 def _plain_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
     """Sums of a block's whole features, a row per copy.  # (copies, block dim)"""
     radius, unit = block.rounding(lattice)
+    if isinstance(block.map, Fourier) and block.norm is Norm.L2:
+        return _fourier_sums(cells, block.map, members, radius) * unit
     features = np.asarray(block.map(cells), dtype=np.float64)
     count = most_nonzeros(block.map)
     whole = to_lattice(features, radius, sign=block.map.sign, norm=block.norm, nonzeros=count)
     # Matrix products of whole numbers below 2^53 are exact in any order.
     return (members.T @ whole) * unit
+
+
+def _fourier_sums(cells: Floats, map_: Fourier, members: Floats, radius: int) -> Floats:
+    """The same for Fourier features, which are rounded in single precision as they are made."""
+    target, copies = kept_radius(radius, map_.dim), members.shape[1]
+    if has_kernel():
+        slots = np.where(members.any(axis=1), members.argmax(axis=1), copies)
+        scale = map_.whole_scale(target)
+        found = fourier_sums(map_, cells, slots, copies, scale=scale, radius=radius)
+        if found is not None:
+            return found.astype(np.float64)
+    return members.T @ inside(map_.whole(cells, target), radius, Norm.L2)
 
 
 def _product_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
@@ -220,7 +244,10 @@ def _row_blocks(codes: Integers, layout: Layout, embedding: Embedding) -> Iterat
 
     Tables have no features to hold, and their blocks are long.
     """
-    widest = max(_width(block.map) for block in embedding.blocks)
+    compiled = Fourier if has_kernel() else ()
+    widest = max(
+        (_width(b.map) for b in embedding.blocks if not isinstance(b.map, compiled)), default=0
+    )
     step = MANY_ROWS if widest <= NARROW else FEW_ROWS
     if all(isinstance(block.map, Tables | Constant) for block in embedding.blocks):
         step = TABLE_ROWS
