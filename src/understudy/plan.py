@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -50,7 +51,8 @@ class Plan:
 
     The budget decides on the mechanism: Laplace noise if delta is 0, else Gaussian noise. Stages
     whose weights were meant for Gaussian noise are weighed anew if the noise is Laplace's, so that
-    methods need not know of it.
+    methods need not know of it. If there are several ``parties``, each adds the whole noise to the sum
+    of its own rows, so that the released vectors, which are the sums of theirs, have that noise several times.
 
     Guarantee:
         Releasing every stage's integer sum with the mechanism's discrete noise of ``noise_scales``
@@ -64,6 +66,7 @@ class Plan:
     stages: tuple[Stage, ...]
     num_rows: int | None = None
     settings: tuple[tuple[str, Any], ...] = ()
+    parties: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", neighbours_by_name(self.neighbours))
@@ -76,6 +79,11 @@ class Plan:
                 "replace-one needs the public row count",
                 "Give --rows N or rows: in the schema",
             )
+        if self.parties < 1 or (self.parties > 1 and self.neighbours is Neighbours.REPLACE_ONE):
+            raise UsageError(
+                "parties", "must be at least 1, and with replace-one 1: their row counts are not public",
+                "Use --neighbours add-remove",
+            )  # fmt: skip
         if self.num_rows is not None and self.num_rows > ROW_CAP:
             raise UsageError("rows", f"must be at most {ROW_CAP}", "Release parts of the table")
         self._check_stages()
@@ -181,8 +189,9 @@ class Plan:
 
     @cached_property
     def noise_stds(self) -> tuple[float, ...]:
-        """Deviation of the noise of each stage, on the lattice."""
-        return tuple(self.mechanism.deviation(scale) for scale in self.noise_scales)
+        """Deviation of the noise of each stage, on the lattice; that of all parties together."""
+        times = math.sqrt(self.parties)
+        return tuple(times * self.mechanism.deviation(scale) for scale in self.noise_scales)
 
     def noise_std_of_sum(self, stage: int, block: Block) -> float:
         """Noise on the sum of a feature of a block, in units of the feature; the largest, if
@@ -194,12 +203,14 @@ class Plan:
         """Cost of every separately charged release, in order, as the mechanism counts: in mu
         squared or in epsilon.
         """
+        return tuple(cost for stage in self.stage_costs(neighbours) for cost in stage)
+
+    def stage_costs(self, neighbours: Neighbours | None = None) -> tuple[tuple[Fraction, ...], ...]:
+        """The same, stage by stage."""
+        sensitivities = self._sensitivities(neighbours or self.neighbours)
         return tuple(
-            self.mechanism.cost(part, scale)
-            for parts, scale in zip(
-                self._sensitivities(neighbours or self.neighbours), self.noise_scales, strict=True
-            )
-            for part in parts
+            tuple(self.mechanism.cost(part, scale) for part in parts)
+            for parts, scale in zip(sensitivities, self.noise_scales, strict=True)
         )
 
     def epsilon(self, neighbours: Neighbours | None = None) -> float:
@@ -239,7 +250,9 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan in its canonical form."""
+        shared = {"parties": self.parties} if self.parties > 1 else {}
         return {
+            **shared,
             "schema": self.schema.to_dict(),
             "method": self.method,
             "epsilon": self.budget.epsilon,
@@ -272,6 +285,7 @@ def plan_from_dict(document: dict[str, Any]) -> Plan:
             stages=tuple(stage_from_dict(stage) for stage in document["stages"]),
             num_rows=document["num_rows"],
             settings=tuple(document["settings"].items()),
+            parties=int(document.get("parties", 1)),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, UsageError):
         pass

@@ -69,21 +69,21 @@ def release_table(
         stored = None if fresh else _stored_release(ledger, plan, key=key, directory=directory)
         if stored is not None:
             return stored
-        _check_affordable(ledger, plan)
+        check_affordable(ledger, plan)
     for stage in plan.stages:
         check_purity(plan.layout, stage.embedding, plan.lattice)
     source = noise or ExactNoise()
-    add_noise = source.add_laplace_noise if plan.budget.is_pure else source.add_noise
-    facts = _facts(source, query)
+    facts = facts_of(source, query)
     row: int | None = None
     vectors: tuple[Integers, ...] = ()
 
     def next_vector() -> Integers:
         nonlocal row
-        sums = _private_sum(data, plan, vectors, query=query, run=run or Run())
+        total = private_total(data, plan, vectors, query=query, run=run or Run())
+        check_row_count(plan, int(total[-1]))
         if ledger is not None and row is None:
-            row = _charge(ledger, plan, key=key)
-        return add_noise(sums, plan.noise_scales[len(vectors)])
+            row = charge(ledger, plan, key=key)
+        return noisy(total[:-1], plan, len(vectors), source)
 
     while len(vectors) < len(plan.stages):
         vectors = (*vectors, sealed(next_vector))
@@ -97,27 +97,43 @@ def release_table(
     return release
 
 
-def _private_sum(
+def work_of(plan: Plan, vectors: tuple[Integers, ...]) -> Work:
+    """What the next stage sums, given the noisy vectors before it."""
+    return Work(plan.layout, plan.embeddings(vectors)[len(vectors)], plan.lattice)
+
+
+def private_total(
     data: object, plan: Plan, vectors: tuple[Integers, ...], *, query: str | None, run: Run
 ) -> Integers:
-    """The exact sum of the next stage. PRIVATE: it must meet noise before it goes anywhere."""
-    embedding = plan.embeddings(vectors)[len(vectors)]
+    """The exact sum of the next stage, and how many rows count.  # (dim + 1,)
+
+    PRIVATE: it must meet noise before it goes anywhere.
+    """
+    work = work_of(plan, vectors)
     if plan.stages[len(vectors)].rule is not None:  # noise has settled other maps than were probed
-        check_purity(plan.layout, embedding, plan.lattice)
-    total = sum_table(data, Work(plan.layout, embedding, plan.lattice), query=query, run=run)
-    sums, num_rows = total[:-1], int(total[-1])
+        check_purity(plan.layout, work.embedding, plan.lattice)
+    return sum_table(data, work, query=query, run=run)
+
+
+def check_row_count(plan: Plan, num_rows: int) -> None:
+    """Refuse a table that has not the number of rows that replace-one makes public."""
     if plan.neighbours is Neighbours.REPLACE_ONE and num_rows != plan.num_rows:
         raise InputError(
             "row count", "differs from the public one that replace-one was told",
             "Mend --rows or rows: in the schema, or use --neighbours add-remove",
         )  # fmt: skip
-    return sums
 
 
-def _check_affordable(ledger: str | Path, plan: Plan) -> None:
+def noisy(sums: Integers, plan: Plan, stage: int, source: NoiseSource) -> Integers:
+    """The sum of a stage with the plan's noise, which makes it safe to publish once it is paid for."""
+    add_noise = source.add_laplace_noise if plan.budget.is_pure else source.add_noise
+    return add_noise(sums, plan.noise_scales[stage])
+
+
+def check_affordable(ledger: str | Path, plan: Plan, *, stage: int | None = None) -> None:
     """Refuse what the ledger would refuse, before rows are read."""
     try:
-        ledgers.check_affordable(ledger, _cost_in(ledger, plan))
+        ledgers.check_affordable(ledger, _cost_in(ledger, plan, stage))
     except BudgetError as refusal:
         if not plan.budget.is_pure or ledgers.read_ledger(ledger).is_pure:
             raise
@@ -126,10 +142,10 @@ def _check_affordable(ledger: str | Path, plan: Plan) -> None:
         raise BudgetError(where, rule, remedy) from None
 
 
-def _charge(ledger: str | Path, plan: Plan, *, key: str) -> int:
-    """Pay for all stages, in the ledger's notion of neighbours."""
+def charge(ledger: str | Path, plan: Plan, *, key: str, stage: int | None = None) -> int:
+    """Pay for all stages, or for one of them, in the ledger's notion of neighbours."""
     return ledgers.spend(
-        ledger, key=key, plan_id=plan.fingerprint, costs=_cost_in(ledger, plan),
+        ledger, key=key, plan_id=plan.fingerprint, costs=_cost_in(ledger, plan, stage),
         description=_described(plan),
     )  # fmt: skip
 
@@ -146,8 +162,8 @@ def _unit_in(description: str) -> str:
     return description.rpartition(_PER)[2].rpartition(_OF)[0]
 
 
-def _cost_in(ledger: str | Path, plan: Plan) -> tuple[Fraction, ...]:
-    """What a plan costs in a ledger's notion of neighbours, and in what it counts.
+def _cost_in(ledger: str | Path, plan: Plan, stage: int | None) -> tuple[Fraction, ...]:
+    """What a plan, or one stage of it, costs in a ledger's notion of neighbours, and in what it counts.
 
     A replace-one release tells the row count, which an add-remove ledger promises to hide.
     Gaussian noise has a delta, which a pure ledger promises to be 0.
@@ -166,7 +182,7 @@ def _cost_in(ledger: str | Path, plan: Plan) -> tuple[Fraction, ...]:
             f"ledger '{ledger}'", "hides the row count (add-remove), and a replace-one release tells it",
             "Release with --neighbours add-remove, or make a ledger with --neighbours replace-one",
         )  # fmt: skip
-    costs = plan.cost(notion)
+    costs = plan.cost(notion) if stage is None else plan.stage_costs(notion)[stage]
     if not state.is_pure:
         return plan.mechanism.mu_squared(costs)
     if not plan.budget.is_pure:
@@ -192,7 +208,8 @@ def _stored_release(
     return release
 
 
-def _facts(source: NoiseSource, query: str | None) -> tuple[tuple[str, Any], ...]:
+def facts_of(source: NoiseSource, query: str | None) -> tuple[tuple[str, Any], ...]:
+    """The public circumstances of a release that is made now."""
     software = {"python": platform.python_version()} | {name: version(name) for name in SOFTWARE}
     return (
         ("created", dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")),
