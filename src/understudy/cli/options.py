@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -38,7 +39,15 @@ MethodName = Annotated[
     ),
 ]
 Unit = Annotated[
-    str, typer.Option("--unit", help="Whose contribution is hidden. Only 'row' so far.")
+    str | None,
+    typer.Option(
+        "--unit",
+        help="Whose contribution is hidden: 'row', or the column of ids (default: the schema's).",
+    ),
+]
+MaxRows = Annotated[
+    int | None,
+    typer.Option("--max-rows", min=1, help="With --unit COLUMN: how many rows of an id count."),
 ]
 NeighboursName = Annotated[
     str,
@@ -268,7 +277,8 @@ def build_plan(
     epsilon: Epsilon,
     delta: Delta = 1e-5,
     method: MethodName = "auto",
-    unit: Unit = "row",
+    unit: Unit = None,
+    max_rows: MaxRows = None,
     neighbours: NeighboursName = "add-remove",
     rows: Rows = None,
     labels: Labels = "auto",
@@ -317,16 +327,14 @@ def build_plan(
     from understudy.accounting import Budget, neighbours_by_name
     from understudy.errors import UsageError
     from understudy.methods import make_plan
-    from understudy.schema import load_schema
+    from understudy.schema import PrivacyUnit, load_schema
 
     budget = Budget(epsilon, delta)
-    if unit != "row":
-        raise UsageError(
-            "unit",
-            f"'{unit}' is not available",
-            "Aggregate to one row per person and use --unit row",
-        )
     table = load_schema(schema)
+    if max_rows is not None and unit is None:
+        raise UsageError("max rows", "is about a unit, and none was given", "Add --unit COLUMN")
+    if unit is not None:
+        table = replace(table, privacy=PrivacyUnit(unit, max_rows or 1))
     wishes: dict[str, Any] = {
         "length_scale": _length_scale(length_scale), "steps": steps, "pairs": pairs,
         "values": values, "num_features": features, "mini_batches": mini_batches,

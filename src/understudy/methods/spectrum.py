@@ -111,7 +111,9 @@ def dp_spectrum(
     columns = labelled_columns(schema, "auto")
     most = min(image.num_pixels, MOST_COEFFICIENTS)
     share = (1 - FIRST_SHARE) * (1 - MEANS_PART)
-    noise = columns.num_labels * noise_of_mean(budget, neighbours, share=share, num_rows=num_rows)
+    noise = columns.num_labels * noise_of_mean(
+        budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows
+    )
     is_network = generator not in (None, SPECTRAL)
     if components is None:
         components = USUAL_COMPONENTS if noise < SPLIT_BELOW and not is_network else 1

@@ -30,6 +30,14 @@ NEIGHBOUR_WORDS = {
     Neighbours.ADD_REMOVE: "Any one row may be added or removed. The number of rows is private too.",
     Neighbours.REPLACE_ONE: "Any one row may be replaced by any other. The number of rows is public.",
 }
+_OWN_NOISE = (
+    " Each party added the whole noise to its own sum, so that the guarantee holds towards the merger and the other "
+    "parties too; the release states the noise of all of them together."
+)
+PERSON_WORDS = (
+    "All rows of any one '{unit}' may be added or removed, however many they are; at most {max_rows} of them "
+    "count. The numbers of rows and of ids are private too."
+)
 
 
 def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
@@ -46,8 +54,9 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             "epsilon": round_up(plan.epsilon()),
             "delta": plan.budget.delta,
             "neighbours": plan.neighbours.value,
-            "neighbours_in_words": NEIGHBOUR_WORDS[plan.neighbours],
+            "neighbours_in_words": _neighbours_in_words(plan),
             "unit": plan.schema.privacy.unit,
+            "rows_of_a_unit_that_count": plan.schema.privacy.max_rows,
             "epsilon_add_remove": round_up(plan.epsilon(Neighbours.ADD_REMOVE)),
             "epsilon_add_remove_covers": "the whole release"
             if plan.neighbours is Neighbours.ADD_REMOVE
@@ -72,6 +81,13 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
         "software": facts.get("software"),
         "verify": "understudy verify DIRECTORY",
     }
+
+
+def _neighbours_in_words(plan: Plan) -> str:
+    unit = plan.schema.privacy
+    if unit.is_row:
+        return NEIGHBOUR_WORDS[plan.neighbours]
+    return PERSON_WORDS.format(unit=unit.unit, max_rows=unit.max_rows)
 
 
 def render_html(certificate: dict[str, Any]) -> str:
@@ -259,10 +275,17 @@ def domain_words(column: Column) -> str:
 
 
 def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
+    unit = plan.schema.privacy
     found = [
         (
             "one row, one unit",
             "Each protected person or thing has at most one row in the table as read.",
+        )
+        if unit.is_row
+        else (
+            "one id, one unit",
+            f"All rows of a protected person or thing have the same cell in '{unit.unit}', and rows without a cell "
+            "there are left out.",
         ),
         (
             "public schema",
@@ -289,6 +312,12 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "refusals of malformed files) is not published.",
         ),
     ]
+    if facts.get("merged_from"):
+        found.append((
+            "one party, one unit",
+            f"The rows of {facts['merged_from']} parties were summed apart and merged. Each protected person or thing "
+            "has rows at one of them only." + _OWN_NOISE * (plan.parties > 1),
+        ))  # fmt: skip
     if facts.get("query"):
         found.append((
             "row by row query",
