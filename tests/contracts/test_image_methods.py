@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+import torch
 
 from understudy import (
     Budget,
@@ -23,18 +24,47 @@ from understudy import (
     verify_release,
 )
 from understudy.errors import UsageError
+from understudy.features.public_networks import Intake, network_of_module
 from understudy.generators.image_training import ImageTraining
+from understudy.generators.perceptual_training import PerceptualTraining
 from understudy.methods import IMAGE_METHODS
+from understudy.schema.images import ImageShape
 
 NUM_IMAGES = 400
 SMALL = ImageTraining(hidden=(24,), channels=(8, 4), steps=300, batch=40)
 QUICK = replace(SMALL, steps=3)
+PUBLIC_IMAGES = {
+    name: np.random.default_rng(place).integers(0, 256, 50)
+    for shape in (ImageShape(3, 4), ImageShape(3, 2, 3))
+    for place, name in enumerate(shape.names)
+}
+
+
+def tiny_module() -> torch.nn.Module:
+    """A convolution with weights of a seed."""
+    module = torch.nn.Sequential(torch.nn.Conv2d(1, 6, 3, padding=1), torch.nn.ReLU())
+    source = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for values in module.parameters():
+            values.normal_(generator=source)
+    return module
+
+
+ENCODER = network_of_module(tiny_module(), name="tiny", intake=Intake(), layers=("pixels", "0"))
+BENT = PerceptualTraining(
+    hidden=(24,), channels=(8, 4), noise_dim=4, steps=300, batch=40, judged=20, checkpoints=2
+)
+HASTY = replace(BENT, steps=3)
+MEPF = {"encoder": ENCODER, "training": HASTY}
 VARIANTS: dict[str, dict[str, dict[str, object]]] = {
     "dp-spectrum": {
         "plain": {},
         "few-coefficients": {"num_coefficients": 3},
         "all-coefficients": {"num_coefficients": 12},
         "flat": {"tilt": 0.0},
+        "components": {"components": 4},
+        "public-basis": {"basis": PUBLIC_IMAGES, "num_coefficients": 6, "components": 2},
+        "network": {"generator": "connected", "training": QUICK},
         "replace-one": {"neighbours": Neighbours.REPLACE_ONE},
     },
     "dp-merf": {
@@ -55,7 +85,16 @@ VARIANTS: dict[str, dict[str, dict[str, object]]] = {
         "plain": {"training": QUICK, "descent_steps": 4},
     },
 }
+VARIANTS["dp-mepf"] = {
+    "plain": MEPF,
+    "residual": MEPF | {"generator": "residual"},
+    "one-moment": MEPF | {"moments": 1, "activation": "after", "layers": ["0"], "stopping": 0},
+    "products": MEPF | {"multiply": "pixels"},
+    "balanced": MEPF | {"labels": "balanced"},
+    "replace-one": MEPF | {"neighbours": Neighbours.REPLACE_ONE},
+}
 FITTED: dict[str, dict[str, object]] = {
+    "dp-mepf": {"encoder": ENCODER, "training": BENT},
     "dp-spectrum": {}, "dp-merf": {"training": SMALL}, "dp-hp": {"training": SMALL},
     "dp-merf-ae": {"training": SMALL, "descent_steps": 100},
 }  # fmt: skip

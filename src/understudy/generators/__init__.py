@@ -4,6 +4,7 @@ from understudy.generators.base import Generator, load_generator, save_generator
 from understudy.generators.image_network import ImageNetwork
 from understudy.generators.mixture import Mixture
 from understudy.generators.network import Network
+from understudy.generators.residual import clouds, residual
 from understudy.generators.spectral import SpectralImages
 from understudy.generators.weighted import WeightedDatabase
 
@@ -14,6 +15,8 @@ __all__ = [
     "Network",
     "SpectralImages",
     "WeightedDatabase",
+    "clouds",
     "load_generator",
+    "residual",
     "save_generator",
 ]

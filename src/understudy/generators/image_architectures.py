@@ -47,14 +47,17 @@ LEAK = 0.1
 
 
 def initialise(torch: Any, module: Any, seed: int) -> None:
-    """Draw the first values of all weights, uniformly up to one over the root of their inputs."""
+    """Draw the first values of all weights, uniformly up to one over the root of their inputs.
+
+    A part that has a ``spread`` gets values so many times as large.
+    """
     source = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for part in module.modules():
             weight = getattr(part, "weight", None)
             if weight is None or weight.dim() < 2:
                 continue
-            bound = 1 / math.sqrt(weight[0].numel())
+            bound = getattr(part, "spread", 1.0) / math.sqrt(weight[0].numel())
             for values in (weight, part.bias):
                 if values is not None:
                     values.uniform_(-bound, bound, generator=source)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features import Spectrum
-from understudy.features.cosines import Cosines
+from understudy.features import Spectrum, Tensors
+from understudy.features.spectrum import Basis
 from understudy.generators.descent import Progress
 from understudy.generators.spectral import Spectra, SpectralImages
 from understudy.published import Release
 
 Floats = npt.NDArray[np.float64]
-MEANS, SECONDS = "means", "seconds"
+MEANS, SECONDS, PARTS = "means", "seconds", "parts"
 LOW = (1.5, 6.0)
 """Frequencies that the law of the detail is taken from: above the mean brightness, and clear of noise."""
 
@@ -43,40 +43,53 @@ def fit_spectra(
 ) -> SpectralImages:
     """Fit Gaussian spectra to a release; the same release and settings give the same ones."""
     schema, spectrum = release.plan.schema, _spectrum(release)
-    if schema.image is None:
-        raise ValueError("the schema has no images")
-    cosines, counts = Cosines(schema.image), release.label_counts
-    means, covariances, noise = _moments(release, counts)
+    basis, by_part = spectrum.weighted.basis, _counts(release)
+    counts = by_part.ravel()
+    means, covariances, noise = _moments(release, by_part)
     units = spectrum.reach / spectrum.weighted.weights
     means, covariances = means * units, covariances * np.outer(units, units)
     pooled = np.einsum("c,cij->ij", counts / counts.sum(), covariances)
-    law = _law(cosines.frequencies, np.diag(pooled), settings.fall)
+    law = _law(basis.frequencies, np.diag(pooled), settings.fall)
     factors = np.stack([_root(each) for each in covariances])
     held = np.zeros((len(means), len(law)))
     held[:, : len(units)] = np.einsum("cik,cik->ci", factors, factors)
     spectra = Spectra(means, factors, np.sqrt(np.maximum(law - held, 0.0)))
     return SpectralImages(
         schema=schema,
-        spectra=_clipped_alike(spectra, cosines, Doubt(units, noise), settings, progress),
+        spectra=_clipped_alike(spectra, basis, Doubt(units, noise), settings, progress),
         default_num_rows=release.plan.num_rows or max(1, round(float(counts.sum()))),
-        label_shares=tuple((counts / counts.sum()).tolist()),
+        label_shares=tuple((by_part.sum(axis=1) / counts.sum()).tolist()),
+        part_shares=tuple(map(tuple, (by_part / by_part.sum(axis=1, keepdims=True)).tolist())),
+        principal=spectrum.weighted.principal,
     )
 
 
 def _spectrum(release: Release) -> Spectrum:
     map_ = release.reading_of(MEANS).embedding.block(MEANS).map
-    if not isinstance(map_, Spectrum):
-        raise TypeError("the release holds no spectrum")
-    return map_
+    factors = map_.factors if isinstance(map_, Tensors) else (map_,)
+    for factor in factors:
+        if isinstance(factor, Spectrum):
+            return factor
+    raise TypeError("the release holds no spectrum")
 
 
-def _moments(release: Release, counts: Floats) -> tuple[Floats, Floats, float]:
-    """Means and covariances of every class, shrunk towards what classes share; and the noise on that.
+def _counts(release: Release) -> Floats:
+    """Images of every part of every class, at least 1; a class has one part unless it was split."""
+    classes = release.label_counts[:, None]
+    if not any(block.name == PARTS for block in release.blocks):
+        return classes
+    parts = np.maximum(release.sums(PARTS), 1.0)
+    return np.asarray(parts * (classes / parts.sum(axis=1, keepdims=True)))
 
-    # (classes, dim), (classes, dim, dim)
+
+def _moments(release: Release, by_part: Floats) -> tuple[Floats, Floats, float]:
+    """Means and covariances of every part, shrunk towards what classes share; and the noise on that.
+
+    # (parts, dim), (parts, dim, dim)
     """
+    counts = by_part.ravel()
     noise_of_means, noise = release.noise_std(MEANS), release.noise_std(SECONDS) / math.sqrt(2)
-    raw = release.sums(MEANS) / counts[:, None]
+    raw = release.sums(MEANS).reshape(len(counts), -1) / counts[:, None]
     dim = raw.shape[1]
     seconds = release.sums(SECONDS).reshape(-1, dim, dim)
     seconds = (seconds + seconds.transpose(0, 2, 1)) / 2 / counts[:, None, None]
@@ -87,12 +100,32 @@ def _moments(release: Release, counts: Floats) -> tuple[Floats, Floats, float]:
     pooled = np.einsum("c,cij->ij", shares, own)
     noise_of_pooled = noise * math.sqrt(len(counts)) / total
     shared = shrunk_symmetric(pooled, noise_of_pooled)
-    covariances = []
-    for each, share, count in zip(own, shares, counts, strict=True):
-        apart = noise / count * math.sqrt(max(0.0, 1 - share))
-        covariances.append(shared + shrunk_symmetric(each - pooled, apart))
+    covariances = [
+        covariance
+        for parts, sizes in zip(own.reshape(*by_part.shape, dim, dim), by_part, strict=True)
+        for covariance in _of_class(parts, sizes, noise, total=total, pooled=pooled, shared=shared)
+    ]
     shrunk = _shrunk_means(raw, shares, noise_of_means / counts)
     return shrunk, np.stack(covariances), noise_of_pooled
+
+
+def _of_class(
+    parts: Floats, sizes: Floats, noise: float, *, total: float, pooled: Floats, shared: Floats
+) -> list[Floats]:
+    """Covariances of a class's parts: what all classes share, what is the class's, what is their own."""
+    size = float(sizes.sum())
+    middle = np.einsum("p,pij->ij", sizes / size, parts)
+    noise_of_middle = noise * math.sqrt(len(sizes)) / size
+    known = shared + shrunk_symmetric(
+        middle - pooled, noise_of_middle * math.sqrt(max(0.0, 1 - size / total))
+    )
+    if len(parts) == 1:
+        return [known]
+    return [
+        known
+        + shrunk_symmetric(part - middle, noise / count * math.sqrt(max(0.0, 1 - count / size)))
+        for part, count in zip(parts, sizes, strict=True)
+    ]
 
 
 def _shrunk_means(means: Floats, shares: Floats, noise: Floats) -> Floats:
@@ -146,7 +179,7 @@ class Doubt:
 
 def _clipped_alike(
     spectra: Spectra,
-    cosines: Cosines,
+    basis: Basis,
     doubt: Doubt,
     settings: SpectralFit,
     progress: Progress | None,
@@ -164,8 +197,8 @@ def _clipped_alike(
         latent = factors[place] @ factors[place].T
         wanted = latent + np.diag(spectra.detail[place, :dim] ** 2)
         for _ in range(settings.rounds):
-            images = replace(spectra, means=means, factors=factors).images(cosines, place, normals)
-            reached = cosines.coefficients(images)[:, :dim]
+            images = replace(spectra, means=means, factors=factors).images(basis, place, normals)
+            reached = basis.coefficients(images)[:, :dim]
             off = spectra.means[place] - reached.mean(axis=0)
             means[place] += off
             latent += STEP * doubt.beyond(wanted - np.cov(reached.T).reshape(dim, dim))

@@ -10,7 +10,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features import Block, Buckets, FeatureMap, Fourier, Grid, OneHot, Sign, Tensors
+from understudy.features import (
+    Block,
+    Buckets,
+    FeatureMap,
+    Fourier,
+    Grid,
+    Lengths,
+    OneHot,
+    Sign,
+    Tensors,
+)
 from understudy.generators.interpolation import InterpolatedPairs
 from understudy.published import Release
 
@@ -106,7 +116,7 @@ def loss_terms(
     """
     found = []
     for block in release.blocks:
-        if block.map.sign is Sign.CONSTANT or isinstance(block.map, Grid):
+        if block.map.sign is Sign.CONSTANT or isinstance(block.map, Grid | Lengths):
             continue
         pieces = [
             (convert(piece), columns, scale)

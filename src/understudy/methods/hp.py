@@ -111,7 +111,9 @@ def dp_hp(
     columns = labelled_columns(schema, labels)
 
     def noise(share: float) -> float:
-        return noise_of_mean(budget, neighbours, share=share, num_rows=num_rows)
+        return noise_of_mean(
+            budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows
+        )
 
     kernels = plan_kernels(
         Layout(schema), columns, wish, noise=noise, norm=norm_for(budget),

@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from understudy.accounting import LAPLACE, Neighbours
-from understudy.features import Points
+from understudy.features import FeatureMap, Perceptual, Points, Tensors
 from understudy.plan import ROW_CAP, Plan
 from understudy.schema import Column
 from understudy.schema.images import LIGHTEST, without_pixels
@@ -30,6 +30,14 @@ NEIGHBOUR_WORDS = {
     Neighbours.ADD_REMOVE: "Any one row may be added or removed. The number of rows is private too.",
     Neighbours.REPLACE_ONE: "Any one row may be replaced by any other. The number of rows is public.",
 }
+_OWN_NOISE = (
+    " Each party added the whole noise to its own sum, so that the guarantee holds towards the merger and the other "
+    "parties too; the release states the noise of all of them together."
+)
+PERSON_WORDS = (
+    "All rows of any one '{unit}' may be added or removed, however many they are; at most {max_rows} of them "
+    "count. The numbers of rows and of ids are private too."
+)
 
 
 def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
@@ -46,8 +54,9 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             "epsilon": round_up(plan.epsilon()),
             "delta": plan.budget.delta,
             "neighbours": plan.neighbours.value,
-            "neighbours_in_words": NEIGHBOUR_WORDS[plan.neighbours],
+            "neighbours_in_words": _neighbours_in_words(plan),
             "unit": plan.schema.privacy.unit,
+            "rows_of_a_unit_that_count": plan.schema.privacy.max_rows,
             "epsilon_add_remove": round_up(plan.epsilon(Neighbours.ADD_REMOVE)),
             "epsilon_add_remove_covers": "the whole release"
             if plan.neighbours is Neighbours.ADD_REMOVE
@@ -72,6 +81,13 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
         "software": facts.get("software"),
         "verify": "understudy verify DIRECTORY",
     }
+
+
+def _neighbours_in_words(plan: Plan) -> str:
+    unit = plan.schema.privacy
+    if unit.is_row:
+        return NEIGHBOUR_WORDS[plan.neighbours]
+    return PERSON_WORDS.format(unit=unit.unit, max_rows=unit.max_rows)
 
 
 def render_html(certificate: dict[str, Any]) -> str:
@@ -204,6 +220,7 @@ def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
         "sources": dict(sorted(sources.items())),
         "rows": rows,
         "given_points": given_points(plan),
+        **_networks(plan),
         "query": facts.get("query"),
         "settings": dict(plan.settings),
     }
@@ -216,6 +233,31 @@ def given_points(plan: Plan) -> int:
     maps = [block.map for stage in plan.stages for block in stage.embedding.blocks]
     points = [getattr(map_, "points", None) for map_ in maps]
     return max((len(each) for each in points if isinstance(each, Points)), default=0)
+
+
+def public_networks(plan: Plan) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Name and hash of every public network that features are taken from, and its layers."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for stage in plan.stages:
+        for block in stage.embedding.blocks:
+            for map_ in _factors(block.map):
+                if isinstance(map_, Perceptual):
+                    key = (map_.network, map_.sha256)
+                    found[key] = tuple(dict.fromkeys((*found.get(key, ()), *map_.layers)))
+    return found
+
+
+def _networks(plan: Plan) -> dict[str, Any]:
+    """What is said of public networks, where there are any."""
+    found = [
+        {"name": name, "sha256": sha256, "layers": list(layers)}
+        for (name, sha256), layers in public_networks(plan).items()
+    ]
+    return {"networks": found} if found else {}
+
+
+def _factors(map_: FeatureMap) -> tuple[FeatureMap, ...]:
+    return map_.factors if isinstance(map_, Tensors) else (map_,)
 
 
 def _plain(bound: object) -> str:
@@ -233,10 +275,17 @@ def domain_words(column: Column) -> str:
 
 
 def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
+    unit = plan.schema.privacy
     found = [
         (
             "one row, one unit",
             "Each protected person or thing has at most one row in the table as read.",
+        )
+        if unit.is_row
+        else (
+            "one id, one unit",
+            f"All rows of a protected person or thing have the same cell in '{unit.unit}', and rows without a cell "
+            "there are left out.",
         ),
         (
             "public schema",
@@ -263,6 +312,12 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "refusals of malformed files) is not published.",
         ),
     ]
+    if facts.get("merged_from"):
+        found.append((
+            "one party, one unit",
+            f"The rows of {facts['merged_from']} parties were summed apart and merged. Each protected person or thing "
+            "has rows at one of them only." + _OWN_NOISE * (plan.parties > 1),
+        ))  # fmt: skip
     if facts.get("query"):
         found.append((
             "row by row query",
@@ -281,6 +336,14 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "row independence of gradients",
             "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on "
             "made-up rows before training.",
+        ))  # fmt: skip
+    for name, sha256 in public_networks(plan):
+        found.append((
+            "public network",
+            f"The network '{name}' (SHA-256 {sha256}) was public before, and nothing in it was learnt from the private "
+            "rows. Torch on this machine gives an image the same numbers at every place of a padded block, whatever "
+            "images are beside it; tested on made-up images before the data is read. Norms do not rest on the network: "
+            "they are enforced on whole numbers, row by row.",
         ))  # fmt: skip
     rounded = [column.name for column in plan.schema.used if column.bounds_from == "rounded"]
     if rounded:

@@ -16,6 +16,7 @@ from threadpoolctl import threadpool_limits
 
 from understudy.accounting.descent import DescentCost
 from understudy.classifier.maps import LocallyLinearMaps, MapShape, answer_gradients
+from understudy.classifier.plan import RADIUS
 from understudy.errors import InputError
 from understudy.private.descent.drawing import Draw, drawn_rows
 from understudy.private.descent.noisy_sums import noisy_sum
@@ -28,9 +29,6 @@ from understudy.private.sealed import sealed
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Progress = Callable[[int, int], None]
-
-RADIUS = 2**14
-"""Integer length of an input of norm one, and of derivatives of the clipping norm."""
 
 WEIGHT_UNIT, LARGEST_WEIGHTS = 2.0**20, 2.0**38
 PROJECTION_UNIT = 2.0**20
