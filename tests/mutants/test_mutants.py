@@ -708,6 +708,30 @@ MUTANTS = {
         "rule=str(error)",
         PICTURES + "test_a_picture_that_cannot_be_taken_is_refused[cut png]",
     ),
+    "batches dealt out by the order of rows": Mutant(
+        "features/buckets.py",
+        "batch = xp.floor((sums - xp.floor(sums)) * self.count)",
+        "batch = xp.arange(len(sums), dtype=xp.float64)[:, None] % self.count",
+        "features/test_buckets.py::test_a_rows_batch_does_not_hang_on_other_rows",
+    ),
+    "a descent that nobody is charged for": Mutant(
+        "plan.py",
+        "return stages if self.descent is None else (*stages, self.charge.mu_squared)",
+        "return stages",
+        "methods/test_merf_ae.py::test_a_ledger_is_charged_for_both_and_for_the_slack",
+    ),
+    "an epsilon of the embedding alone": Mutant(
+        "plan.py",
+        "return self.descent.epsilon(self.budget, delta, beside=beside)",
+        "return self.mechanism.epsilon(beside, delta)",
+        "methods/test_merf_ae.py::test_the_epsilon_is_that_of_both_mechanisms_together",
+    ),
+    "stages and descent that each take the whole budget": Mutant(
+        "plan.py",
+        "if spent > self._total:",
+        "if spent > 2 * self._total:",
+        "methods/test_merf_ae.py::test_a_plan_whose_parts_cost_more_than_the_budget_is_no_plan",
+    ),
 }
 UNCHANGED = "an unchanged copy"
 
