@@ -172,3 +172,24 @@ def test_a_check_refuses_images_of_another_size(run: Any, studio: Path) -> None:
     np.savez_compressed(studio / "set.npz", x=np.zeros((2, 3, 3), np.uint8), y=LABELS[:2])
     found = run("schema", "check", studio / "schema.yaml", studio / "set.npz", "--json")
     assert "its images are 3 x 3 x 1, and those of the schema 2 x 3 x 1" in found.refusal["rule"]
+
+
+def test_a_basis_of_public_images_is_planned_with_and_the_private_set_is_refused_as_one(
+    run: Any, studio: Path
+) -> None:
+    np.savez_compressed(studio / "public.npz", x=np.arange(120, dtype=np.uint8).reshape(20, 2, 3))
+    base = ("plan", "-s", studio / "schema.yaml", "-e", 1, "--coefficients", 3, "--json", "--basis")
+    found = run(*base, studio / "public.npz")
+    assert found.code == 0
+    assert "3 of 6 principal coefficients" in found.out
+    few = run(*base, studio / "public.npz", "--coefficients", 6, "--components", 2)
+    assert few.code == 0
+    release = ("release", studio / "set.npz", "-s", studio / "schema.yaml", "-e", 1, "--json",
+               "-o", studio / "r", "--basis")  # fmt: skip
+    assert "is the private table itself" in run(*release, studio / "set.npz").refusal["rule"]
+    assert not (studio / "r").exists()
+    (studio / "plain.yaml").write_text("columns: [{name: a, kind: integer, bounds: [0, 1]}]")
+    refused = run(
+        "plan", "-s", studio / "plain.yaml", "-e", 1, "--json", "--basis", studio / "public.npz"
+    )
+    assert "the schema has none" in refused.refusal["rule"]

@@ -47,6 +47,7 @@ from understudy.features.nonzeros import most_nonzeros
 from understudy.features.perceptual import perceptual
 from understudy.features.pivots import pivot_points
 from understudy.features.points import points_of_codes
+from understudy.features.principal import principal_of
 from understudy.features.public_networks import PIXELS, Intake, network_of_module
 from understudy.plan import LATTICE
 from understudy.private.sums import Rows, partial_sum
@@ -117,6 +118,9 @@ def landmarks(kernel: Kernel, most: int = 60) -> Landmarks:
     return Landmarks(kernel, PUBLIC, tuple(int(place) for place in places))
 
 
+PRINCIPAL = principal_of(np.arange(0, 252, 3, np.uint8).reshape(21, 4), ImageShape(2, 2), 3)
+
+
 def tiny_network(channels: int = 1) -> torch.nn.Module:
     """Two convolutions, with weights of a seed."""
     source = torch.Generator().manual_seed(channels)
@@ -169,13 +173,19 @@ EXAMPLES: dict[str, FeatureMap] = {
     "spectrum": Spectrum(Weighted(ImageShape(2, 2), 3, 1.25), 1.5),
     "spectrum, everything cut": Spectrum(Weighted(ImageShape(1, 5), 5, 4.0), 0.01),
     "spectrum, nothing cut": Spectrum(Weighted(ImageShape(4, 1), 4, 0.0), 50.0),
+    "spectrum, principal": Spectrum(Weighted(PRINCIPAL.shape, 2, 1.0, PRINCIPAL), 1.0),
     "spectrum, colours": Spectrum(Weighted(ImageShape(1, 1, 3), 2, 1.0), 1.0),
     "second moments": Tensors((Spectrum(Weighted(ImageShape(5, 1), 5, 1.0), 2.0),), ((0, 0),)),
     "lengths": Lengths(Weighted(ImageShape(2, 2), 4, 1.0)),
     "lengths, one pixel": Lengths(Weighted(ImageShape(1, 1), 1, 0.0)),
-    "sides": Sides(ImageShape(2, 2), SPANS[0], ((0.3, -1.0, 2.0),) * CLASSES, (0.1,) * CLASSES),
+    "sides": Sides(
+        Weighted(ImageShape(2, 2), 3, 1.0),
+        SPANS[0],
+        ((0.3, -1.0, 2.0),) * CLASSES,
+        (0.1,) * CLASSES,
+    ),
     "sides, two planes and no classes": Sides(
-        ImageShape(1, 3), None, ((1.0, -1.0), (0.2, 0.7)), (0.0, 0.5)
+        Weighted(ImageShape(1, 3), 2, 1.0), None, ((1.0, -1.0), (0.2, 0.7)), (0.0, 0.5)
     ),
     "constant": Constant(),
     "buckets": Buckets(NUMBERS, 7, 3),

@@ -28,10 +28,16 @@ from understudy.features.public_networks import Intake, network_of_module
 from understudy.generators.image_training import ImageTraining
 from understudy.generators.perceptual_training import PerceptualTraining
 from understudy.methods import IMAGE_METHODS
+from understudy.schema.images import ImageShape
 
 NUM_IMAGES = 400
 SMALL = ImageTraining(hidden=(24,), channels=(8, 4), steps=300, batch=40)
 QUICK = replace(SMALL, steps=3)
+PUBLIC_IMAGES = {
+    name: np.random.default_rng(place).integers(0, 256, 50)
+    for shape in (ImageShape(3, 4), ImageShape(3, 2, 3))
+    for place, name in enumerate(shape.names)
+}
 
 
 def tiny_module() -> torch.nn.Module:
@@ -57,6 +63,7 @@ VARIANTS: dict[str, dict[str, dict[str, object]]] = {
         "all-coefficients": {"num_coefficients": 12},
         "flat": {"tilt": 0.0},
         "components": {"components": 4},
+        "public-basis": {"basis": PUBLIC_IMAGES, "num_coefficients": 6, "components": 2},
         "network": {"generator": "connected", "training": QUICK},
         "replace-one": {"neighbours": Neighbours.REPLACE_ONE},
     },
@@ -74,6 +81,9 @@ VARIANTS: dict[str, dict[str, dict[str, object]]] = {
         "fresh": {"fresh_products": True, "num_products": 2, "training": QUICK},
         "replace-one": {"neighbours": Neighbours.REPLACE_ONE, "training": QUICK},
     },
+    "dp-merf-ae": {
+        "plain": {"training": QUICK, "descent_steps": 4},
+    },
 }
 VARIANTS["dp-mepf"] = {
     "plain": MEPF,
@@ -86,6 +96,7 @@ VARIANTS["dp-mepf"] = {
 FITTED: dict[str, dict[str, object]] = {
     "dp-mepf": {"encoder": ENCODER, "training": BENT},
     "dp-spectrum": {}, "dp-merf": {"training": SMALL}, "dp-hp": {"training": SMALL},
+    "dp-merf-ae": {"training": SMALL, "descent_steps": 100},
 }  # fmt: skip
 """Options that fit small images well, and quickly."""
 
@@ -140,6 +151,10 @@ def test_a_method_runs_from_images_to_images(
 ):
     schema = the_schema(channels=channels, labelled=labelled)
     budget = Budget(1.0, delta)
+    if method == "dp-merf-ae" and delta == 0:
+        with pytest.raises(UsageError, match="above 0"):
+            make_plan(schema, budget, method=method)
+        return
     plan = make_plan(schema, budget, method=method, options=VARIANTS[method][variant])
     release = release_table(images(schema), plan, directory=tmp_path / "release")
     assert verify_release(tmp_path / "release").epsilon <= 1.0

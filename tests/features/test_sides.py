@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.features import Sides
-from understudy.features.cosines import Cosines
+from understudy.features import Sides, Weighted
 from understudy.schema.images import ImageShape
 
 SHAPE = ImageShape(3, 3)
+WEIGHTED = Weighted(SHAPE, 5, 1.0)
+PLANE = (1.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def cells(seed: int = 0, count: int = 200) -> np.ndarray:
@@ -22,9 +23,9 @@ def cells(seed: int = 0, count: int = 200) -> np.ndarray:
 def test_each_class_has_planes_of_its_own():
     rng = np.random.default_rng(1)
     normals, rows = rng.standard_normal((4, 5)), cells()
-    heights = Cosines(SHAPE).coefficients(rows[:, :9])[:, :5] @ normals.T
+    heights = WEIGHTED(rows) @ normals.T
     offsets = np.median(heights, axis=0)
-    sides = Sides(SHAPE, (9, 11), tuple(map(tuple, normals.tolist())), tuple(offsets.tolist()))
+    sides = Sides(WEIGHTED, (9, 11), tuple(map(tuple, normals.tolist())), tuple(offsets.tolist()))
     above = (heights > offsets).reshape(-1, 2, 2)[np.arange(len(rows)), rows[:, 10].astype(int)]
     found = sides(rows)
     assert sides.dim == 4
@@ -36,20 +37,20 @@ def test_each_class_has_planes_of_its_own():
 
 
 def test_an_image_on_a_plane_is_below_it():
-    flat = Sides(SHAPE, None, ((0.0,),), (0.0,))
+    flat = Sides(WEIGHTED, None, ((0.0,) * 5,), (0.0,))
     assert (flat(cells())[:, 0] == 1).all()
 
 
 @pytest.mark.parametrize(
     ("classes", "normals", "offsets"),
     [
-        ((9, 11), ((1.0,),), (0.0,)),
-        (None, ((1.0,),), (0.0, 1.0)),
+        ((9, 11), (PLANE,), (0.0,)),
+        (None, (PLANE,), (0.0, 1.0)),
         (None, (), ()),
-        (None, ((1.0,), (1.0, 2.0)), (0.0, 0.0)),
-        (None, ((1.0,),) * 5, (0.0,) * 5),
+        (None, (PLANE, PLANE[:4]), (0.0, 0.0)),
+        (None, (PLANE,) * 5, (0.0,) * 5),
     ],
 )
 def test_impossible_planes_are_refused(classes, normals, offsets):
     with pytest.raises(ValueError, match="plane"):
-        Sides(SHAPE, classes, normals, offsets)
+        Sides(WEIGHTED, classes, normals, offsets)

@@ -67,6 +67,8 @@ class Mutant:
 
 
 NOISE = "private/test_noise.py::"
+PERSONS = "private/test_persons.py::"
+LOCAL = "private/engines/test_local.py::"
 RELEASE = "private/test_release.py::"
 PRODUCTS = "private/test_product_sums.py::"
 HERMITE = "features/test_hermite.py::"
@@ -158,13 +160,13 @@ MUTANTS = {
     ),
     "no noise": Mutant(
         "private/release.py",
-        "return add_noise(sums, plan.noise_scales[len(vectors)])",
-        "return sums",
+        "return noisy(total[:-1], plan, len(vectors), source)",
+        "return total[:-1]",
         RELEASE + "test_two_releases_of_one_table_differ_in_every_number",
     ),
     "noise of another stage": Mutant(
         "private/release.py",
-        "plan.noise_scales[len(vectors)]",
+        "plan.noise_scales[stage]",
         "plan.noise_scales[0]",
         RELEASE + "test_every_stage_meets_its_own_noise",
     ),
@@ -193,23 +195,78 @@ MUTANTS = {
         "-1.0",
         "private/test_lattice.py::test_a_map_that_breaks_its_promise_is_clipped_to_it",
     ),
+    "more rows of a person than count": Mutant(
+        "private/persons.py",
+        "< max_rows]",
+        "<= max_rows]",
+        PERSONS + "test_rows_that_are_all_alike_reach_what_is_stated",
+    ),
+    "rows of a person chosen by their order": Mutant(
+        "private/persons.py",
+        "np.lexsort((_mixed(hashes[order] + earlier * np.uint64(_GOLDEN)), owners))",
+        "np.argsort(persons[order], kind='stable')[np.argsort(order)].argsort(kind='stable')",
+        PERSONS + "test_which_rows_count_does_not_depend_on_their_order",
+    ),
+    "rows without an id as one person": Mutant(
+        "private/persons.py",
+        "known = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))",
+        "ids = ids.fill_null(b'')\n    known = np.arange(len(ids))",
+        PERSONS + "test_rows_without_an_id_never_count",
+    ),
+    "one person in two groups": Mutant(
+        "private/persons.py",
+        "held.append(people.only(residue, modulus))",
+        "held.append(people.only(residue, 1))",
+        PERSONS + "test_people_whose_rows_lie_in_several_files_and_passes_count_the_same",
+    ),
+    "noise for one row of a person": Mutant(
+        "plan.py",
+        "factor = moved if self.budget.is_pure else moved**2",
+        "factor = moved",
+        "test_plan.py::test_as_many_rows_as_count_move_a_sum_and_noise_grows_with_them[2]",
+    ),
+    "a released column of ids": Mutant(
+        "plan.py",
+        "if unit.unit in {column.name for column in self.schema.used}:",
+        "if False:",
+        "test_plan.py::test_the_column_of_ids_is_never_released",
+    ),
+    "a ledger of two units": Mutant(
+        "private/release.py",
+        "    if others:",
+        "    if False:",
+        PERSONS + "test_the_certificate_and_the_ledger_name_whose_privacy_it_is",
+    ),
+    "a part added before its last batch": Mutant(
+        "private/engines/local.py",
+        "summed = self._ended and self._taken == 0 and not self._told",
+        "summed = self._taken == 0",
+        LOCAL + "test_any_split_order_and_number_of_threads_gives_the_same_integers[dp-merf]",
+    ),
+    "Fourier features not checked": Mutant(
+        "private/sums.py",
+        "members.T @ inside(map_.whole(cells, target), radius, Norm.L2)",
+        "members.T @ map_.whole(cells, 2 * target)",
+        "private/test_sums.py"
+        "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
+    ),
     "division by the true count": Mutant(
         "private/sums.py",
-        "return total, num_rows",
-        "return total // max(num_rows, 1), num_rows",
+        "return total[:-1], int(total[-1])",
+        "return total[:-1] // max(int(total[-1]), 1), int(total[-1])",
         "private/test_sums.py"
         "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
     ),
     "the true count in the certificate": Mutant(
         "private/release.py",
-        "facts = release_facts(source, query)",
-        "facts = release_facts(source, str(getattr(data, 'num_rows', None)))",
+        "release_facts(source, query, (*SOFTWARE",
+        "release_facts(source, str(getattr(data, 'num_rows', None)), (*SOFTWARE",
         RELEASE + "test_no_file_holds_the_row_count_or_an_extreme_of_the_data",
     ),
     "float32 phases": Mutant(
         "features/fourier.py",
-        "turns = picked @ self._frequencies_like(xp, cells)",
-        "turns = xp.astype(xp.astype(picked, xp.float32)"
+        "return picked @ self._frequencies_like(xp, cells)",
+        "return xp.astype(xp.astype(picked, xp.float32)"
         " @ xp.asarray(self.frequencies, dtype=xp.float32), cells.dtype)",
         "features/test_fourier.py::test_phases_are_the_exact_products_of_positions_and_frequencies",
     ),
@@ -358,18 +415,18 @@ MUTANTS = {
     ),
     "the ledger charged after the noise": Mutant(
         "private/release.py",
-        "            row = _charge(ledger, plan, key=key)\n"
-        "        return add_noise(sums, plan.noise_scales[len(vectors)])",
-        "            noisy = add_noise(sums, plan.noise_scales[len(vectors)])\n"
-        "            row = _charge(ledger, plan, key=key)\n"
-        "            return noisy\n"
-        "        return add_noise(sums, plan.noise_scales[len(vectors)])",
+        "            row = charge(ledger, plan, key=key)\n"
+        "        return noisy(total[:-1], plan, len(vectors), source)",
+        "            drawn = noisy(total[:-1], plan, len(vectors), source)\n"
+        "            row = charge(ledger, plan, key=key)\n"
+        "            return drawn\n"
+        "        return noisy(total[:-1], plan, len(vectors), source)",
         RELEASE + "test_the_ledger_is_charged_before_noise_is_drawn",
     ),
     "the ledger charged for other neighbours": Mutant(
         "private/release.py",
-        "costs = plan.cost(notion)",
-        "costs = plan.cost()",
+        "costs = plan.cost(notion) if",
+        "costs = plan.cost() if",
         RELEASE + "test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours"
         "[add-remove-replace-one]",
     ),
@@ -448,8 +505,8 @@ MUTANTS = {
     ),
     "a stage settled by other vectors than the published ones": Mutant(
         "private/release.py",
-        "embedding = plan.embeddings(vectors)[len(vectors)]",
-        "embedding = plan.embeddings([v - v % 2**40 for v in vectors])[len(vectors)]",
+        "plan.embeddings(vectors)[len(vectors)]",
+        "plan.embeddings([v - v % 2**40 for v in vectors])[len(vectors)]",
         ATTACK + "test_a_table_reaches_later_stages_through_the_noisy_vectors_alone[auto]",
     ),
     "a rule that changes a weight is believed": Mutant(

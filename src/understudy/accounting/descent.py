@@ -174,12 +174,7 @@ def epsilon_of_descent(
     others = sum(beside, Fraction(0))
     if not cost.is_sampled:
         return epsilon_of([charge_of_descent(cost, Fraction(0)).mu_squared, others], delta)
-    distribution = _loss_distribution(cost)
-    if others:
-        distribution = distribution.compose(
-            _gaussian_losses(1 / math.sqrt(others), 1.0, _interval(cost))
-        )
-    return float(distribution.get_epsilon_for_delta(delta))
+    return float(_losses_beside(cost, others).get_epsilon_for_delta(delta))
 
 
 def epsilon_of_charges(charges: Iterable[Charge], delta: float) -> float:
@@ -191,9 +186,32 @@ def epsilon_of_charges(charges: Iterable[Charge], delta: float) -> float:
     return epsilon_of([charge.mu_squared for charge in listed], float(left))
 
 
+def exceedance_of_charges(charges: Iterable[Charge], epsilon: float) -> float:
+    """How often, at most, odds about one person move past e^epsilon.
+
+    Where they do, P(E) >= e^epsilon Q(E); as P(E) <= e^a Q(E) + delta(a) for every a, such an event has
+    P(E) <= delta(a) / (1 - e^(a - epsilon)) for every a below epsilon.
+    """
+    listed = list(charges)
+    mu = math.sqrt(sum((charge.mu_squared for charge in listed), Fraction(0)))
+    slack = float(sum((charge.slack for charge in listed), Fraction(0)))
+    below = epsilon * np.linspace(0.0, 1.0, GRID, endpoint=False)
+    deltas = slack + _gaussian_delta(mu, below) + ROUNDING
+    return float(min(1.0, np.min(deltas / -np.expm1(below - epsilon))))
+
+
 @lru_cache(maxsize=64)
 def _loss_distribution(cost: DescentCost) -> Any:
     return _step_losses(cost).self_compose(cost.steps)
+
+
+@lru_cache(maxsize=64)
+def _losses_beside(cost: DescentCost, mu_squared: Fraction) -> Any:
+    """Of a descent and of a Gaussian mechanism."""
+    found = _loss_distribution(cost)
+    if not mu_squared:
+        return found
+    return found.compose(_gaussian_losses(1 / math.sqrt(mu_squared), 1.0, _interval(cost)))
 
 
 def _step_losses(cost: DescentCost) -> Any:

@@ -61,7 +61,8 @@ def column_weights(classifier: Classifier, map_: int, class_: int) -> tuple[Colu
     inputs = classifier.plan.inputs
     if not isinstance(inputs, TableInputs):
         raise TypeError("columns are of tables")
-    weights = (contrast(classifier.filters)[map_, class_] * _spread(classifier))[:-1]
+    weights = _centred(classifier, inputs, contrast(classifier.filters)[map_, class_, :-1])
+    weights *= _spread(classifier)[:-1]
     groups: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
     for (column, value), weight in zip(inputs.names, weights, strict=True):
         groups[column].append((value, float(weight)))
@@ -108,6 +109,18 @@ def explain_row(classifier: Classifier, codes: Integers) -> RowExplanation:
         probabilities, predicted, importances[0, :, predicted],
         _by_column(classifier, against * apart), _by_place(classifier, against, apart),
     )  # fmt: skip
+
+
+def _centred(classifier: Classifier, inputs: TableInputs, weights: Floats) -> Floats:
+    """Weights around the middle of their block: what is added to all values of a column tells nothing."""
+    shares = np.ones(len(weights))
+    if classifier.whitening is not None:
+        shares = np.maximum(classifier.whitening.mean[:-1], 1e-6)
+    found = weights.copy()
+    for start, stop in inputs.blocks:
+        part = slice(start, stop)
+        found[part] -= np.average(weights[part], weights=shares[part])
+    return found
 
 
 def _spread(classifier: Classifier) -> Floats:

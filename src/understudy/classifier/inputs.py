@@ -70,6 +70,14 @@ class TableInputs:
             found += [(choice.column, value) for value in values[: choice.width]]
         return tuple(found)
 
+    @cached_property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        """Where each run of hats or memberships lies."""
+        layout = Layout(self.schema)
+        widths = [KNOTS] * len(layout.numbers) + [choice.width for choice in layout.choices]
+        ends = np.cumsum(widths).tolist()
+        return tuple(zip([0, *ends[:-1]], ends, strict=True))
+
     @property
     def dim(self) -> int:
         """Coordinates, with the constant."""

@@ -19,6 +19,7 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
+START = 0.3
 ROOM = 1.25
 """Projections are shortened by this, because a random one makes some inputs longer."""
 
@@ -63,7 +64,7 @@ class MapShape:
         if self.num_maps == 1:
             return np.zeros(shape)
         rng = np.random.default_rng([self.seed, 2])
-        return rng.normal(0.0, 1.0, shape)
+        return rng.normal(0.0, START, shape)
 
     def projected_inputs(self, inputs: Floats) -> Floats:
         """What each map sees; one for all where nothing is projected.  # (maps or 1, rows, map_dim)"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -30,6 +31,9 @@ from understudy.schema.table import parse_schema
 RADIUS = 2**14
 """Integer length of an input of norm one, and of derivatives of the clipping norm."""
 
+STEPS, FEWEST_STEPS, MOST_STEPS = 85, 30, 240
+"""Steps of descent at epsilon 1, and the fewest and most for any epsilon."""
+
 MOST_INPUTS = 2048
 """Coordinates of inputs whose second moments are released."""
 
@@ -45,7 +49,7 @@ class Training:
         inverse_temperature: how strongly the best map of a class is preferred.
         projected: coordinates after a random projection of each map.
         look: part of the budget for the second moments that whiten inputs; 0 leaves inputs as they are.
-        steps: steps of descent.
+        steps: steps of descent; by default the more, the larger the budget.
         sampling_rate: chance of a row in a step. At 1, the noise is that of a plain Gaussian release.
         clip: norm to which a row's gradient is shortened.
         learning_rate: length of steps, for each coordinate of the inputs.
@@ -59,22 +63,20 @@ class Training:
     inverse_temperature: float = 1.0
     projected: int | None = None
     look: float = 0.3
-    steps: int = 60
+    steps: int | None = None
     sampling_rate: float = 1.0
     clip: float = 0.5
-    learning_rate: float = 0.6
+    learning_rate: float = 1.2
     averaged: float = 0.5
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("num_coefficients", "num_maps", "steps"):
-            if getattr(self, name) < 1:
+        for name in ("num_coefficients", "num_maps", "steps", "projected"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
                 raise UsageError(name.replace("_", " "), "must be at least 1")
         for name in ("inverse_temperature", "clip", "learning_rate"):
             if not 0 < getattr(self, name) < 1e6:
                 raise UsageError(name.replace("_", " "), "must be above 0")
-        if self.projected is not None and self.projected < 1:
-            raise UsageError("projected", "must be at least 1")
         if not 0 <= self.look < 1 or not 0 <= self.averaged <= 1:
             raise UsageError("look and averaged", "must be parts of one")
         object.__setattr__(self, "sampling_rate", exact_rate(self.sampling_rate))
@@ -170,11 +172,19 @@ class ClassifierPlan:
             return ()
         return (spent_mu_squared(RADIUS**4, self.look_noise),)
 
+    @property
+    def steps(self) -> int:
+        """Steps of descent: with more budget the noise lets more of them be of use."""
+        if self.training.steps is not None:
+            return self.training.steps
+        wanted = STEPS * math.sqrt(self.budget.epsilon)
+        return round(min(max(wanted, FEWEST_STEPS), MOST_STEPS))
+
     @cached_property
     def descent(self) -> DescentCost:
         """Steps, sampling and noise of the descent."""
         return calibrated_descent(
-            self.budget, sampling_rate=self.training.sampling_rate, steps=self.training.steps,
+            self.budget, sampling_rate=self.training.sampling_rate, steps=self.steps,
             beside=self.look_cost,
         )  # fmt: skip
 

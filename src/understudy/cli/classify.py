@@ -70,8 +70,14 @@ def classify(
         ),
     ] = 0.3,
     steps: Annotated[
-        int, typer.Option("--steps", min=1, rich_help_panel=DESCENT, help="Steps of descent.")
-    ] = 60,
+        int | None,
+        typer.Option(
+            "--steps",
+            min=1,
+            rich_help_panel=DESCENT,
+            help="Steps of descent (default: by the budget).",
+        ),
+    ] = None,
     sampling: Annotated[
         float,
         typer.Option(

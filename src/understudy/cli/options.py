@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -14,6 +15,7 @@ from understudy.cli import encoders, weighted
 
 if TYPE_CHECKING:
     from understudy.plan import Plan
+    from understudy.schema import Schema
 
 DP_ANOVA, DP_MERF, DP_HP, DP_SPECTRUM = "DP-ANOVA", "DP-MERF", "DP-HP", "DP-Spectrum"
 
@@ -33,11 +35,19 @@ MethodName = Annotated[
     typer.Option(
         "--method",
         "-m",
-        help="auto, or dp-anova, dp-merf, dp-hp, dp-spectrum, dp-mepf, balog-subspace or balog-features.",
+        help="auto, or dp-anova, dp-merf, dp-merf-ae, dp-hp, dp-spectrum, dp-mepf, balog-subspace or balog-features.",
     ),
 ]
 Unit = Annotated[
-    str, typer.Option("--unit", help="Whose contribution is hidden. Only 'row' so far.")
+    str | None,
+    typer.Option(
+        "--unit",
+        help="Whose contribution is hidden: 'row', or the column of ids (default: the schema's).",
+    ),
+]
+MaxRows = Annotated[
+    int | None,
+    typer.Option("--max-rows", min=1, help="With --unit COLUMN: how many rows of an id count."),
 ]
 NeighboursName = Annotated[
     str,
@@ -94,6 +104,15 @@ Separate = Annotated[
         "--separate-releases",
         rich_help_panel=DP_MERF,
         help="Charge each class apart, as the first DP-MERF did (looser).",
+    ),
+]
+DescentSteps = Annotated[
+    int | None,
+    typer.Option(
+        "--descent-steps",
+        min=1,
+        rich_help_panel=DP_MERF,
+        help="dp-merf-ae: steps of the descent that trains the decoder (default: 300).",
     ),
 ]
 MiniBatches = Annotated[
@@ -183,6 +202,14 @@ Components = Annotated[
         help="Gaussian spectra of a class: 1, 2, 4, 8 or 16 (default: 1, and 4 once noise is small).",
     ),
 ]
+PublicBasis = Annotated[
+    Path | None,
+    typer.Option(
+        "--basis",
+        rich_help_panel=DP_SPECTRUM,
+        help="Set of PUBLIC images whose principal directions take the place of cosines.",
+    ),
+]
 Tilt = Annotated[
     float | None,
     typer.Option(
@@ -211,6 +238,13 @@ Key = Annotated[str | None, typer.Option("--key", help="Name of this release in 
 AsJson = weighted.AsJson
 
 
+PUBLIC_FILES = {
+    "public_points": "Give rows that anybody may see, or none: points are drawn then",
+    "basis": "Give images that anybody may see, or none: cosines need no images",
+}
+"""Options that name public files, and what to do if one is the private table."""
+
+
 def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb every option of ``build_plan``; it receives the plan as ``plan``."""
     functions, unseen = (verb, build_plan), {"Plan": object}  # Plan is not imported at start-up
@@ -221,7 +255,9 @@ def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
     @wraps(verb)
     def run(**arguments: Any) -> None:
         wishes = {name: arguments.pop(name) for name in planning}
-        weighted.check_apart(wishes["public_points"], arguments.get("data"))
+        for name, remedy in PUBLIC_FILES.items():
+            data, what = arguments.get("data"), name.replace("_", " ")
+            weighted.check_apart(wishes[name], data, what=what, remedy=remedy)
         verb(plan=build_plan(**wishes), **arguments)
 
     parameters = [
@@ -241,7 +277,8 @@ def build_plan(
     epsilon: Epsilon,
     delta: Delta = 1e-5,
     method: MethodName = "auto",
-    unit: Unit = "row",
+    unit: Unit = None,
+    max_rows: MaxRows = None,
     neighbours: NeighboursName = "add-remove",
     rows: Rows = None,
     labels: Labels = "auto",
@@ -252,6 +289,7 @@ def build_plan(
     features: Features = None,
     separate: Separate = False,
     mini_batches: MiniBatches = None,
+    descent_steps: DescentSteps = None,
     order: Order = None,
     product_order: ProductOrder = None,
     product_dim: ProductDim = None,
@@ -264,6 +302,7 @@ def build_plan(
     coefficients: Coefficients = None,
     tilt: Tilt = None,
     components: Components = None,
+    basis: PublicBasis = None,
     encoder: encoders.EncoderName = None,
     layers: encoders.Layers = None,
     activation: encoders.Activation = None,
@@ -288,19 +327,18 @@ def build_plan(
     from understudy.accounting import Budget, neighbours_by_name
     from understudy.errors import UsageError
     from understudy.methods import make_plan
-    from understudy.schema import load_schema
+    from understudy.schema import PrivacyUnit, load_schema
 
     budget = Budget(epsilon, delta)
-    if unit != "row":
-        raise UsageError(
-            "unit",
-            f"'{unit}' is not available",
-            "Aggregate to one row per person and use --unit row",
-        )
     table = load_schema(schema)
+    if max_rows is not None and unit is None:
+        raise UsageError("max rows", "is about a unit, and none was given", "Add --unit COLUMN")
+    if unit is not None:
+        table = replace(table, privacy=PrivacyUnit(unit, max_rows or 1))
     wishes: dict[str, Any] = {
         "length_scale": _length_scale(length_scale), "steps": steps, "pairs": pairs,
         "values": values, "num_features": features, "mini_batches": mini_batches,
+        "descent_steps": descent_steps,
         "separate_releases": separate or None, "order": order, "product_order": product_order,
         "product_dim": product_dim, "num_products": products, "gamma": gamma,
         "product_share": product_share, "fresh_products": fresh or None, "preset": preset,
@@ -308,14 +346,30 @@ def build_plan(
         "deviations": weighted.by_column("deviation", deviation), "num_candidates": candidates,
         "num_points": points, "kernel": kernel, "join": join, "mismatch": mismatch, "look": look,
         "weights": weights, "bound": bound, "num_coefficients": coefficients, "tilt": tilt, "components": components,
+        "public_points": _public_points(public_points, table), "basis": _public_images(basis, table),
         "encoder": encoder, "layers": encoders.chosen_layers(layers), "activation": activation,
         "moments": moments, "multiply": multiply, "stopping": stopping,
-        "public_points": None if public_points is None else weighted.public_rows(public_points, table),
         "labels": None if labels == "auto" else labels,
     }  # fmt: skip
     options = {name: value for name, value in wishes.items() if value is not None}
     options |= {"neighbours": neighbours_by_name(neighbours), "num_rows": rows, "seed": seed}
     return make_plan(table, budget, method=method, options=options)
+
+
+def _public_points(path: Path | None, schema: Schema) -> object:
+    if path is None:
+        return None
+    return weighted.public_rows(path, [each.name for each in schema.used], what="public points")
+
+
+def _public_images(path: Path | None, schema: Schema) -> object:
+    from understudy.errors import UsageError
+
+    if path is None:
+        return None
+    if schema.image is None:
+        raise UsageError("basis", "is of images, and the schema has none", "Leave --basis out")
+    return weighted.public_rows(path, schema.image.names, what="basis")
 
 
 def _length_scale(text: str | None) -> float | str | None:

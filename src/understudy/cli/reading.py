@@ -112,7 +112,7 @@ def _release(
     rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
     with waiting("reading private rows", as_json=as_json):
         made = release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key)
-    guess = round_up(100 * plan.mechanism.best_guess(plan.cost()))
+    guess = round_up(100 * plan.best_guess)
     charged = dict(made.facts)["ledger"]
     reused = charged is not None and charged["row"] <= rows_before
     headline = (

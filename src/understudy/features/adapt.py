@@ -48,7 +48,7 @@ def scale_by_histograms(planned: Reading, earlier: Sequence[Reading]) -> Embeddi
             return map_
         own = zip(map_.length_scales, map_.numbers, strict=True)
         scales = tuple(scale * factor.get(number, 1.0) for scale, number in own)
-        return replace(map_, length_scales=scales, _cache={})
+        return replace(map_, length_scales=scales, cache={})
 
     blocks = tuple(replace(block, map=rescaled(block.map)) for block in target.blocks)
     return replace(target, blocks=blocks)

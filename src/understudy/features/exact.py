@@ -13,15 +13,17 @@ EXACT_BITS = 52
 FINEST_BITS = 24
 
 
-def exact_weights(weights: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def exact_weights(
+    weights: npt.NDArray[np.float64], *, finest: int = FINEST_BITS
+) -> npt.NDArray[np.float64]:
     """Weights rounded so that positions times weights is exact in float64.
 
     Positions are multiples of 2^-16 in [0, 1]. Weights become multiples of 2^-b with b as large
-    as 52 bits allow, so every partial sum is a whole number below 2^53 in its unit: exact,
+    as 52 bits allow, and at most ``finest``, so every partial sum is a whole number below 2^53 in its unit: exact,
     whatever the blocking, order or padding of the matrix product (proofs/lattice.md).
     # (numbers, outputs) -> (numbers, outputs)
     """
     reach = float(np.abs(weights).sum(axis=0).max(initial=1.0))
     bits = EXACT_BITS - POSITION_BITS - math.ceil(math.log2(reach + 1))
-    grid = 2.0 ** min(FINEST_BITS, bits)
+    grid = 2.0 ** min(finest, bits)
     return np.ascontiguousarray(np.rint(weights * grid) / grid)

@@ -11,20 +11,19 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features.base import MAP_KINDS, Array, Sign
-from understudy.features.cosines import Cosines
 from understudy.features.exact import exact_weights
-from understudy.schema.images import ImageShape
+from understudy.features.spectrum import Weighted, weighted_from_dict
 
 
 @dataclass(frozen=True)
 class Sides:
     """One-hot: which of 2^s parts of its class an image is in, by s planes that each class has to itself.
 
-    A plane holds the images whose lowest cosine coefficients, times its ``normals``, add up to its
+    A plane holds the images whose ``weighted`` coefficients, times its ``normals``, add up to its
     ``offsets``. Planes of a class are next to one another.
     """
 
-    shape: ImageShape
+    weighted: Weighted
     classes: tuple[int, int] | None
     normals: tuple[tuple[float, ...], ...]
     offsets: tuple[float, ...]
@@ -32,8 +31,9 @@ class Sides:
     def __post_init__(self) -> None:
         if len(self.normals) != len(self.offsets) or len(self.normals) % self.num_classes:
             raise ValueError("every plane has an offset, and every class as many planes")
-        if not 1 <= self.num_planes <= 4 or len({len(normal) for normal in self.normals}) != 1:
-            raise ValueError("a class has one to four planes, each of as many coefficients")
+        sizes = {len(normal) for normal in self.normals}
+        if not 1 <= self.num_planes <= 4 or sizes != {self.weighted.count}:
+            raise ValueError("a class has one to four planes, each of all coefficients")
 
     @property
     def num_classes(self) -> int:
@@ -58,14 +58,13 @@ class Sides:
     @cached_property
     def weights(self) -> npt.NDArray[np.float64]:
         """What pixels are times, rounded so that sums are exact.  # (num_pixels, planes)"""
-        normals = np.asarray(self.normals)
-        return exact_weights(Cosines(self.shape).matrix(normals.shape[1]) @ normals.T)
+        return exact_weights(self.weighted.matrix @ np.asarray(self.normals).T)
 
     def __call__(self, cells: Array) -> Array:
         """Memberships.  # (num_rows, dim)"""
         xp = array_api_compat.array_namespace(cells)
         exact = xp.astype(cells, xp.float64)
-        heights = exact[:, : self.shape.num_pixels] @ xp.asarray(self.weights)
+        heights = exact[:, : self.weighted.shape.num_pixels] @ xp.asarray(self.weights)
         above = xp.astype(heights > xp.asarray(self.offsets, dtype=xp.float64), xp.float64)
         above = xp.reshape(above, (-1, self.num_classes, self.num_planes))
         if self.classes is not None:
@@ -77,7 +76,7 @@ class Sides:
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
         return {
-            "kind": "sides", "shape": self.shape.to_dict(), "offsets": list(self.offsets),
+            "kind": "sides", "weighted": self.weighted.to_dict(), "offsets": list(self.offsets),
             "classes": list(self.classes) if self.classes else None,
             "normals": [list(normal) for normal in self.normals],
         }  # fmt: skip
@@ -86,7 +85,7 @@ class Sides:
 def _load(document: dict[str, Any]) -> Sides:
     span = document["classes"]
     return Sides(
-        shape=ImageShape(**{name: int(size) for name, size in document["shape"].items()}),
+        weighted=weighted_from_dict(document["weighted"]),
         classes=(int(span[0]), int(span[1])) if span else None,
         normals=tuple(tuple(float(x) for x in normal) for normal in document["normals"]),
         offsets=tuple(float(offset) for offset in document["offsets"]),

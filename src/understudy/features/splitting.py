@@ -40,8 +40,8 @@ def split_classes(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
         if not isinstance(map_, Sides):
             return map_
         normals, offsets = _planes(means, seconds, map_.num_planes)
-        plain = normals * (spectrum.weighted.weights / spectrum.reach)
-        return replace(map_, normals=tuple(map(tuple, plain.tolist())), offsets=tuple(offsets))
+        scaled = (normals / spectrum.reach).tolist()
+        return replace(map_, normals=tuple(map(tuple, scaled)), offsets=tuple(offsets))
 
     embedding = place_reach(planned, earlier)
     blocks = tuple(replace(each, map=settled(each.map)) for each in embedding.blocks)

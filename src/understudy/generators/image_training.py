@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from understudy.generators.decoded import freeze_decoder
 from understudy.generators.descent import Progress, one_thread, pace, rows_per_label
 from understudy.generators.image_architectures import HIDDEN, Architecture, initialise
 from understudy.generators.image_network import (
@@ -44,7 +45,7 @@ class ImageTraining:
     @property
     def network(self) -> Architecture:
         """What the network is made of."""
-        hidden = HIDDEN[self.architecture] if self.hidden is None else self.hidden
+        hidden = HIDDEN.get(self.architecture, (200,)) if self.hidden is None else self.hidden
         return Architecture(self.architecture, self.noise_dim, tuple(hidden), tuple(self.channels))
 
 
@@ -67,6 +68,8 @@ def _train(
     labels = torch.from_numpy(one_hot.astype(np.float32))
     module = training.network.build(torch, shape_of(schema), len(shares))
     initialise(torch, module, training.seed)
+    if release.weights:
+        freeze_decoder(torch, module, release)
     terms = loss_terms(
         torch, release, sizes, convert=lambda map_: trainable(torch, map_),
         features_per_step=training.features_per_step,
@@ -79,7 +82,7 @@ def _train(
         return sum(term.loss(cells) for term in terms if term.has_turn(done))
 
     minimise(
-        torch, list(module.parameters()), loss,
+        torch, [each for each in module.parameters() if each.requires_grad], loss,
         steps=training.steps, learning_rate=training.learning_rate, progress=progress,
     )  # fmt: skip
     return ImageNetwork(

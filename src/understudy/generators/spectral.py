@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features.cosines import Cosines
+from understudy.features.principal import Principal, principal_from_dict
+from understudy.features.spectrum import Basis
 from understudy.generators.base import GENERATOR_KINDS, Tensors
 from understudy.generators.condition import Condition
 from understudy.generators.label_shares import restrict_label
@@ -34,19 +36,19 @@ class Spectra:
     factors: Floats  # (parts, measured coefficients, dimensions)
     detail: Floats  # (parts, num_pixels): deviations
 
-    def images(self, cosines: Cosines, place: int, normals: Floats) -> Floats:
+    def images(self, basis: Basis, place: int, normals: Floats) -> Floats:
         """Images of one part, in [0, 1].  # (num_images, dimensions + num_pixels) -> (…, num_pixels)"""
         dependent, own = np.split(normals, [self.factors.shape[2]], axis=1)
         coefficients = own * self.detail[place]
         coefficients[:, : self.means.shape[1]] += (
             self.means[place] + dependent @ self.factors[place].T
         )
-        return np.clip(cosines.images(coefficients), 0.0, 1.0)
+        return np.clip(basis.images(coefficients), 0.0, 1.0)
 
-    def draw(self, cosines: Cosines, place: int, count: int, rng: np.random.Generator) -> Floats:
+    def draw(self, basis: Basis, place: int, count: int, rng: np.random.Generator) -> Floats:
         """New images of one part.  # (count, num_pixels)"""
         size = self.factors.shape[2] + self.detail.shape[1]
-        return self.images(cosines, place, rng.standard_normal((count, size)))
+        return self.images(basis, place, rng.standard_normal((count, size)))
 
 
 @dataclass(frozen=True)
@@ -60,10 +62,13 @@ class SpectralImages(Sampled):
     part_shares: tuple[tuple[float, ...], ...] = ((1.0,),)
     """Of the parts that each class is made of, as many for all classes."""
 
+    principal: Principal | None = None
+    """The basis that spectra are in, if it is not that of cosines."""
+
     @cached_property
-    def cosines(self) -> Cosines:
+    def basis(self) -> Basis:
         """The basis that spectra are in."""
-        return Cosines(_shape(self.schema))
+        return self.principal or Cosines(_shape(self.schema))
 
     def source(self, condition: Condition) -> Source:
         """What draws images under a condition: classes are chosen, pixels left to chance."""
@@ -79,7 +84,7 @@ class SpectralImages(Sampled):
         for place in range(len(self.spectra.means)):
             (mine,) = np.nonzero(parts == place)
             for some in np.split(mine, np.arange(AT_A_TIME, len(mine), AT_A_TIME)):
-                images = self.spectra.draw(self.cosines, place, len(some), rng)
+                images = self.spectra.draw(self.basis, place, len(some), rng)
                 found[some, :pixels] = np.rint(images * LIGHTEST)
         if label is not None:
             found[:, pixels] = np.where(drawn < len(label.categories), drawn, NULL)
@@ -103,6 +108,7 @@ class SpectralImages(Sampled):
             "default_num_rows": self.default_num_rows,
             "label_shares": list(self.label_shares),
             "part_shares": [list(shares) for shares in self.part_shares],
+            "principal": self.principal.to_dict() if self.principal else None,
         }
 
     def tensors(self) -> Tensors:
@@ -128,6 +134,7 @@ def _load(schema: Schema, document: dict[str, Any], tensors: Tensors) -> Spectra
         part_shares=tuple(
             tuple(map(float, shares)) for shares in document.get("part_shares", [[1.0]])
         ),
+        principal=principal_from_dict(document.get("principal")),
     )
 
 

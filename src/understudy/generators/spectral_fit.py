@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features import Spectrum, Tensors
-from understudy.features.cosines import Cosines
+from understudy.features.spectrum import Basis
 from understudy.generators.descent import Progress
 from understudy.generators.spectral import Spectra, SpectralImages
 from understudy.published import Release
@@ -43,25 +43,24 @@ def fit_spectra(
 ) -> SpectralImages:
     """Fit Gaussian spectra to a release; the same release and settings give the same ones."""
     schema, spectrum = release.plan.schema, _spectrum(release)
-    if schema.image is None:
-        raise ValueError("the schema has no images")
-    cosines, by_part = Cosines(schema.image), _counts(release)
+    basis, by_part = spectrum.weighted.basis, _counts(release)
     counts = by_part.ravel()
     means, covariances, noise = _moments(release, by_part)
     units = spectrum.reach / spectrum.weighted.weights
     means, covariances = means * units, covariances * np.outer(units, units)
     pooled = np.einsum("c,cij->ij", counts / counts.sum(), covariances)
-    law = _law(cosines.frequencies, np.diag(pooled), settings.fall)
+    law = _law(basis.frequencies, np.diag(pooled), settings.fall)
     factors = np.stack([_root(each) for each in covariances])
     held = np.zeros((len(means), len(law)))
     held[:, : len(units)] = np.einsum("cik,cik->ci", factors, factors)
     spectra = Spectra(means, factors, np.sqrt(np.maximum(law - held, 0.0)))
     return SpectralImages(
         schema=schema,
-        spectra=_clipped_alike(spectra, cosines, Doubt(units, noise), settings, progress),
+        spectra=_clipped_alike(spectra, basis, Doubt(units, noise), settings, progress),
         default_num_rows=release.plan.num_rows or max(1, round(float(counts.sum()))),
         label_shares=tuple((by_part.sum(axis=1) / counts.sum()).tolist()),
         part_shares=tuple(map(tuple, (by_part / by_part.sum(axis=1, keepdims=True)).tolist())),
+        principal=spectrum.weighted.principal,
     )
 
 
@@ -180,7 +179,7 @@ class Doubt:
 
 def _clipped_alike(
     spectra: Spectra,
-    cosines: Cosines,
+    basis: Basis,
     doubt: Doubt,
     settings: SpectralFit,
     progress: Progress | None,
@@ -198,8 +197,8 @@ def _clipped_alike(
         latent = factors[place] @ factors[place].T
         wanted = latent + np.diag(spectra.detail[place, :dim] ** 2)
         for _ in range(settings.rounds):
-            images = replace(spectra, means=means, factors=factors).images(cosines, place, normals)
-            reached = cosines.coefficients(images)[:, :dim]
+            images = replace(spectra, means=means, factors=factors).images(basis, place, normals)
+            reached = basis.coefficients(images)[:, :dim]
             off = spectra.means[place] - reached.mean(axis=0)
             means[place] += off
             latent += STEP * doubt.beyond(wanted - np.cov(reached.T).reshape(dim, dim))

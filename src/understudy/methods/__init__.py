@@ -24,21 +24,22 @@ from understudy.methods.balog_subspace import balog_subspace
 from understudy.methods.hp import dp_hp
 from understudy.methods.mepf import dp_mepf
 from understudy.methods.merf import dp_merf
+from understudy.methods.merf_ae import dp_merf_ae
 from understudy.methods.spectrum import dp_spectrum
 from understudy.plan import Plan
 from understudy.published import Release
 from understudy.schema import Schema
 
 __all__ = [
-    "METHODS", "balog_features", "balog_subspace", "dp_anova", "dp_hp", "dp_mepf", "dp_merf", "dp_spectrum",
-    "fit_release", "make_plan", "needs_torch",
+    "METHODS", "balog_features", "balog_subspace", "dp_anova", "dp_hp", "dp_mepf", "dp_merf", "dp_merf_ae",
+    "dp_spectrum", "fit_release", "make_plan", "needs_torch",
 ]  # fmt: skip
 
 METHODS: dict[str, Callable[..., Plan]] = {
     "dp-anova": dp_anova, "dp-merf": dp_merf, "dp-hp": dp_hp, "balog-subspace": balog_subspace,
-    "balog-features": balog_features, "dp-spectrum": dp_spectrum, "dp-mepf": dp_mepf,
+    "balog-features": balog_features, "dp-spectrum": dp_spectrum, "dp-merf-ae": dp_merf_ae, "dp-mepf": dp_mepf,
 }  # fmt: skip
-IMAGE_METHODS = ("dp-spectrum", "dp-mepf")
+IMAGE_METHODS = ("dp-spectrum", "dp-merf-ae", "dp-mepf")
 """Methods that take images and nothing else."""
 
 DEFAULT_METHOD, IMAGE_METHOD = "dp-anova", "dp-spectrum"

@@ -97,14 +97,17 @@ def dp_hp(
     """
     num_rows = num_rows if num_rows is not None else schema.rows
     neighbours = neighbours_by_name(neighbours)
+    has_images = labels != "none" and image_set(schema) is not None
     wish = Wish(
         order, product_order, product_dim, num_products, gamma, product_share,
         length_scale, product_length_scale,
-    ).filled(preset, budget)  # fmt: skip
+    ).filled(preset, budget, has_images=has_images)  # fmt: skip
     columns = labelled_columns(schema, labels)
 
     def noise(share: float) -> float:
-        return noise_of_mean(budget, neighbours, share=share, num_rows=num_rows)
+        return noise_of_mean(
+            budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows
+        )
 
     kernels = plan_kernels(
         Layout(schema), columns, wish, noise=noise, norm=norm_for(budget),
@@ -115,7 +118,7 @@ def dp_hp(
     if budget.is_pure:
         stages, squares = _for_laplace(stages, wish.product_share)
     asked: dict[str, Any] = {"generator": generator, "training": training, "steps": steps}
-    if labels != "none" and image_set(schema) is not None:
+    if has_images:
         made = image_generator(ImageTraining(seed=seed), **asked)
     else:
         made = table_generator(TRAININGS, **asked, seed=seed)

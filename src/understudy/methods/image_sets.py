@@ -8,6 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from understudy.errors import UsageError
+from understudy.generators.decoded import DECODED
 from understudy.generators.image_architectures import ARCHITECTURES
 from understudy.generators.image_training import ImageTraining
 from understudy.schema import Schema
@@ -37,8 +38,9 @@ def image_generator(
     planned: ImageTraining, *, generator: str | None, training: object, steps: int | None
 ) -> dict[str, Any]:
     """What a plan says of an image network: what is ``planned``, but for what was asked for."""
-    if generator is not None and generator not in ARCHITECTURES:
-        raise UsageError("generator", "must be one of " + ", ".join(ARCHITECTURES) + " for images")
+    names = [name for name in ARCHITECTURES if name != DECODED]
+    if generator is not None and generator not in names:
+        raise UsageError("generator", "must be one of " + ", ".join(names) + " for images")
     found = _checked(planned if training is None else training, ImageTraining)
     found = found if generator is None else replace(found, architecture=generator)
     found = found if steps is None else replace(found, steps=steps)

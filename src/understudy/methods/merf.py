@@ -128,7 +128,10 @@ def dp_merf(
             if budget.is_pure:
                 bounds = [1.0, math.sqrt(count), math.sqrt(max(1, len(columns.spans)))]
                 own = epsilon_parts(list(squares.values()), bounds)[1]
-            whole = noise_of_mean(budget, neighbours, share=own, num_rows=num_rows, nonzeros=count)
+            whole = noise_of_mean(
+                budget, neighbours, share=own, num_rows=num_rows, nonzeros=count,
+                max_rows=schema.privacy.max_rows,
+            )  # fmt: skip
             return whole * mini_batches * (columns.num_labels if image is not None else 1)
 
         num_features = best_num_features(noise)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
-from understudy.errors import UsageError
+from understudy.errors import InputError, UsageError
 from understudy.features import (
     Block,
     Embedding,
@@ -19,6 +20,7 @@ from understudy.features import (
     Weighted,
     product,
 )
+from understudy.features.principal import Principal, principal_of
 from understudy.features.reaching import LENGTHS
 from understudy.features.spectrum import MOST_COEFFICIENTS
 from understudy.features.splitting import LOOK_MEANS, LOOK_SECONDS
@@ -31,8 +33,11 @@ from understudy.methods.common import (
     noise_of_mean,
 )
 from understudy.methods.image_sets import image_generator, image_set, table_generator
+from understudy.methods.public_points import public_table
 from understudy.plan import Plan, Stage
 from understudy.schema import Schema
+from understudy.schema.images import ImageShape
+from understudy.schema.pixels import pixel_array
 
 FIRST_SHARE, COUNT_PART = 0.04, 0.5
 """Share of the budget for row counts and lengths, and of that for row counts."""
@@ -64,6 +69,7 @@ def dp_spectrum(
     num_coefficients: int | None = None,
     tilt: float = TILT,
     components: int | None = None,
+    basis: object = None,
     generator: str | None = None,
     seed: int = 0,
     training: SpectralFit | ImageTraining | None = None,
@@ -84,6 +90,8 @@ def dp_spectrum(
         num_coefficients: how many; by default what the noise allows.
         tilt: weights are frequency to this power.
         components: Gaussian spectra of a class, a power of 2; by default 1, and 4 once noise is small.
+        basis: public images, none of them private, whose principal directions take the place of cosines:
+            an Arrow table, a data frame or a mapping with the schema's pixels.
         generator: ``spectral``, or an image network trained on the same release: ``convolutional`` or
             ``connected``, for one component.
         seed: public seed of fitting and samples.
@@ -103,7 +111,9 @@ def dp_spectrum(
     columns = labelled_columns(schema, "auto")
     most = min(image.num_pixels, MOST_COEFFICIENTS)
     share = (1 - FIRST_SHARE) * (1 - MEANS_PART)
-    noise = columns.num_labels * noise_of_mean(budget, neighbours, share=share, num_rows=num_rows)
+    noise = columns.num_labels * noise_of_mean(
+        budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows
+    )
     is_network = generator not in (None, SPECTRAL)
     if components is None:
         components = USUAL_COMPONENTS if noise < SPLIT_BELOW and not is_network else 1
@@ -116,7 +126,8 @@ def dp_spectrum(
         num_coefficients = min(most, int(np.clip(round(wanted), FEWEST, MOST)))
     if not 1 <= num_coefficients <= most:
         raise UsageError("num coefficients", f"must lie between 1 and {most}")
-    weighted = Weighted(image, num_coefficients, tilt)
+    principal = None if basis is None else _public_basis(basis, image, num_coefficients)
+    weighted = Weighted(image, num_coefficients, tilt, principal)
     first = Embedding(
         (
             columns.count_block(math.sqrt(COUNT_PART)),
@@ -129,7 +140,7 @@ def dp_spectrum(
         second = _moments(weighted, columns, None)
         stages.append(Stage("moments", second, 1 - FIRST_SHARE, rule="place-reach"))
     else:
-        coarse = Weighted(image, min(LOOK_COEFFICIENTS, num_coefficients), tilt)
+        coarse = replace(weighted, count=min(LOOK_COEFFICIENTS, num_coefficients), _cache={})
         look = _moments(coarse, columns, None, names=(LOOK_MEANS, LOOK_SECONDS))
         split = _moments(weighted, columns, _no_planes(coarse, columns, components))
         stages += [
@@ -147,7 +158,8 @@ def dp_spectrum(
         **made,
         "components": components,
         "explanation": [
-            f"{num_coefficients} of {image.num_pixels} cosine coefficients, weighted by frequency to the {tilt:g}",
+            f"{num_coefficients} of {image.num_pixels} {'principal' if principal else 'cosine'} coefficients, "
+            f"weighted by frequency to the {tilt:g}",
             f"planned for {num_rows or ROWS_IF_UNSAID:,} images of {columns.num_labels} class(es), "
             f"{components} component(s) each",
             f"a histogram of lengths ({FIRST_SHARE:.0%} of the budget, counts included) decides what is cut",
@@ -157,6 +169,18 @@ def dp_spectrum(
         schema=schema, method="dp-spectrum", budget=budget, neighbours=neighbours, num_rows=num_rows,
         stages=tuple(stages), settings=tuple(settings.items()),
     )  # fmt: skip
+
+
+def _public_basis(rows: object, image: ImageShape, count: int) -> Principal:
+    """Principal directions of public images; as many images as directions make some of each."""
+    table = public_table(rows)
+    missing = [name for name in image.names if name not in table.column_names]
+    if missing or table.num_rows <= count:
+        raise InputError(
+            "basis", f"needs more than {count} public images of {image.height} x {image.width} x {image.channels}",
+            "Give more images of the same size, or fewer --coefficients",
+        )  # fmt: skip
+    return principal_of(pixel_array(table, image), image, count)
 
 
 def _moments(
@@ -186,4 +210,4 @@ def _no_planes(coarse: Weighted, columns: LabelledColumns, components: int) -> S
     """As many planes as classes are to have; where they lie is settled later."""
     count = columns.num_labels * int(math.log2(components))
     flat = (0.0,) * coarse.count
-    return Sides(coarse.shape, columns.classes, (flat,) * count, (0.0,) * count)
+    return Sides(coarse, columns.classes, (flat,) * count, (0.0,) * count)

@@ -32,6 +32,14 @@ NEIGHBOUR_WORDS = {
     Neighbours.ADD_REMOVE: "Any one row may be added or removed. The number of rows is private too.",
     Neighbours.REPLACE_ONE: "Any one row may be replaced by any other. The number of rows is public.",
 }
+_OWN_NOISE = (
+    " Each party added the whole noise to its own sum, so that the guarantee holds towards the merger and the other "
+    "parties too; the release states the noise of all of them together."
+)
+PERSON_WORDS = (
+    "All rows of any one '{unit}' may be added or removed, however many they are; at most {max_rows} of them "
+    "count. The numbers of rows and of ids are private too."
+)
 
 
 def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
@@ -48,8 +56,9 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             "epsilon": round_up(plan.epsilon()),
             "delta": plan.budget.delta,
             "neighbours": plan.neighbours.value,
-            "neighbours_in_words": NEIGHBOUR_WORDS[plan.neighbours],
+            "neighbours_in_words": _neighbours_in_words(plan),
             "unit": plan.schema.privacy.unit,
+            "rows_of_a_unit_that_count": plan.schema.privacy.max_rows,
             "epsilon_add_remove": round_up(plan.epsilon(Neighbours.ADD_REMOVE)),
             "epsilon_add_remove_covers": "the whole release"
             if plan.neighbours is Neighbours.ADD_REMOVE
@@ -59,7 +68,7 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             # Without a delta there is one epsilon and no curve.
             "curve": []
             if plan.budget.is_pure
-            else [[delta, round_up(mechanism.epsilon(cost, delta))] for delta in CURVE_DELTAS],
+            else [[delta, round_up(plan.epsilon(delta=delta))] for delta in CURVE_DELTAS],
         },
         "odds": _odds(plan),
         "mechanism": _mechanism(plan, facts),
@@ -74,6 +83,13 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
         "software": facts.get("software"),
         "verify": "understudy verify DIRECTORY",
     }
+
+
+def _neighbours_in_words(plan: Plan) -> str:
+    unit = plan.schema.privacy
+    if unit.is_row:
+        return NEIGHBOUR_WORDS[plan.neighbours]
+    return PERSON_WORDS.format(unit=unit.unit, max_rows=unit.max_rows)
 
 
 def render_html(certificate: dict[str, Any]) -> str:
@@ -102,12 +118,12 @@ def round_up(value: float) -> float:
 
 
 def _odds(plan: Plan) -> dict[str, Any]:
-    epsilon, mechanism = plan.epsilon(), plan.mechanism
+    epsilon = plan.epsilon()
     return {
-        "best_guess_percent": round_up(100 * mechanism.best_guess(plan.cost())),
+        "best_guess_percent": round_up(100 * plan.best_guess),
         "suspicion_from_percent": 50.0,
         "suspicion_to_percent": round_up(100 / (1 + math.exp(-epsilon))),
-        "except_with_probability": round_up(mechanism.exceedance(plan.cost(), epsilon)),
+        "except_with_probability": round_up(plan.exceedance),
     }
 
 
@@ -116,6 +132,7 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
         "name": MECHANISM_NAMES[plan.mechanism.name],
         "noise": facts.get("noise"),
         "lattice": plan.lattice,
+        **_descent(plan),
         "stages": [
             {
                 "name": stage.name,
@@ -140,6 +157,23 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
             )
         ],
     }  # fmt: skip
+
+
+def _descent(plan: Plan) -> dict[str, Any]:
+    """What a plan with a network that is trained on rows states of it."""
+    if plan.descent is None:
+        return {}
+    described = plan.descent.to_dict()
+    told = {
+        name: described[name] for name in ("sampling_rate", "noise_multiplier", "steps", "clip")
+    }
+    return {
+        "descent": told
+        | {
+            "mu": round_up(math.sqrt(plan.charge.mu_squared)),
+            "except_with_probability": float(plan.charge.slack),
+        }
+    }
 
 
 def _laplace_numbers(plan: Plan, index: int) -> dict[str, Any]:
@@ -265,10 +299,17 @@ def domain_words(column: Column) -> str:
 
 
 def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
+    unit = plan.schema.privacy
     found = [
         (
             "one row, one unit",
             "Each protected person or thing has at most one row in the table as read.",
+        )
+        if unit.is_row
+        else (
+            "one id, one unit",
+            f"All rows of a protected person or thing have the same cell in '{unit.unit}', and rows without a cell "
+            "there are left out.",
         ),
         (
             "public schema",
@@ -295,6 +336,12 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "refusals of malformed files) is not published.",
         ),
     ]
+    if facts.get("merged_from"):
+        found.append((
+            "one party, one unit",
+            f"The rows of {facts['merged_from']} parties were summed apart and merged. Each protected person or thing "
+            "has rows at one of them only." + _OWN_NOISE * (plan.parties > 1),
+        ))  # fmt: skip
     if facts.get("query"):
         found.append((
             "row by row query",
@@ -307,6 +354,12 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             f"The {given_points(plan)} rows that were given as public points are part of the release as they are. "
             "They were public before, and which rows they are does not depend on any other row of the table. What "
             "they themselves tell is outside the guarantee.",
+        ))  # fmt: skip
+    if plan.descent is not None:
+        found.append((
+            "row independence of gradients",
+            "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on "
+            "made-up rows before training.",
         ))  # fmt: skip
     for name, sha256 in public_networks(plan):
         found += [

@@ -5,7 +5,7 @@ The one place on the private side that loads torch, and only when it is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -204,3 +204,24 @@ def _torch() -> Any:
     except ModuleNotFoundError:
         raise MissingExtraError("torch", "network") from None
     return torch
+
+
+def descend_from(
+    parameters: Mapping[str, npt.NDArray[np.float32]],
+    row_loss: RowLoss,
+    rows: Sequence[npt.NDArray[Any]],
+    *,
+    cost: DescentCost,
+    clip: float,
+    expected_rows: float,
+    steps: Steps,
+    noise: NoiseSource | None = None,
+) -> dict[str, npt.NDArray[np.float32]]:
+    """``noisy_descent`` from arrays to arrays, for callers who do not load torch."""
+    torch = _torch()
+    first = {name: torch.from_numpy(value.copy()) for name, value in parameters.items()}
+    found = noisy_descent(
+        first, row_loss, rows,
+        cost=cost, clip=clip, expected_rows=expected_rows, steps=steps, noise=noise,
+    )  # fmt: skip
+    return {name: value.detach().numpy() for name, value in found.items()}
