@@ -43,7 +43,7 @@ def vision_network(name: str, models: Any = None) -> PublicNetwork:
     """
     wanted = VISION[name]
     module = _with_weights(models if models is not None else _models(), wanted)
-    body = wanted.body(module.eval())
+    body = wanted.body(module.train(False))
     return network_of_module(
         body, name=name, intake=IMAGENET, layers=wanted.layers(body), told="ImageNet (torchvision)"
     )

@@ -68,7 +68,7 @@ class PublicNetwork:
         """The module: evaluated only, never trained."""
         from understudy.features.torch_runtime import load_torch
 
-        module = self.build(load_torch()).eval()
+        module = self.build(load_torch()).train(False)
         for parameter in module.parameters():
             parameter.requires_grad_(False)
         return module

@@ -139,7 +139,7 @@ class _Judge:
         """The squared distance of means; the same inputs are drawn for every checkpoint."""
         rng = np.random.default_rng(self.training.seed)
         drawn = draw_inputs(self.torch, self.one_hot, self.training.noise_dim, rng)
-        module.eval()
+        module.train(False)
         with self.torch.no_grad():
             means = self.moments.means(self.see(by_pixel(module(drawn))))
         module.train()
