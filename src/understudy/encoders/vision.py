@@ -1,16 +1,16 @@
-"""Networks of torchvision with weights that it downloads: VGG19 and ResNet18, trained on ImageNet."""
+"""Networks of torchvision with weights that it downloads: VGG19, ResNet18 and Inception, trained on ImageNet."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from understudy.errors import InputError, MissingExtraError
 from understudy.features.public_networks import Intake, PublicNetwork, network_of_module
 
 IMAGENET = Intake(3, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225), (32, 32))
-"""What both want: colours over ImageNet's means and deviations. Small images are scaled to 32 x 32."""
+"""What all want: colours over ImageNet's means and deviations. Images are scaled, most to 32 x 32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,7 @@ class VisionModel:
     weights: str
     layers: Callable[[Any], tuple[str, ...]]
     body: Callable[[Any], Any]
+    size: int = 32
 
 
 def _convolutions(module: Any) -> tuple[str, ...]:
@@ -31,6 +32,13 @@ def _convolutions(module: Any) -> tuple[str, ...]:
 VISION = {
     "vgg19": VisionModel("vgg19", "VGG19_Weights", _convolutions, lambda module: module.features),
     "resnet18": VisionModel("resnet18", "ResNet18_Weights", _convolutions, lambda module: module),
+    "inception": VisionModel(
+        "inception_v3",
+        "Inception_V3_Weights",
+        lambda module: ("avgpool",),
+        lambda module: module,
+        299,
+    ),
 }
 
 
@@ -38,14 +46,18 @@ def vision_network(name: str, models: Any = None) -> PublicNetwork:
     """A network of torchvision by name, on the shelf.
 
     Args:
-        name: ``vgg19`` or ``resnet18``.
+        name: ``vgg19``, ``resnet18`` or ``inception``.
         models: what stands for ``torchvision.models``.
     """
     wanted = VISION[name]
     module = _with_weights(models if models is not None else _models(), wanted)
     body = wanted.body(module.train(False))
     return network_of_module(
-        body, name=name, intake=IMAGENET, layers=wanted.layers(body), told="ImageNet (torchvision)"
+        body,
+        name=name,
+        intake=replace(IMAGENET, size=(wanted.size,) * 2),
+        layers=wanted.layers(body),
+        told="ImageNet (torchvision)",
     )
 
 

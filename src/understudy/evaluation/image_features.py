@@ -8,12 +8,15 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from understudy.errors import UsageError
 from understudy.evaluation.cells import Floats
 from understudy.evaluation.inputs import Examples
+from understudy.features.activations import activations_of_rows, sizes_of
 from understudy.features.cosines import Cosines
+from understudy.features.public_networks import PublicNetwork
 from understudy.schema.images import LIGHTEST, ImageShape
 
-NUM_COSINES = 64
+NUM_COSINES, MOST_FEATURES = 64, 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,21 @@ def features_for(shape: ImageShape, real: Examples | None, *, seed: int) -> Imag
     network.fit(real.inputs[:, : shape.num_pixels] / LIGHTEST, real.target)
     return ImageFeatures(
         "a small network that learnt the classes of the real images", network.features
+    )
+
+
+def network_features(network: PublicNetwork, shape: ImageShape) -> ImageFeatures:
+    """What the last of a public network's layers makes of images; with Inception, distances are FIDs."""
+    layers = network.layers[-1:]
+    (size,) = sizes_of(network, shape, layers)
+    if size > MOST_FEATURES:
+        raise UsageError(
+            "encoder", f"layer '{layers[0]}' has more than {MOST_FEATURES} numbers",
+            "Use a network that ends in fewer",
+        )  # fmt: skip
+    return ImageFeatures(
+        f"layer '{layers[0]}' of the network '{network.name}'",
+        lambda pixels: activations_of_rows(network, pixels, shape, layers)[0].astype(np.float64),
     )
 
 
