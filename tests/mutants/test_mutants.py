@@ -92,6 +92,12 @@ MUTANTS = {
         "padded = np.zeros((len(pixels), shape.num_pixels), dtype=np.float32)",
         PERCEPTUAL + "test_images_go_through_a_network_in_blocks_of_one_shape",
     ),
+    "threads that hear each other": Mutant(
+        "features/activations.py",
+        "with _ONE_AT_A_TIME, one_thread() as torch, torch.no_grad():",
+        "with one_thread() as torch, torch.no_grad():",
+        PERCEPTUAL + "test_threads_do_not_hear_each_others_rows",
+    ),
     "companions not tested": Mutant(
         "features/activations.py",
         "if not all(bool((a == b).all()) for a, b in zip(found, wanted, strict=True)):",

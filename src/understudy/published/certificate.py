@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from understudy.accounting import LAPLACE, Neighbours
+from understudy.accounting.descent import Charge, epsilon_of_charges
 from understudy.features import FeatureMap, Perceptual, Points, Tensors
 from understudy.plan import ROW_CAP, Plan
 from understudy.schema import Column
@@ -247,6 +249,28 @@ def public_networks(plan: Plan) -> dict[tuple[str, str], tuple[str, ...]]:
     return found
 
 
+def _origin(plan: Plan, name: str, sha256: str) -> tuple[str, str]:
+    """Where a network comes from, and what that adds to the guarantee."""
+    cost = (plan.setting("encoder") or {}).get("private_cost")
+    if not cost:
+        return (
+            "public network",
+            f"The network '{name}' (SHA-256 {sha256}) was public before, and nothing in it was learnt from the "
+            "private rows.",
+        )
+    charges = [
+        Charge(Fraction(cost["mu_squared"]), Fraction(cost["slack"])),
+        *(Charge(each) for each in plan.mechanism.mu_squared(plan.cost(Neighbours.ADD_REMOVE))),
+    ]
+    together = round_up(epsilon_of_charges(charges, plan.budget.delta))
+    return (
+        "network learnt from the same rows",
+        f"The network '{name}' (SHA-256 {sha256}) was learnt from the private rows by noisy descent, in a release of "
+        f"its own with epsilon {round_up(cost['epsilon'])} at delta {cost['delta']:g}. The guarantee above is that of "
+        f"the moments alone; both together have epsilon {together} at delta {plan.budget.delta:g} (add-remove).",
+    )
+
+
 def _networks(plan: Plan) -> dict[str, Any]:
     """What is said of public networks, where there are any."""
     found = [
@@ -338,13 +362,15 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "made-up rows before training.",
         ))  # fmt: skip
     for name, sha256 in public_networks(plan):
-        found.append((
-            "public network",
-            f"The network '{name}' (SHA-256 {sha256}) was public before, and nothing in it was learnt from the private "
-            "rows. Torch on this machine gives an image the same numbers at every place of a padded block, whatever "
-            "images are beside it; tested on made-up images before the data is read. Norms do not rest on the network: "
-            "they are enforced on whole numbers, row by row.",
-        ))  # fmt: skip
+        found += [
+            _origin(plan, name, sha256),
+            (
+                "row independence of the network",
+                "Torch on this machine gives an image the same numbers at every place of a padded block, whatever "
+                "images are beside it; tested on made-up images before the data is read. Norms do not rest on the "
+                "network: they are enforced on whole numbers, row by row.",
+            ),
+        ]
     rounded = [column.name for column in plan.schema.used if column.bounds_from == "rounded"]
     if rounded:
         found.append((
