@@ -14,6 +14,7 @@ from understudy.cli import (
     free,
     images,
     ledgers,
+    parties,
     query,
     reading,
     schemas,
@@ -47,6 +48,8 @@ def understudy(
 
 app.command("release", rich_help_panel=READS)(reading.release)
 app.command("synth", rich_help_panel=READS)(reading.synth)
+app.command("partial", rich_help_panel=READS)(parties.partial)
+app.command("merge", rich_help_panel=READS)(parties.merge)
 app.command("evaluate", rich_help_panel=READS)(evaluate.evaluate)
 app.add_typer(schemas.app, name="schema", rich_help_panel=FREE)
 app.command("plan", rich_help_panel=FREE)(free.plan)
