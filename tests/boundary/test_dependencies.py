@@ -15,7 +15,7 @@ PACKAGES = {
 }  # fmt: skip
 EXTRAS = {
     "PIL", "duckdb", "matplotlib", "pandas", "polars", "sklearn", "statsmodels", "torch", "torchvision",
-    "xgboost",
+    "xgboost", "numba", "cryptography", "pyspark", "ray",
 }  # fmt: skip
 
 
