@@ -187,7 +187,7 @@ def _look(rows: IntegerRows, noise_std: int, noise: NoiseSource) -> Whitening:
     return whitening_from(moments, noise_std / RADIUS**2)
 
 
-def second_moments(inputs: npt.NDArray[np.int16]) -> Integers:
+def second_moments(inputs: npt.NDArray[np.int16 | np.float64]) -> Integers:
     """The exact sum of all rows' outer products. PRIVATE.  # (dim, dim)
 
     Guarantee:
