@@ -242,15 +242,13 @@ def _copies(rows: Rows, block: Block, embedding: Embedding) -> tuple[Integers, i
 def _row_blocks(codes: Integers, layout: Layout, embedding: Embedding) -> Iterator[Rows]:
     """Rows in blocks whose features fit a core's cache, which more than doubles the speed.
 
-    Tables have no features to hold, and their blocks are long.
+    Tables and compiled sums have no features to hold, and their blocks are long.
     """
-    compiled = Fourier if has_kernel() else ()
+    summed = (Tables, Constant, Fourier) if has_kernel() else (Tables, Constant)
     widest = max(
-        (_width(b.map) for b in embedding.blocks if not isinstance(b.map, compiled)), default=0
+        (_width(b.map) for b in embedding.blocks if not isinstance(b.map, summed)), default=0
     )
-    step = MANY_ROWS if widest <= NARROW else FEW_ROWS
-    if all(isinstance(block.map, Tables | Constant) for block in embedding.blocks):
-        step = TABLE_ROWS
+    step = TABLE_ROWS if widest == 0 else MANY_ROWS if widest <= NARROW else FEW_ROWS
     for start in range(0, len(codes), step):
         yield Rows(layout, codes[start : start + step])
 
