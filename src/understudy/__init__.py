@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from understudy.accounting import Budget, Neighbours
     from understudy.comparing.two_sample import compare_releases, compare_with_rows
     from understudy.errors import UnderstudyError
+    from understudy.estimator import LocallyLinearClassifier
     from understudy.generators import load_generator, save_generator
     from understudy.methods import (
         balog_features,
@@ -53,6 +54,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Budget": "accounting",
+    "LocallyLinearClassifier": "estimator",
     "Neighbours": "accounting",
     "Schema": "schema",
     "Synthesizer": "synthesizer",
@@ -78,10 +80,10 @@ _HOMES = {
 }
 
 __all__ = [
-    "Budget", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "ask", "balog_features",
-    "balog_subspace", "compare_releases", "compare_with_rows", "create_ledger", "dp_anova", "dp_hp", "dp_merf",
-    "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger", "release_table",
-    "save_generator", "verify_release",
+    "Budget", "LocallyLinearClassifier", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "ask",
+    "balog_features", "balog_subspace", "compare_releases", "compare_with_rows", "create_ledger", "dp_anova", "dp_hp",
+    "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger",
+    "release_table", "save_generator", "verify_release",
 ]  # fmt: skip
 
 

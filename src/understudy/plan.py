@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from understudy.accounting import (
     mechanism_for,
     neighbours_by_name,
 )
+from understudy.accounting.descent import Charge, exceedance_of_charges
+from understudy.descents import Descent, descent_from_dict
 from understudy.errors import InputError, UsageError
 from understudy.features.adapt import RULES
 from understudy.features.base import Norm
@@ -66,6 +69,7 @@ class Plan:
     stages: tuple[Stage, ...]
     num_rows: int | None = None
     settings: tuple[tuple[str, Any], ...] = ()
+    descent: Descent | None = None
     parties: int = 1
 
     def __post_init__(self) -> None:
@@ -87,6 +91,7 @@ class Plan:
         if self.num_rows is not None and self.num_rows > ROW_CAP:
             raise UsageError("rows", f"must be at most {ROW_CAP}", "Release parts of the table")
         self._check_stages()
+        self._check_descent()
 
     def _check_unit(self) -> None:
         """Refuse a unit of privacy that rows could not be told apart by."""
@@ -130,6 +135,23 @@ class Plan:
                 "plan", "a part of it has so small a share that only noise would come out",
                 "Give it more of the budget, or leave it out",
             )  # fmt: skip
+
+    def _check_descent(self) -> None:
+        """A descent is accounted for rows that come or go, beside Gaussian noise."""
+        if self.descent is None:
+            return
+        if self.neighbours is not Neighbours.ADD_REMOVE:
+            raise UsageError(
+                "neighbours", "noisy descent is accounted for add-remove", "Use --neighbours add-remove"
+            )  # fmt: skip
+        if not self.schema.privacy.is_row or self.parties > 1:
+            raise UsageError(
+                "method", "noisy descent protects single rows of one party",
+                "Use a method without descent, or set privacy: {unit: row}",
+            )  # fmt: skip
+        spent = sum(self.cost(), Fraction(0))
+        if spent > self._total:
+            raise ValueError("the descent leaves less of the budget than the stages take")
 
     @property
     def lattice(self) -> int:
@@ -176,9 +198,20 @@ class Plan:
         )
 
     @cached_property
+    def charge(self) -> Charge:
+        """What the descent costs; nothing, if there is none."""
+        return Charge(Fraction(0)) if self.descent is None else self.descent.charge(self.budget)
+
+    @property
+    def _total(self) -> Fraction:
+        """What stages and descent may cost together, in the mechanism's units."""
+        delta = float(Fraction(self.budget.delta) - self.charge.slack)
+        return self.mechanism.total(Budget(self.budget.epsilon, delta))
+
+    @cached_property
     def noise_scales(self) -> tuple[int, ...]:
         """Integer scale of the noise of each stage, on the lattice."""
-        total = self.mechanism.total(self.budget)
+        total = self._total
         shares = [Fraction(stage.share) for stage in self.stages]
         if self.budget.is_pure:  # epsilons add up exactly, and so must their shares
             shares = [share / max(Fraction(1), sum(shares)) for share in shares]
@@ -201,21 +234,45 @@ class Plan:
 
     def cost(self, neighbours: Neighbours | None = None) -> tuple[Fraction, ...]:
         """Cost of every separately charged release, in order, as the mechanism counts: in mu
-        squared or in epsilon.
+        squared or in epsilon. The descent's comes last, and leaves the chance ``charge.slack``.
         """
-        return tuple(cost for stage in self.stage_costs(neighbours) for cost in stage)
+        stages = tuple(chain.from_iterable(self.stage_costs(neighbours)))
+        if self.descent is not None and neighbours is Neighbours.REPLACE_ONE:
+            raise UsageError(
+                "neighbours", "noisy descent is charged for add-remove", "Make a ledger for add-remove"
+            )  # fmt: skip
+        return stages if self.descent is None else (*stages, self.charge.mu_squared)
 
     def stage_costs(self, neighbours: Neighbours | None = None) -> tuple[tuple[Fraction, ...], ...]:
-        """The same, stage by stage."""
+        """The costs of the stages alone, stage by stage."""
         sensitivities = self._sensitivities(neighbours or self.neighbours)
         return tuple(
             tuple(self.mechanism.cost(part, scale) for part in parts)
             for parts, scale in zip(sensitivities, self.noise_scales, strict=True)
         )
 
-    def epsilon(self, neighbours: Neighbours | None = None) -> float:
-        """The epsilon that the integer noise gives at the budget's delta."""
-        return self.mechanism.epsilon(self.cost(neighbours), self.budget.delta)
+    def epsilon(self, neighbours: Neighbours | None = None, *, delta: float | None = None) -> float:
+        """The epsilon that the integer noise gives at a delta, by default the budget's."""
+        delta = self.budget.delta if delta is None else delta
+        if self.descent is None:
+            return self.mechanism.epsilon(self.cost(neighbours), delta)
+        beside = tuple(chain.from_iterable(self.stage_costs(Neighbours.ADD_REMOVE)))
+        if neighbours is Neighbours.REPLACE_ONE:
+            return self.descent.epsilon_of_replacement(self.budget, delta, beside=beside)
+        return self.descent.epsilon(self.budget, delta, beside=beside)
+
+    @property
+    def best_guess(self) -> float:
+        """How often the best attacker is right about one person, from a coin toss."""
+        return min(1.0, self.mechanism.best_guess(self.cost()) + float(self.charge.slack))
+
+    @property
+    def exceedance(self) -> float:
+        """How often, at most, odds about one person move past what epsilon allows."""
+        if self.descent is None:
+            return self.mechanism.exceedance(self.cost(), self.epsilon())
+        charges = [Charge(cost) for cost in chain.from_iterable(self.stage_costs())]
+        return exceedance_of_charges([*charges, self.charge], self.epsilon())
 
     def embeddings(self, vectors: Sequence[npt.NDArray[np.int64]]) -> tuple[Embedding, ...]:
         """The embeddings of the first ``len(vectors) + 1`` stages, rules applied."""
@@ -250,9 +307,9 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan in its canonical form."""
-        shared = {"parties": self.parties} if self.parties > 1 else {}
-        return {
-            **shared,
+        described: dict[str, Any] = {"parties": self.parties} if self.parties > 1 else {}
+        described |= {} if self.descent is None else {"descent": self.descent.to_dict()}
+        return described | {
             "schema": self.schema.to_dict(),
             "method": self.method,
             "epsilon": self.budget.epsilon,
@@ -285,6 +342,7 @@ def plan_from_dict(document: dict[str, Any]) -> Plan:
             stages=tuple(stage_from_dict(stage) for stage in document["stages"]),
             num_rows=document["num_rows"],
             settings=tuple(document["settings"].items()),
+            descent=descent_from_dict(document["descent"]) if "descent" in document else None,
             parties=int(document.get("parties", 1)),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, UsageError):

@@ -15,7 +15,7 @@ PACKAGES = {
 }  # fmt: skip
 EXTRAS = {
     "PIL", "cryptography", "duckdb", "matplotlib", "numba", "pandas", "polars", "pyspark", "ray", "sklearn",
-    "statsmodels", "torch", "xgboost",
+    "statsmodels", "torch", "torchvision", "xgboost",
 }  # fmt: skip
 
 

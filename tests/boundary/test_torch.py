@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import understudy
 from understudy import Budget, fit_release, load_schema, make_plan, release_table, save_generator
 from understudy.generators.anova_training import AnovaTraining
 from understudy.generators.training import Training
@@ -73,6 +75,20 @@ print("torch" in sys.modules)
 """
 
 
+def test_below_the_fits_torch_comes_in_by_one_door() -> None:
+    """Maps of public networks are the only ones that need it, and get it from there."""
+    root = Path(understudy.__file__).parent
+    folders = ("features", "accounting", "schema", "published", "queries", "comparing")
+    for path in (path for folder in folders for path in (root / folder).rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        names = {
+            alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+        }
+        names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+        if path != root / "features" / "torch_runtime.py":
+            assert not any(name.split(".")[0] == "torch" for name in names), path.name
+
+
 def run(script: str, *arguments: object) -> str:
     command = [sys.executable, "-c", script, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
@@ -103,3 +119,26 @@ def test_sampling_from_a_saved_generator_loads_no_torch(folder: Path, method: st
 def test_weighing_public_points_and_exporting_them_loads_no_torch(folder: Path) -> None:
     assert run(WEIGHING, folder).splitlines()[-1] == "False"
     assert (folder / "out.parquet").is_file()
+
+
+CLASSIFYING = """
+import sys
+from pathlib import Path
+from understudy import Budget, load_schema
+from understudy.classifier.explain import explain_row
+from understudy.classifier.model import load_classifier, verify_classifier
+from understudy.classifier.plan import ClassifierPlan, Training
+from understudy.private.training import train_classifier
+
+folder = Path(sys.argv[1])
+plan = ClassifierPlan(load_schema(folder / "schema.yaml"), Budget(1.0), Training(steps=2))
+train_classifier(folder / "rows.csv", plan, directory=folder / "out")
+loaded = load_classifier(folder / "out")
+explain_row(loaded, loaded.codes(__import__("pyarrow").table({"x": [0.5]}))[0])
+assert verify_classifier(folder / "out").is_private
+print("torch" in sys.modules)
+"""
+
+
+def test_training_and_asking_a_classifier_loads_no_torch(folder: Path) -> None:
+    assert run(CLASSIFYING, folder) == "False"

@@ -83,8 +83,45 @@ L1_BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_l
 PICTURES = "private/test_pictures.py::"
 LANDMARKS = "features/test_landmarks.py::"
 BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_integer_ball"
+PERCEPTUAL = "features/test_perceptual.py::"
 SETTLED = "test_plan.py::test_a_rule_that_changes_how_far_a_row_reaches_is_refused"
 MUTANTS = {
+    "images in blocks of their own number": Mutant(
+        "features/activations.py",
+        "padded = np.zeros((BLOCK, shape.num_pixels), dtype=np.float32)",
+        "padded = np.zeros((len(pixels), shape.num_pixels), dtype=np.float32)",
+        PERCEPTUAL + "test_images_go_through_a_network_in_blocks_of_one_shape",
+    ),
+    "threads that hear each other": Mutant(
+        "features/activations.py",
+        "with _ONE_AT_A_TIME, one_thread() as torch, torch.no_grad():",
+        "with one_thread() as torch, torch.no_grad():",
+        PERCEPTUAL + "test_threads_do_not_hear_each_others_rows",
+    ),
+    "companions not tested": Mutant(
+        "features/activations.py",
+        "if not all(bool((a == b).all()) for a, b in zip(found, wanted, strict=True)):",
+        "if not all(np.allclose(a, b, atol=0.1) for a, b in zip(found, wanted, strict=True)):",
+        PERCEPTUAL + "test_a_network_whose_rows_see_each_other_is_refused",
+    ),
+    "weights left out of a network's hash": Mutant(
+        "features/public_networks.py",
+        "digest.update(tensor.tobytes())",
+        "tensor.tobytes()",
+        PERCEPTUAL + "test_a_map_is_told_apart_by_its_weights_and_needs_them_only_to_be_evaluated",
+    ),
+    "signed features said to be nonnegative": Mutant(
+        "features/perceptual.py",
+        "return Sign.NONNEGATIVE if self.moment == 2 or self.rectified else Sign.SIGNED",
+        "return Sign.NONNEGATIVE",
+        PERCEPTUAL + "test_signs_say_where_features_cannot_be_negative",
+    ),
+    "early stopping outside the budget": Mutant(
+        "methods/mepf.py",
+        "stages.append(Stage(STOPPING, embedding, stopping))",
+        "stages.append(Stage(STOPPING, embedding, 1.0))",
+        "generators/test_perceptual_training.py::test_early_stopping_has_noise_of_its_own_in_the_plan",
+    ),
     "products in single precision": Mutant(
         "private/sums.py",
         "{j: np.asarray(f, dtype=np.float64) for j, f in map_.single(cells).items()}",
@@ -228,8 +265,8 @@ MUTANTS = {
     ),
     "the true count in the certificate": Mutant(
         "private/release.py",
-        "facts = facts_of(source, query)",
-        "facts = facts_of(source, str(getattr(data, 'num_rows', None)))",
+        "release_facts(source, query, (*SOFTWARE",
+        "release_facts(source, str(getattr(data, 'num_rows', None)), (*SOFTWARE",
         RELEASE + "test_no_file_holds_the_row_count_or_an_extreme_of_the_data",
     ),
     "float32 phases": Mutant(
@@ -676,6 +713,30 @@ MUTANTS = {
         'rule="an image is damaged or cut short"',
         "rule=str(error)",
         PICTURES + "test_a_picture_that_cannot_be_taken_is_refused[cut png]",
+    ),
+    "batches dealt out by the order of rows": Mutant(
+        "features/buckets.py",
+        "batch = xp.floor((sums - xp.floor(sums)) * self.count)",
+        "batch = xp.arange(len(sums), dtype=xp.float64)[:, None] % self.count",
+        "features/test_buckets.py::test_a_rows_batch_does_not_hang_on_other_rows",
+    ),
+    "a descent that nobody is charged for": Mutant(
+        "plan.py",
+        "return stages if self.descent is None else (*stages, self.charge.mu_squared)",
+        "return stages",
+        "methods/test_merf_ae.py::test_a_ledger_is_charged_for_both_and_for_the_slack",
+    ),
+    "an epsilon of the embedding alone": Mutant(
+        "plan.py",
+        "return self.descent.epsilon(self.budget, delta, beside=beside)",
+        "return self.mechanism.epsilon(beside, delta)",
+        "methods/test_merf_ae.py::test_the_epsilon_is_that_of_both_mechanisms_together",
+    ),
+    "stages and descent that each take the whole budget": Mutant(
+        "plan.py",
+        "if spent > self._total:",
+        "if spent > 2 * self._total:",
+        "methods/test_merf_ae.py::test_a_plan_whose_parts_cost_more_than_the_budget_is_no_plan",
     ),
 }
 UNCHANGED = "an unchanged copy"

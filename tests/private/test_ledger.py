@@ -16,12 +16,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import UNITS_PER_COST, Budget
+from understudy.accounting import UNITS_PER_COST, Budget, mu_squared_of_budget
+from understudy.accounting.descent import Charge, epsilon_of_charges
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.private import ledger, ledger_file
 from understudy.private.ledger import (
+    UNITS_PER_SLACK,
     LedgerRow,
+    check_affordable,
     create_capped_ledger,
+    create_ledger,
     find_published,
     mark_published,
     read_ledger,
@@ -211,15 +215,28 @@ def test_neither_kind_of_ledger_is_taken_for_the_other(
         read_ledger(path)
 
 
-def test_the_file_has_no_column_for_anything_private(folder: Path) -> None:
-    with closing(sqlite3.connect(new_ledger(folder, 1))) as connection:
+@pytest.mark.parametrize("slack", [[], ["slack"]], ids=["plain", "reserve"])
+def test_the_file_has_no_column_for_anything_private(folder: Path, slack: list[str]) -> None:
+    path = folder / f"{next(counter)}.ledger"
+    create_capped_ledger(path, Budget(1.0), cap=1, slack_units=10 * len(slack))
+    with closing(sqlite3.connect(path)) as connection:
         columns = {
             table: [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
             for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type='table'")
         }
     assert columns == {
-        "budget": ["only_row", "epsilon", "delta", "cap_units", "neighbours", "note"],
-        "releases": list(LedgerRow.__dataclass_fields__),
+        "budget": [
+            "only_row",
+            "epsilon",
+            "delta",
+            "cap_units",
+            "neighbours",
+            "note",
+            *(f"{name}_cap_units" for name in slack),
+        ],
+        "releases": [
+            name for name in LedgerRow.__dataclass_fields__ if slack or name != "slack_units"
+        ],
         "mechanisms": ["release", "position", "units"],
     }
 
@@ -241,7 +258,7 @@ def test_a_spend_locks_then_adds_up_then_writes_then_commits(
     marks = (
         "PRAGMA synchronous = EXTRA",
         "BEGIN IMMEDIATE",
-        "LEFT JOIN releases",
+        "SELECT coalesce(sum(units), 0) FROM releases",
         "INSERT INTO releases",
     )
     order = [next(i for i, text in enumerate(statements) if mark in text) for mark in marks]
@@ -616,3 +633,77 @@ def test_many_small_mechanisms_are_rounded_up_once(tmp_path: Path) -> None:
     path = new_ledger(tmp_path, 1)
     pay(path, *[UNIT / 3] * 10)
     assert read_ledger(path).spent_units == 4  # ten thirds
+
+
+# Slack
+
+
+def with_reserve(folder: Path, reserve: float, epsilon: float = 2.0) -> Path:
+    path = folder / f"{next(counter)}.ledger"
+    create_ledger(path, Budget(epsilon, 1e-5), reserve=reserve)
+    return path
+
+
+def test_a_reserve_is_taken_from_delta_for_good(folder: Path) -> None:
+    plain, kept = (read_ledger(with_reserve(folder, reserve)) for reserve in (0.0, 0.1))
+    assert plain.slack_cap_units == 0
+    reserve = Fraction(kept.slack_cap_units, UNITS_PER_SLACK)
+    assert reserve <= Fraction(1e-5) * Fraction(0.1)
+    assert float(reserve) == pytest.approx(1e-6)
+    spendable = Budget(2.0, math.nextafter(float(Fraction(1e-5) - reserve), 0.0))
+    assert kept.cap_units == mu_squared_of_budget(spendable) * UNITS_PER_COST < plain.cap_units
+    # What the whole cap and the whole reserve allow together is the budget on the label.
+    charges = [Charge(Fraction(kept.cap_units, UNITS_PER_COST), reserve)]
+    assert epsilon_of_charges(charges, 1e-5) <= 2.0
+    assert kept.epsilon_of(kept.cap_units) <= 2.0
+
+
+def test_slack_is_granted_exactly_while_the_reserve_holds_it(folder: Path) -> None:
+    path = with_reserve(folder, 0.1)
+    slack = Fraction(1e-5) * Fraction(0.1) / 4
+    for _ in range(3):
+        spend(path, key="k", plan_id="p", description="test", costs=[0.001], slack=slack)
+    # Each was rounded up, so that four together no longer fit.
+    with pytest.raises(BudgetError, match="reserve"):
+        spend(path, key="k", plan_id="p", description="test", costs=[0.001], slack=slack)
+    with pytest.raises(BudgetError, match="reserve"):
+        check_affordable(path, [0.001], slack=slack)
+    check_affordable(path, [0.001], slack=slack / 2)
+    state = read_ledger(path)
+    assert len(state.rows) == 3
+    assert all(row.slack_units * Fraction(1, UNITS_PER_SLACK) >= slack for row in state.rows)
+    assert pay(path, 0.001) == 4  # what has no slack needs no reserve
+
+
+def test_a_ledger_without_a_reserve_refuses_slack_and_takes_the_rest(folder: Path) -> None:
+    path = new_ledger(folder, 1)
+    with pytest.raises(BudgetError, match="sampling rate of 1"):
+        spend(path, key="k", plan_id="p", description="test", costs=[0.5], slack=1e-9)
+    assert read_ledger(path).rows == ()
+    assert pay(path, 0.5) == 1
+
+
+@pytest.mark.parametrize("slack", [-1e-9, 2.0, math.nan, "much"])
+def test_a_slack_that_is_no_chance_is_refused(folder: Path, slack: Any) -> None:
+    with pytest.raises(UsageError, match="slack"):
+        check_affordable(with_reserve(folder, 0.1), [0.1], slack=slack)
+
+
+@pytest.mark.parametrize(("reserve", "delta"), [(1.0, 1e-5), (-0.1, 1e-5), (0.1, 0.0)])
+def test_a_reserve_that_is_no_part_of_delta_is_refused(
+    folder: Path, reserve: float, delta: float
+) -> None:
+    with pytest.raises(UsageError, match="reserve"):
+        create_ledger(folder / "never.ledger", Budget(1.0, delta), reserve=reserve)
+    assert not (folder / "never.ledger").exists()
+
+
+def test_the_file_itself_refuses_more_slack_than_there_is(folder: Path) -> None:
+    path = with_reserve(folder, 0.1)
+    row = "(1, 'k', 'p', 'd', 0, 'spent', NULL, NULL, 'now', {})"
+    cap = read_ledger(path).slack_cap_units
+    with pytest.raises(sqlite3.IntegrityError, match="within the cap"):
+        raw(path, f"INSERT INTO releases VALUES {row.format(cap + 1)}")
+    raw(path, f"INSERT INTO releases VALUES {row.format(cap)}")
+    with pytest.raises(sqlite3.IntegrityError, match="final"):
+        raw(path, "UPDATE releases SET slack_units = 0")

@@ -9,7 +9,9 @@ import typer
 
 from understudy import __version__
 from understudy.cli import (
+    classify,
     compare,
+    encoders,
     evaluate,
     free,
     images,
@@ -48,10 +50,12 @@ def understudy(
 
 app.command("release", rich_help_panel=READS)(reading.release)
 app.command("synth", rich_help_panel=READS)(reading.synth)
+app.command("classify", rich_help_panel=READS)(classify.classify)
 app.command("partial", rich_help_panel=READS)(parties.partial)
 app.command("merge", rich_help_panel=READS)(parties.merge)
 app.command("evaluate", rich_help_panel=READS)(evaluate.evaluate)
 app.add_typer(schemas.app, name="schema", rich_help_panel=FREE)
+app.add_typer(encoders.app, name="encoder", rich_help_panel=FREE)
 app.command("plan", rich_help_panel=FREE)(free.plan)
 app.command("fit", rich_help_panel=FREE)(free.fit)
 app.command("sample", rich_help_panel=FREE)(free.sample)
@@ -60,6 +64,8 @@ app.command("query", rich_help_panel=FREE)(query.query)
 app.command("export", rich_help_panel=FREE)(weighted.export)
 app.command("verify", rich_help_panel=FREE)(free.verify)
 app.command("report", rich_help_panel=FREE)(evaluate.report)
+app.command("predict", rich_help_panel=FREE)(classify.predict)
+app.command("explain", rich_help_panel=FREE)(classify.explain)
 app.command("compare", rich_help_panel=FREE)(compare.compare)
 app.add_typer(ledgers.app, name="ledger", rich_help_panel=FREE)
 app.command("demo", rich_help_panel=FREE)(free.demo)

@@ -46,16 +46,25 @@ def fit(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="New directory for the generator.")
     ],
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder", help="dp-mepf: the public network that the release was planned with."
+        ),
+    ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Train a generator on a release."""
     from understudy.generators import WeightedDatabase, save_generator
     from understudy.methods import fit_release
+    from understudy.methods.mepf import find_network
     from understudy.published import load_release
     from understudy.published.directories import check_new_directory
 
     check_new_directory(output)
     made = load_release(release)
+    if encoder is not None:
+        find_network(encoder)
     with training_bar(as_json=as_json) as progress:
         generator = fit_release(made, progress=progress)
     save_generator(generator, output, release=made.fingerprint)
@@ -106,13 +115,14 @@ def sample(
 
 
 def verify(
-    release: Annotated[Path, typer.Argument(help="Directory of a release.")],
+    release: Annotated[Path, typer.Argument(help="Directory of a release, or of a classifier.")],
     as_json: opt.AsJson = False,
 ) -> None:
     """Compute sensitivity, noise and epsilon of a release anew; fail if any field was changed."""
+    from understudy.classifier.model import is_classifier, verify_classifier
     from understudy.published import verify_release
 
-    found = verify_release(release)
+    found = verify_classifier(release) if is_classifier(release) else verify_release(release)
     status = (
         "[bold green]Verified[/bold green]"
         if found.is_private

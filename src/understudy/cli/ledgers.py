@@ -22,6 +22,13 @@ def init(
     ],
     delta: opt.Delta = 1e-5,
     neighbours: opt.NeighboursName = "add-remove",
+    reserve: Annotated[
+        float,
+        typer.Option(
+            "--reserve",
+            help="Part of delta set aside for training on samples of rows; 0.1 is for ten classifiers.",
+        ),
+    ] = 0.0,
     as_json: opt.AsJson = False,
 ) -> None:
     """Make a ledger with a cap; every release is charged for the ledger's own neighbours.
@@ -31,7 +38,8 @@ def init(
     from understudy.accounting import Budget, neighbours_by_name
     from understudy.private.ledger import create_ledger
 
-    create_ledger(file, Budget(epsilon, delta), neighbours=neighbours_by_name(neighbours))
+    budget, notion = Budget(epsilon, delta), neighbours_by_name(neighbours)
+    create_ledger(file, budget, neighbours=notion, reserve=reserve)
     lines = [
         f"[bold green]Made[/bold green] {verbatim(file)} with a cap of epsilon {epsilon} at delta {delta}"
     ]

@@ -50,7 +50,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "epsilon_add_remove": plan.epsilon(Neighbours.ADD_REMOVE),
         "epsilon_replace_one": plan.epsilon(Neighbours.REPLACE_ONE),
         "mechanism": plan.mechanism.name,
-        "best_guess": plan.mechanism.best_guess(plan.cost()),
+        "best_guess": plan.best_guess,
         "costs": [float(cost) for cost in plan.cost()],
         "mu_squared": [float(cost) for cost in plan.mechanism.mu_squared(plan.cost())],
         "noise_std": [noise / plan.lattice for noise in plan.noise_stds],

@@ -134,7 +134,7 @@ def _release(
         made = release_table(
             data, plan, directory=directory, query=query, ledger=ledger, key=key, run=run
         )
-    guess = round_up(100 * plan.mechanism.best_guess(plan.cost()))
+    guess = round_up(100 * plan.best_guess)
     charged = dict(made.facts)["ledger"]
     reused = charged is not None and charged["row"] <= rows_before
     headline = (

@@ -3,7 +3,8 @@
 A Gaussian mechanism of sensitivity s and noise_std t has mu = s / t, and mu^2 adds up even if each
 cost is chosen after earlier releases were seen (Smith & Thakurta 2022). Costs are whole units of
 mu^2 / 2^40: a spend is rounded up and the cap down, in exact arithmetic (``Fraction`` of a float is
-that float, bit for bit). A pure ledger, whose delta is 0, counts epsilon in the same way.
+that float, bit for bit). A pure ledger, whose delta is 0, counts epsilon in the same way. A ledger
+with a reserve has set a part of delta aside for the slack of sampled descents (proofs/descent.md).
 The file holds public facts: plan names, noise costs, times, and fingerprints of published
 files. No row count, no cell and no hash of private data enters it. Proof: ``proofs/ledger.md``.
 """
@@ -19,7 +20,7 @@ from fractions import Fraction
 from itertools import accumulate, pairwise
 from numbers import Rational
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from understudy.accounting import (
     GAUSSIAN,
@@ -37,9 +38,11 @@ from understudy.private.ledger_tables import (
     GAUSSIAN_VERSION,
     PURE_VERSION,
     SCHEMAS,
+    SLACK_VERSION,
 )
 
 Cost = Fraction | float
+UNITS_PER_SLACK = 2**62
 _MOST_UNITS = 2**63 - 1  # SQLite integers are signed and 64 bits wide
 
 
@@ -56,6 +59,7 @@ class LedgerRow:
     fingerprint: str | None
     directory: str | None
     spent_at: str
+    slack_units: int = 0
 
 
 @dataclass(frozen=True)
@@ -69,6 +73,7 @@ class LedgerState:
     note: str
     spent_units: int
     rows: tuple[LedgerRow, ...]
+    slack_cap_units: int = 0
 
     @property
     def remaining_units(self) -> int:
@@ -76,15 +81,21 @@ class LedgerState:
         return self.cap_units - self.spent_units
 
     @property
+    def remaining_slack_units(self) -> int:
+        """Slack that may still be spent."""
+        return self.slack_cap_units - sum(row.slack_units for row in self.rows)
+
+    @property
     def is_pure(self) -> bool:
         """Whether units are of epsilon, at a delta of 0, and not of mu squared."""
         return self.delta == 0
 
     def epsilon_of(self, units: int) -> float:
-        """What so many units allow, at the ledger's delta."""
+        """What so many units allow, at the ledger's delta without its reserve."""
         if self.is_pure:
             return LAPLACE.epsilon([Fraction(units, UNITS_PER_COST)], 0.0)
-        return GAUSSIAN.epsilon([Fraction(units, UNITS_PER_COST)], self.delta)
+        delta = _without_reserve(self.delta, self.slack_cap_units)
+        return GAUSSIAN.epsilon([Fraction(units, UNITS_PER_COST)], delta)
 
 
 def create_ledger(
@@ -93,14 +104,21 @@ def create_ledger(
     *,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     note: str = "",
+    reserve: float = 0.0,
 ) -> None:
     """Make a new ledger whose releases, together, meet a budget; a pure one if its delta is 0.
 
     All costs in one ledger are for the same `neighbours`, whatever a release's own plan says:
-    costs of different notions have no meaningful sum.
+    costs of different notions have no meaningful sum. `reserve` is the part of delta that is set
+    aside, for good, for descents that sample rows; each takes a hundredth of its own delta from it.
     """
+    if not 0 <= reserve < 1 or (reserve and budget.is_pure):
+        raise UsageError("reserve", "must be a part of delta, from 0 to below 1", "0.1 is enough")
+    slack_units = math.floor(Fraction(budget.delta) * Fraction(reserve) * UNITS_PER_SLACK)
+    spendable = Budget(budget.epsilon, _without_reserve(budget.delta, slack_units))
+    cap = mechanism_for(spendable).total(spendable)
     create_capped_ledger(
-        path, budget, cap=mechanism_for(budget).total(budget), neighbours=neighbours, note=note
+        path, budget, cap=cap, neighbours=neighbours, note=note, slack_units=slack_units
     )
 
 
@@ -111,6 +129,7 @@ def create_capped_ledger(
     cap: Cost,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     note: str = "",
+    slack_units: int = 0,
 ) -> None:
     """Make a ledger whose spends may total `cap`, rounded down; `budget` is a label.
 
@@ -122,6 +141,8 @@ def create_capped_ledger(
     neighbours = neighbours_by_name(neighbours)
     cap_units = _units("cap", cap, rounded=math.floor)
     version = PURE_VERSION if budget.is_pure else GAUSSIAN_VERSION
+    if slack_units:
+        version = SLACK_VERSION
     _check_texts({"note": note or None})
     try:
         Path(path).touch(exist_ok=False)  # O_EXCL: of two creators, one is refused
@@ -134,8 +155,8 @@ def create_capped_ledger(
         connection.execute("PRAGMA journal_mode = WAL")
         marks = f"PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version};"
         connection.executescript("BEGIN IMMEDIATE;" + SCHEMAS[version] + marks)
-        row = (budget.epsilon, budget.delta, cap_units, neighbours.value, note)
-        connection.execute("INSERT INTO budget VALUES (1, ?, ?, ?, ?, ?)", row)
+        row = [1, budget.epsilon, budget.delta, cap_units, neighbours.value, note]
+        _insert(connection, "budget", row + ([slack_units] if slack_units else []))
         connection.execute("COMMIT")
 
 
@@ -146,11 +167,18 @@ def read_ledger(path: Path | str) -> LedgerState:
 
 
 def spend(
-    path: Path | str, *, key: str, plan_id: str, description: str, costs: Sequence[Cost]
+    path: Path | str,
+    *,
+    key: str,
+    plan_id: str,
+    description: str,
+    costs: Sequence[Cost],
+    slack: Cost = 0,
 ) -> int:
     """Record what one release costs, mechanism by mechanism, and return its row number.
 
-    Costs are mu squared, or epsilons in a pure ledger.
+    Costs are mu squared, or epsilons in a pure ledger. `slack` is the chance up to which they hold,
+    and comes out of the ledger's reserve.
 
     A key belongs to one plan. Spending again under the same key and plan, as after a crash between
     spend and publication, is charged again: the first noise may have been seen.
@@ -166,18 +194,21 @@ def spend(
         state = _load(connection, path)
         _check_plan(state, key, plan_id)
         _check_cap(state, units, path)
+        slack_units = _check_reserve(state, slack, path)
         number = len(state.rows) + 1
         spent_at = datetime.now(UTC).isoformat(timespec="minutes")
-        row = (number, key, plan_id, description, sum(units), "spent", spent_at)
-        connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, NULL, NULL, ?)", row)
+        row = [number, key, plan_id, description, sum(units), "spent", None, None, spent_at]
+        _insert(connection, "releases", row + ([slack_units] if state.slack_cap_units else []))
         items = [(number, position, own) for position, own in enumerate(units)]
         connection.executemany("INSERT INTO mechanisms VALUES (?, ?, ?)", items)
     return number
 
 
-def check_affordable(path: Path | str, costs: Sequence[Cost]) -> None:
+def check_affordable(path: Path | str, costs: Sequence[Cost], *, slack: Cost = 0) -> None:
     """Refuse early what `spend` would refuse now, before time goes into reading rows."""
-    _check_cap(read_ledger(path), _whole(costs), path)
+    state = read_ledger(path)
+    _check_cap(state, _whole(costs), path)
+    _check_reserve(state, slack, path)
 
 
 def mark_published(
@@ -237,6 +268,35 @@ def _check_cap(state: LedgerState, costs: list[int], path: Path | str) -> None:
     )
 
 
+def _check_reserve(state: LedgerState, slack: Cost, path: Path | str) -> int:
+    """A slack in whole units, rounded up, if the reserve still holds it."""
+    if not isinstance(slack, float | Rational) or not 0 <= slack <= 1:
+        raise UsageError("slack", "must be a chance, from 0 to 1")
+    units = math.ceil(Fraction(slack) * UNITS_PER_SLACK)
+    if units <= state.remaining_slack_units:
+        return units
+    raise BudgetError(
+        f"ledger '{path}'",
+        "has no delta left in reserve for a descent that samples rows",
+        "Look at all rows in every step (a sampling rate of 1), or make a ledger with a --reserve",
+    )
+
+
+def _without_reserve(delta: float, slack_units: int) -> float:
+    """A delta less its reserve; rounded down."""
+    if not slack_units:
+        return delta
+    left = Fraction(delta) - Fraction(slack_units, UNITS_PER_SLACK)
+    return math.nextafter(float(left), 0.0)
+
+
+def _insert(
+    connection: sqlite3.Connection, table: Literal["budget", "releases"], row: list[Any]
+) -> None:
+    places = ", ".join("?" * len(row))
+    connection.execute(f"INSERT INTO {table} VALUES ({places})", row)  # noqa: S608
+
+
 def _check_texts(texts: dict[str, str | None]) -> None:
     for name, text in texts.items():
         blank = text is not None and not text.strip()
@@ -252,14 +312,14 @@ def _check_plan(state: LedgerState, key: str, plan_id: str) -> None:
 def _load(connection: sqlite3.Connection, path: Path | str) -> LedgerState:
     """Read everything; refuse unless rows count 1, 2, ... and each is the sum of its mechanisms."""
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    total = connection.execute(
-        "SELECT epsilon, delta, cap_units, neighbours, note, coalesce(sum(units), 0) "
-        "FROM budget LEFT JOIN releases GROUP BY only_row"
-    ).fetchone()
+    budget = connection.execute("SELECT * FROM budget").fetchone()
     rows = tuple(LedgerRow(*row) for row in connection.execute("SELECT * FROM releases ORDER BY 1"))
+    (spent,) = connection.execute("SELECT coalesce(sum(units), 0) FROM releases").fetchone()
     items = connection.execute("SELECT release, sum(units) FROM mechanisms GROUP BY 1 ORDER BY 1")
     expected = [(number, row.units) for number, row in enumerate(rows, start=1)]
-    if verdict != "ok" or total is None or items.fetchall() != expected:
+    if verdict != "ok" or budget is None or items.fetchall() != expected:
         raise InputError(f"ledger '{path}'", *DAMAGED)
-    epsilon, delta, cap_units, neighbours, note, spent = total
-    return LedgerState(epsilon, delta, cap_units, Neighbours(neighbours), note, spent, rows)
+    _, epsilon, delta, cap_units, neighbours, note, *slack_cap = budget
+    return LedgerState(
+        epsilon, delta, cap_units, Neighbours(neighbours), note, spent, rows, *slack_cap
+    )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 APPLICATION_ID = 0x554E4453  # "UNDS"
-GAUSSIAN_VERSION, PURE_VERSION = 1, 2
-"""Which kind of ledger a file is: one that counts mu squared, or epsilon at a delta of 0."""
+GAUSSIAN_VERSION, PURE_VERSION, SLACK_VERSION = 1, 2, 3
+"""Which kind of ledger a file is: one that counts mu squared, or epsilon at a delta of 0, or mu
+squared and slack, for which it has set a part of delta aside.
+"""
 
 # The insert triggers also stop INSERT OR REPLACE, which deletes past the delete triggers.
 _TABLES = """
@@ -13,7 +15,7 @@ CREATE TABLE budget (
   epsilon REAL NOT NULL CHECK (epsilon > 0), delta REAL NOT NULL CHECK ({delta}),
   cap_units INTEGER NOT NULL CHECK (typeof(cap_units) = 'integer' AND cap_units >= 0),
   neighbours TEXT NOT NULL CHECK (neighbours IN ('add-remove', 'replace-one')),
-  note TEXT NOT NULL);
+  note TEXT NOT NULL{slack_cap});
 CREATE TABLE releases (
   number INTEGER PRIMARY KEY,
   key TEXT NOT NULL, plan_id TEXT NOT NULL, description TEXT NOT NULL,
@@ -21,7 +23,7 @@ CREATE TABLE releases (
   state TEXT NOT NULL CHECK (state IN ('spent', 'published')),
   fingerprint TEXT CHECK ((fingerprint IS NULL) = (state = 'spent')),
   directory TEXT CHECK (directory IS NULL OR state = 'published'),
-  spent_at TEXT NOT NULL);
+  spent_at TEXT NOT NULL{slack});
 CREATE TABLE mechanisms (
   release INTEGER NOT NULL, position INTEGER NOT NULL,
   units INTEGER NOT NULL CHECK (typeof(units) = 'integer' AND units >= 0),
@@ -33,14 +35,26 @@ CREATE TRIGGER budget_stays BEFORE DELETE ON budget BEGIN SELECT RAISE(ABORT, 'f
 CREATE TRIGGER releases_stay BEFORE DELETE ON releases BEGIN SELECT RAISE(ABORT, 'final'); END;
 CREATE TRIGGER releases_are_appended BEFORE INSERT ON releases
   WHEN NEW.state <> 'spent' OR NEW.number <> (SELECT count(*) + 1 FROM releases)
-  OR NEW.units > (SELECT cap_units FROM budget) - (SELECT coalesce(sum(units), 0) FROM releases)
+  OR NEW.units > (SELECT cap_units FROM budget) - (SELECT coalesce(sum(units), 0) FROM releases){within_slack}
   BEGIN SELECT RAISE(ABORT, 'a release is appended as spent, within the cap'); END;
-CREATE TRIGGER releases_are_kept BEFORE UPDATE OF number, key, plan_id, description, units, spent_at
+CREATE TRIGGER releases_are_kept BEFORE UPDATE OF number, key, plan_id, description, units, spent_at{kept}
   ON releases BEGIN SELECT RAISE(ABORT, 'final'); END;
 """
 
+_WITHOUT_SLACK = {"slack_cap": "", "slack": "", "within_slack": "", "kept": ""}
+_WITH_SLACK = {
+    "slack_cap": ",\n  slack_cap_units INTEGER NOT NULL CHECK "
+    "(typeof(slack_cap_units) = 'integer' AND slack_cap_units > 0)",
+    "slack": ",\n  slack_units INTEGER NOT NULL CHECK "
+    "(typeof(slack_units) = 'integer' AND slack_units >= 0)",
+    "within_slack": "\n  OR NEW.slack_units > (SELECT slack_cap_units FROM budget)"
+    " - (SELECT coalesce(sum(slack_units), 0) FROM releases)",
+    "kept": ", slack_units",
+}
+
 SCHEMAS = {
-    GAUSSIAN_VERSION: _TABLES.format(delta="delta > 0 AND delta < 1"),
-    PURE_VERSION: _TABLES.format(delta="delta = 0"),
+    GAUSSIAN_VERSION: _TABLES.format(delta="delta > 0 AND delta < 1", **_WITHOUT_SLACK),
+    PURE_VERSION: _TABLES.format(delta="delta = 0", **_WITHOUT_SLACK),
+    SLACK_VERSION: _TABLES.format(delta="delta > 0 AND delta < 1", **_WITH_SLACK),
 }
 """The tables of each kind of ledger."""

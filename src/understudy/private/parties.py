@@ -22,9 +22,9 @@ from understudy.private.release import (
     charge,
     check_affordable,
     check_row_count,
-    facts_of,
     noisy,
     private_total,
+    release_facts,
     work_of,
 )
 from understudy.private.requests import Request
@@ -146,7 +146,7 @@ def merge_partials(
     following = request.after(vector, charged)
     if following.round < len(plan.stages):
         return following
-    facts = dict(facts_of(source, None)) | {
+    facts = dict(release_facts(source, None)) | {
         "is_private": is_private, "ledger": charged, "merged_from": len(answers),
     }  # fmt: skip
     release = Release(plan, following.vectors, tuple(facts.items()))

@@ -14,10 +14,12 @@ from understudy.accounting import Neighbours
 from understudy.errors import BudgetError, InputError
 from understudy.plan import Plan
 from understudy.private import ledger as ledgers
+from understudy.private.decoders import Arrays, read_images, train_decoder
 from understudy.private.engines.passes import Run, can_be_read_again, sum_table
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
 from understudy.private.sealed import sealed
 from understudy.private.sums import Work, check_purity
+from understudy.published.certificate import public_networks
 from understudy.published.directories import check_new_directory
 from understudy.published.release import Release, load_release, save_release
 
@@ -59,7 +61,7 @@ def release_table(
     key = key or f"{plan.schema.name}-{secrets.token_hex(6)}"
     if directory is not None:
         check_new_directory(directory)
-    if len(plan.stages) > 1 and not can_be_read_again(data):
+    if (len(plan.stages) > 1 or plan.descent is not None) and not can_be_read_again(data):
         raise InputError(
             "data", "the plan reads it once per stage, and a stream can be read once",
             "Pass a file, a table or a dataset",
@@ -72,7 +74,8 @@ def release_table(
     for stage in plan.stages:
         check_purity(plan.layout, stage.embedding, plan.lattice)
     source = noise or ExactNoise()
-    facts = facts_of(source, query)
+    extra = ("torch",) if public_networks(plan) else ()
+    facts = release_facts(source, query, (*SOFTWARE, *extra))
     row: int | None = None
     vectors: tuple[Integers, ...] = ()
 
@@ -84,10 +87,16 @@ def release_table(
             row = charge(ledger, plan, key=key)
         return noisy(total[:-1], plan, len(vectors), source)
 
+    weights: Arrays = {}
+    if plan.descent is not None:
+        images = sealed(lambda: read_images(data, plan, query=query))
+        row = charge(ledger, plan, key=key) if ledger is not None else None
+        weights = train_decoder(images, plan.descent, noise=source)
     while len(vectors) < len(plan.stages):
         vectors = (*vectors, sealed(next_vector))
     charged = {"key": key, "row": row} if row is not None else None
-    release = Release(plan, vectors, (*facts, ("ledger", charged)))
+    facts = (*facts, ("ledger", charged))
+    release = Release(plan, vectors, facts, tuple(sorted(weights.items())))
     if directory is not None:
         save_release(release, directory)
     if ledger is not None and row is not None:
@@ -132,7 +141,7 @@ def noisy(sums: Integers, plan: Plan, stage: int, source: NoiseSource) -> Intege
 def check_affordable(ledger: str | Path, plan: Plan, *, stage: int | None = None) -> None:
     """Refuse what the ledger would refuse, before rows are read."""
     try:
-        ledgers.check_affordable(ledger, _cost_in(ledger, plan, stage))
+        ledgers.check_affordable(ledger, _cost_in(ledger, plan, stage), slack=plan.charge.slack)
     except BudgetError as refusal:
         if not plan.budget.is_pure or ledgers.read_ledger(ledger).is_pure:
             raise
@@ -145,7 +154,7 @@ def charge(ledger: str | Path, plan: Plan, *, key: str, stage: int | None = None
     """Pay for all stages, or for one of them, in the ledger's notion of neighbours."""
     return ledgers.spend(
         ledger, key=key, plan_id=plan.fingerprint, costs=_cost_in(ledger, plan, stage),
-        description=_described(plan),
+        description=_described(plan), slack=plan.charge.slack,
     )  # fmt: skip
 
 
@@ -207,9 +216,11 @@ def _stored_release(
     return release
 
 
-def facts_of(source: NoiseSource, query: str | None) -> tuple[tuple[str, Any], ...]:
-    """The public circumstances of a release that is made now."""
-    software = {"python": platform.python_version()} | {name: version(name) for name in SOFTWARE}
+def release_facts(
+    source: NoiseSource, query: str | None, packages: tuple[str, ...] = SOFTWARE
+) -> tuple[tuple[str, Any], ...]:
+    """The public circumstances of a release: when, and with which noise and software."""
+    software = {"python": platform.python_version()} | {name: version(name) for name in packages}
     return (
         ("created", dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")),
         ("is_private", source.is_private),

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from understudy.accounting import LAPLACE, Neighbours
-from understudy.features import Points
+from understudy.accounting.descent import Charge, epsilon_of_charges
+from understudy.features import FeatureMap, Perceptual, Points, Tensors
 from understudy.plan import ROW_CAP, Plan
 from understudy.schema import Column
 from understudy.schema.images import LIGHTEST, without_pixels
@@ -66,7 +68,7 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             # Without a delta there is one epsilon and no curve.
             "curve": []
             if plan.budget.is_pure
-            else [[delta, round_up(mechanism.epsilon(cost, delta))] for delta in CURVE_DELTAS],
+            else [[delta, round_up(plan.epsilon(delta=delta))] for delta in CURVE_DELTAS],
         },
         "odds": _odds(plan),
         "mechanism": _mechanism(plan, facts),
@@ -116,12 +118,12 @@ def round_up(value: float) -> float:
 
 
 def _odds(plan: Plan) -> dict[str, Any]:
-    epsilon, mechanism = plan.epsilon(), plan.mechanism
+    epsilon = plan.epsilon()
     return {
-        "best_guess_percent": round_up(100 * mechanism.best_guess(plan.cost())),
+        "best_guess_percent": round_up(100 * plan.best_guess),
         "suspicion_from_percent": 50.0,
         "suspicion_to_percent": round_up(100 / (1 + math.exp(-epsilon))),
-        "except_with_probability": round_up(mechanism.exceedance(plan.cost(), epsilon)),
+        "except_with_probability": round_up(plan.exceedance),
     }
 
 
@@ -130,6 +132,7 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
         "name": MECHANISM_NAMES[plan.mechanism.name],
         "noise": facts.get("noise"),
         "lattice": plan.lattice,
+        **_descent(plan),
         "stages": [
             {
                 "name": stage.name,
@@ -154,6 +157,23 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
             )
         ],
     }  # fmt: skip
+
+
+def _descent(plan: Plan) -> dict[str, Any]:
+    """What a plan with a network that is trained on rows states of it."""
+    if plan.descent is None:
+        return {}
+    described = plan.descent.to_dict()
+    told = {
+        name: described[name] for name in ("sampling_rate", "noise_multiplier", "steps", "clip")
+    }
+    return {
+        "descent": told
+        | {
+            "mu": round_up(math.sqrt(plan.charge.mu_squared)),
+            "except_with_probability": float(plan.charge.slack),
+        }
+    }
 
 
 def _laplace_numbers(plan: Plan, index: int) -> dict[str, Any]:
@@ -202,6 +222,7 @@ def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
         "sources": dict(sorted(sources.items())),
         "rows": rows,
         "given_points": given_points(plan),
+        **_networks(plan),
         "query": facts.get("query"),
         "settings": dict(plan.settings),
     }
@@ -214,6 +235,53 @@ def given_points(plan: Plan) -> int:
     maps = [block.map for stage in plan.stages for block in stage.embedding.blocks]
     points = [getattr(map_, "points", None) for map_ in maps]
     return max((len(each) for each in points if isinstance(each, Points)), default=0)
+
+
+def public_networks(plan: Plan) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Name and hash of every public network that features are taken from, and its layers."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for stage in plan.stages:
+        for block in stage.embedding.blocks:
+            for map_ in _factors(block.map):
+                if isinstance(map_, Perceptual):
+                    key = (map_.network, map_.sha256)
+                    found[key] = tuple(dict.fromkeys((*found.get(key, ()), *map_.layers)))
+    return found
+
+
+def _origin(plan: Plan, name: str, sha256: str) -> tuple[str, str]:
+    """Where a network comes from, and what that adds to the guarantee."""
+    cost = (plan.setting("encoder") or {}).get("private_cost")
+    if not cost:
+        return (
+            "public network",
+            f"The network '{name}' (SHA-256 {sha256}) was public before, and nothing in it was learnt from the "
+            "private rows.",
+        )
+    charges = [
+        Charge(Fraction(cost["mu_squared"]), Fraction(cost["slack"])),
+        *(Charge(each) for each in plan.mechanism.mu_squared(plan.cost(Neighbours.ADD_REMOVE))),
+    ]
+    together = round_up(epsilon_of_charges(charges, plan.budget.delta))
+    return (
+        "network learnt from the same rows",
+        f"The network '{name}' (SHA-256 {sha256}) was learnt from the private rows by noisy descent, in a release of "
+        f"its own with epsilon {round_up(cost['epsilon'])} at delta {cost['delta']:g}. The guarantee above is that of "
+        f"the moments alone; both together have epsilon {together} at delta {plan.budget.delta:g} (add-remove).",
+    )
+
+
+def _networks(plan: Plan) -> dict[str, Any]:
+    """What is said of public networks, where there are any."""
+    found = [
+        {"name": name, "sha256": sha256, "layers": list(layers)}
+        for (name, sha256), layers in public_networks(plan).items()
+    ]
+    return {"networks": found} if found else {}
+
+
+def _factors(map_: FeatureMap) -> tuple[FeatureMap, ...]:
+    return map_.factors if isinstance(map_, Tensors) else (map_,)
 
 
 def _plain(bound: object) -> str:
@@ -287,6 +355,22 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "They were public before, and which rows they are does not depend on any other row of the table. What "
             "they themselves tell is outside the guarantee.",
         ))  # fmt: skip
+    if plan.descent is not None:
+        found.append((
+            "row independence of gradients",
+            "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on "
+            "made-up rows before training.",
+        ))  # fmt: skip
+    for name, sha256 in public_networks(plan):
+        found += [
+            _origin(plan, name, sha256),
+            (
+                "row independence of the network",
+                "Torch on this machine gives an image the same numbers at every place of a padded block, whatever "
+                "images are beside it; tested on made-up images before the data is read. Norms do not rest on the "
+                "network: they are enforced on whole numbers, row by row.",
+            ),
+        ]
     rounded = [column.name for column in plan.schema.used if column.bounds_from == "rounded"]
     if rounded:
         found.append((

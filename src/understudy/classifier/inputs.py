@@ -1,0 +1,187 @@
+"""From a row's codes to what maps see: vectors of norm one, each a function of its row alone.
+
+Tables: a membership per category, and hats over the range of a number, whose weighted sums are all
+piecewise linear functions. Images: cosine coefficients, which can be drawn, or strokes, which tell more.
+Every input ends with a constant.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.classifier.strokes import Strokes
+from understudy.errors import UsageError
+from understudy.features.cosines import Cosines
+from understudy.schema import Layout, Schema
+from understudy.schema.columns import Column, Role
+from understudy.schema.images import LIGHTEST, ImageShape
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+KNOTS = 9
+"""Hats over the range of a number."""
+
+CONSTANT = 0.1
+"""The last coordinate of every input, which gives maps their bias."""
+
+KINDS = ("table", "cosines", "strokes")
+SMALLEST_IMAGE = 8
+
+
+class Inputs(Protocol):
+    """What maps see of a row."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that are known before a label is predicted."""
+
+    @property
+    def dim(self) -> int:
+        """Coordinates, with the constant."""
+
+    def raw(self, codes: Integers) -> Floats:
+        """Coordinates without the constant, of any length.  # (num_rows, dim - 1)"""
+
+
+@dataclass(frozen=True)
+class TableInputs:
+    """Memberships of categories and hats over numbers."""
+
+    schema: Schema
+
+    @cached_property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """Column and value of each coordinate."""
+        layout, found = Layout(self.schema), []
+        columns = {column.name: column for column in self.schema.used}
+        for name in layout.numbers:
+            found += [(name, words) for words in _knot_words(columns[name])]
+        for choice in layout.choices:
+            column = columns[choice.column]
+            listed = [str(value) for value in column.categories]
+            values = ["given", "missing"] if choice.flags_null else [*listed, "missing"]
+            found += [(choice.column, value) for value in values[: choice.width]]
+        return tuple(found)
+
+    @cached_property
+    def blocks(self) -> tuple[tuple[int, int], ...]:
+        """Where each run of hats or memberships lies."""
+        layout = Layout(self.schema)
+        widths = [KNOTS] * len(layout.numbers) + [choice.width for choice in layout.choices]
+        ends = np.cumsum(widths).tolist()
+        return tuple(zip([0, *ends[:-1]], ends, strict=True))
+
+    @property
+    def dim(self) -> int:
+        """Coordinates, with the constant."""
+        return len(self.names) + 1
+
+    def raw(self, codes: Integers) -> Floats:
+        """Hats, then memberships.  # (num_rows, dim - 1)"""
+        layout = Layout(self.schema)
+        cells = layout.expand(codes)
+        positions = cells[:, : len(layout.numbers), None] * (KNOTS - 1)
+        hats = np.maximum(0.0, 1.0 - np.abs(positions - np.arange(KNOTS)))
+        return np.concatenate(
+            [hats.reshape(len(cells), -1), cells[:, len(layout.numbers) :]], axis=1
+        )
+
+
+@dataclass(frozen=True)
+class CosineInputs:
+    """Cosine coefficients of images, the lowest frequencies first: linear, so that maps can be drawn."""
+
+    schema: Schema
+    count: int
+
+    @property
+    def dim(self) -> int:
+        """Coordinates, with the constant."""
+        return self.count + 1
+
+    @cached_property
+    def cosines(self) -> Cosines:
+        """The basis."""
+        return Cosines(_image(self.schema))
+
+    def raw(self, codes: Integers) -> Floats:
+        """The lowest coefficients.  # (num_rows, dim - 1)"""
+        return self.cosines.coefficients(codes / LIGHTEST)[:, : self.count]
+
+
+@dataclass(frozen=True)
+class StrokeInputs:
+    """Strokes of images."""
+
+    schema: Schema
+
+    @cached_property
+    def strokes(self) -> Strokes:
+        """The filters."""
+        return Strokes(_image(self.schema))
+
+    @property
+    def dim(self) -> int:
+        """Coordinates, with the constant."""
+        return self.strokes.dim + 1
+
+    def raw(self, codes: Integers) -> Floats:
+        """Strokes by place.  # (num_rows, dim - 1)"""
+        return self.strokes(codes.astype(np.float64))
+
+
+def inputs_for(schema: Schema, kind: str, count: int) -> Inputs:
+    """Inputs of a kind over the features of a schema."""
+    if kind == "table":
+        return TableInputs(schema)
+    image = _image(schema)
+    if kind == "strokes" and min(image.height, image.width) >= SMALLEST_IMAGE:
+        return StrokeInputs(schema)
+    if kind == "cosines":
+        return CosineInputs(schema, min(count, image.num_pixels))
+    if kind == "strokes":
+        raise UsageError("inputs", "images are too small for strokes", "Use --inputs cosines")
+    raise UsageError("inputs", f"'{kind}' is unknown", f"Use one of {', '.join(KINDS)}")
+
+
+def unit_inputs(inputs: Inputs, codes: Integers) -> Floats:
+    """Inputs of norm one, their constant last.  # (num_rows, dim)"""
+    found = lengthened(inputs.raw(codes)) * math.sqrt(1 - CONSTANT**2)
+    return np.concatenate([found, np.full((len(found), 1), CONSTANT)], axis=1)
+
+
+def lengthened(vectors: Floats) -> Floats:
+    """Vectors at length one; a zero vector stays."""
+    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    return np.asarray(vectors / np.where(norms > 0, norms, 1.0)[:, None])
+
+
+def features_of(schema: Schema) -> Schema:
+    """The schema of what is known before a label is predicted."""
+    return replace(schema, columns=tuple(c for c in schema.columns if c.role is not Role.LABEL))
+
+
+def _image(schema: Schema) -> ImageShape:
+    if schema.image is None:
+        raise UsageError("inputs", "the schema has no images", "Use --inputs table")
+    return schema.image
+
+
+def _knot_words(column: Column) -> list[str]:
+    """Around which value of a number each hat stands."""
+    low, high = column.low_high
+    share = np.linspace(0.0, 1.0, KNOTS)
+    if column.scale_hint == "log1p":
+        values = low + np.expm1(share * np.log1p(high - low))
+    else:
+        values = low + share * (high - low)
+    return [
+        f"about {value:,.0f}" if abs(value) >= 1000 else f"about {value:.4g}" for value in values
+    ]

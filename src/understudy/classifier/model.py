@@ -1,0 +1,207 @@
+"""A trained classifier: its plan, what was released, and what is predicted; a directory of inert files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import safetensors.numpy
+
+from understudy.classifier.certificate import classifier_certificate
+from understudy.classifier.inputs import unit_inputs
+from understudy.classifier.maps import LocallyLinearMaps
+from understudy.classifier.plan import ClassifierPlan, classifier_plan_from_dict
+from understudy.classifier.whitening import Whitening
+from understudy.errors import InputError
+from understudy.published.certificate import render_html
+from understudy.published.directories import write_directory
+from understudy.published.release import CERTIFICATE, CERTIFICATE_PAGE, SCHEMA, to_json
+from understudy.published.verify import Verification
+from understudy.schema.encode import encode_batch
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+DOCUMENT, MODEL = "classifier.json", "maps.safetensors"
+BLOCK = 2048
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """Noisy maps, safe to publish. ``facts`` are the public circumstances of the training."""
+
+    plan: ClassifierPlan
+    maps: LocallyLinearMaps
+    whitening: Whitening | None
+    facts: tuple[tuple[str, Any], ...]
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The label's values, in the order of probabilities."""
+        return self.plan.classes
+
+    def inputs(self, codes: Integers) -> Floats:
+        """What maps see of rows.  # (num_rows, num_feature_columns) -> (num_rows, dim)"""
+        found = unit_inputs(self.plan.inputs, codes)
+        return found if self.whitening is None else self.whitening(found)
+
+    def probabilities(self, codes: Integers) -> Floats:
+        """Chances of the classes.  # (num_rows, num_feature_columns) -> (num_rows, classes)"""
+        parts = [
+            self.maps.probabilities(self.inputs(codes[start : start + BLOCK]))
+            for start in range(0, len(codes), BLOCK)
+        ]
+        return np.concatenate(parts) if parts else np.empty((0, len(self.classes)))
+
+    def codes(self, rows: pa.Table | pa.RecordBatch) -> Integers:
+        """Rows of the feature columns as codes."""
+        schema = self.plan.inputs.schema
+        batches = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
+        found = [encode_batch(schema, batch) for batch in batches]
+        return np.concatenate(found) if found else np.empty((0, len(schema.used)), np.int64)
+
+    def predict(self, rows: pa.Table) -> list[Any]:
+        """The likeliest class of each row."""
+        best = self.probabilities(self.codes(rows)).argmax(axis=1)
+        return [self.classes[place] for place in best]
+
+    @cached_property
+    def filters(self) -> Floats:
+        """Weights of every map on unit inputs before whitening.  # (maps, classes, dim)"""
+        found = self.maps.filters
+        return found if self.whitening is None else np.asarray(found @ self.whitening.matrix.T)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The classifier without its numbers; it holds their hash."""
+        return {
+            "format": 1, "plan": self.plan.to_dict(), "facts": dict(self.facts),
+            "num_rows": None if self.whitening is None else self.whitening.num_rows,
+            "descent": {
+                "sampling_rate": self.plan.descent.sampling_rate,
+                "noise_multiplier": self.plan.descent.noise_multiplier,
+                "steps": self.plan.descent.steps,
+            },
+            "maps_sha256": hashlib.sha256(self.tensors()).hexdigest(),
+        }  # fmt: skip
+
+    def tensors(self) -> bytes:
+        """The numbers as safetensors bytes."""
+        named = {"weights": self.maps.weights}
+        if self.whitening is not None:
+            found = self.whitening
+            named |= {"whitening": found.matrix, "mean": found.mean, "spread": found.spread}
+        return bytes(safetensors.numpy.save(named))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over everything released; the ledger keeps it."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def files(self) -> dict[str, bytes]:
+        """Every file of the directory."""
+        certificate = classifier_certificate(
+            self.plan, dict(self.facts), fingerprint=self.fingerprint
+        )
+        return {
+            MODEL: self.tensors(),
+            DOCUMENT: to_json(self.to_dict()),
+            SCHEMA: self.plan.schema.to_yaml().encode(),
+            CERTIFICATE: to_json(certificate),
+            CERTIFICATE_PAGE: render_html(json.loads(to_json(certificate))).encode(),
+        }
+
+
+def save_classifier(classifier: Classifier, directory: str | Path) -> Path:
+    """Write a classifier so that the directory is either whole or not there at all."""
+    return write_directory(directory, classifier.files())
+
+
+def is_classifier(directory: str | Path) -> bool:
+    """Whether a directory is a classifier's."""
+    return (Path(directory) / DOCUMENT).is_file()
+
+
+def load_classifier(directory: str | Path) -> Classifier:
+    """Read a classifier back; its numbers must be the ones it was trained to."""
+    folder = Path(directory)
+    if not is_classifier(folder):
+        raise InputError(
+            f"'{folder}'", "is not the directory of a classifier", "Make one: understudy classify --help"
+        )  # fmt: skip
+    found = None
+    try:
+        document = json.loads((folder / DOCUMENT).read_bytes())
+        content = (folder / MODEL).read_bytes()
+        if hashlib.sha256(content).hexdigest() != document["maps_sha256"]:
+            raise ValueError
+        tensors = safetensors.numpy.load(content)
+        plan = classifier_plan_from_dict(document["plan"])
+        shape = plan.shape
+        maps = LocallyLinearMaps(shape, tensors["weights"])
+        whitening = None
+        if plan.training.look:
+            whitening = Whitening(
+                matrix=tensors["whitening"], mean=tensors["mean"], spread=tensors["spread"],
+                num_rows=float(document["num_rows"]),
+            )  # fmt: skip
+        sizes: dict[str, tuple[int, ...]] = {
+            "weights": (shape.num_maps, shape.num_classes, shape.map_dim)
+        }
+        if whitening is not None:
+            dim = plan.inputs.dim
+            sizes |= {"whitening": (dim, dim), "mean": (dim,), "spread": (dim,)}
+        if {name: tensor.shape for name, tensor in tensors.items()} == sizes:
+            found = Classifier(plan, maps, whitening, tuple(document["facts"].items()))
+    except Exception:  # files may say anything
+        found = None
+    if found is None:
+        raise InputError(
+            f"classifier '{folder}'",
+            "is damaged: its files do not fit each other",
+            "Fetch it again",
+        )
+    return found
+
+
+def verify_classifier(directory: str | Path) -> Verification:
+    """Recompute what the certificate states and compare every byte.
+
+    Raises:
+        InputError: it names the first file that does not follow from the classifier.
+    """
+    folder = Path(directory)
+    classifier = load_classifier(folder)
+    expected = classifier.files()
+    found = {path.name for path in folder.iterdir()}
+    for name in sorted(set(expected) | found):
+        same = name in expected and name in found and (folder / name).read_bytes() == expected[name]
+        if not same:
+            raise InputError(
+                f"file '{folder / name}'", "does not follow from the classifier: it was changed or damaged",
+                "Do not rely on it; fetch it again from its owner",
+            )  # fmt: skip
+    plan = classifier.plan
+    if max(plan.epsilon(), plan.charged_epsilon()) > plan.budget.epsilon:
+        raise InputError(
+            f"classifier '{folder}'", "spends more than its stated epsilon", "Do not rely on it"
+        )
+    stages = json.loads(expected[CERTIFICATE])["mechanism"]["stages"]
+    return Verification(
+        fingerprint=classifier.fingerprint,
+        is_private=bool(dict(classifier.facts).get("is_private")),
+        epsilon=plan.epsilon(),
+        delta=plan.budget.delta,
+        neighbours="add-remove",
+        mechanism="gaussian",
+        noise_std=tuple(stage["noise_std"] for stage in stages),
+        sensitivity=tuple(stage["sensitivity"] for stage in stages),
+        checks=tuple(sorted(expected)),
+    )

@@ -1,0 +1,230 @@
+"""Everything about a private classifier that is decided before a row is read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from understudy.accounting import Budget, lattice_noise_std, mu_squared_of_budget, spent_mu_squared
+from understudy.accounting.descent import (
+    Charge,
+    DescentCost,
+    calibrated_descent,
+    charge_of_descent,
+    epsilon_of_charges,
+    epsilon_of_descent,
+    exact_rate,
+    slack_for,
+)
+from understudy.classifier.inputs import Inputs, features_of, inputs_for
+from understudy.classifier.maps import MapShape
+from understudy.errors import InputError, UsageError
+from understudy.schema import Schema
+from understudy.schema.columns import Column
+from understudy.schema.table import parse_schema
+
+RADIUS = 2**14
+"""Integer length of an input of norm one, and of derivatives of the clipping norm."""
+
+STEPS, FEWEST_STEPS, MOST_STEPS = 85, 30, 240
+"""Steps of descent at epsilon 1, and the fewest and most for any epsilon."""
+
+MOST_INPUTS = 2048
+"""Coordinates of inputs whose second moments are released."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """Settings of a classifier; the defaults are public and the same for all data.
+
+    Args:
+        inputs: ``auto``, or ``table``, ``cosines`` or ``strokes``.
+        num_coefficients: cosine coefficients of an image.
+        num_maps: linear maps per class; 1 is logistic regression.
+        inverse_temperature: how strongly the best map of a class is preferred.
+        projected: coordinates after a random projection of each map.
+        look: part of the budget for the second moments that whiten inputs; 0 leaves inputs as they are.
+        steps: steps of descent; by default the more, the larger the budget.
+        sampling_rate: chance of a row in a step. At 1, the noise is that of a plain Gaussian release.
+        clip: norm to which a row's gradient is shortened.
+        learning_rate: length of steps, for each coordinate of the inputs.
+        averaged: last part of the descent over which weights are averaged.
+        seed: public seed of projections and first weights. Noise has none.
+    """
+
+    inputs: str = "auto"
+    num_coefficients: int = 256
+    num_maps: int = 1
+    inverse_temperature: float = 1.0
+    projected: int | None = None
+    look: float = 0.3
+    steps: int | None = None
+    sampling_rate: float = 1.0
+    clip: float = 0.5
+    learning_rate: float = 1.2
+    averaged: float = 0.5
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("num_coefficients", "num_maps", "steps", "projected"):
+            if getattr(self, name) is not None and getattr(self, name) < 1:
+                raise UsageError(name.replace("_", " "), "must be at least 1")
+        for name in ("inverse_temperature", "clip", "learning_rate"):
+            if not 0 < getattr(self, name) < 1e6:
+                raise UsageError(name.replace("_", " "), "must be above 0")
+        if not 0 <= self.look < 1 or not 0 <= self.averaged <= 1:
+            raise UsageError("look and averaged", "must be parts of one")
+        object.__setattr__(self, "sampling_rate", exact_rate(self.sampling_rate))
+
+
+@dataclass(frozen=True)
+class ClassifierPlan:
+    """A public, complete description of a classifier that has not been trained yet.
+
+    Guarantee:
+        Releasing the noisy second moments of inputs, and then every noisy sum of gradients, is
+        (epsilon, delta)-differentially private between tables with one row more or less.
+    """
+
+    schema: Schema
+    budget: Budget
+    training: Training = Training()
+    num_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        label = self.schema.label
+        if label is None or not label.is_choice:
+            raise InputError(
+                f"schema '{self.schema.name}'", "a classifier needs a label with listed categories",
+                "Give one column role: label and its categories",
+            )  # fmt: skip
+        unit = self.schema.privacy
+        if unit.unit != "row" or unit.max_rows != 1:
+            raise InputError(
+                f"schema '{self.schema.name}'", "a classifier protects single rows",
+                "Aggregate to one row per person first and set privacy: {unit: row}",
+            )  # fmt: skip
+        if not self.training.look and self.expected_rows is None:
+            raise UsageError(
+                "rows", "must be known publicly, if only roughly, where nothing is spent on a look",
+                "Give --rows N or rows: in the schema",
+            )  # fmt: skip
+        if self.training.look and self.inputs.dim > MOST_INPUTS:
+            raise UsageError(
+                "inputs", f"have more than {MOST_INPUTS} coordinates, too many for second moments",
+                "Use --look 0, or fewer coefficients",
+            )  # fmt: skip
+
+    @cached_property
+    def label(self) -> Column:
+        """What is predicted."""
+        found = self.schema.label
+        assert found is not None  # noqa: S101  # checked above
+        return found
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """The label's values."""
+        return self.label.categories
+
+    @property
+    def expected_rows(self) -> int | None:
+        """Rows that there are, as far as it is public."""
+        return self.num_rows or self.schema.rows
+
+    @cached_property
+    def inputs(self) -> Inputs:
+        """What maps see of a row."""
+        kind = self.training.inputs
+        if kind == "auto":
+            kind = "table" if self.schema.image is None else "strokes"
+        return inputs_for(features_of(self.schema), kind, self.training.num_coefficients)
+
+    @cached_property
+    def shape(self) -> MapShape:
+        """Maps, classes and projections."""
+        training = self.training
+        return MapShape(
+            num_features=self.inputs.dim, num_classes=len(self.classes), num_maps=training.num_maps,
+            inverse_temperature=training.inverse_temperature, projected=training.projected,
+            seed=training.seed,
+        )  # fmt: skip
+
+    @cached_property
+    def look_noise(self) -> int | None:
+        """Whole deviation of the noise on second moments."""
+        if not self.training.look:
+            return None
+        slack = slack_for(self.budget, self.training.sampling_rate)
+        left = Budget(self.budget.epsilon, float(Fraction(self.budget.delta) - slack))
+        share = mu_squared_of_budget(left) * Fraction(self.training.look)
+        return lattice_noise_std(RADIUS**4, share)
+
+    @cached_property
+    def look_cost(self) -> tuple[Fraction, ...]:
+        """Mu squared of the second moments, if they are released."""
+        if self.look_noise is None:
+            return ()
+        return (spent_mu_squared(RADIUS**4, self.look_noise),)
+
+    @property
+    def steps(self) -> int:
+        """Steps of descent: with more budget the noise lets more of them be of use."""
+        if self.training.steps is not None:
+            return self.training.steps
+        wanted = STEPS * math.sqrt(self.budget.epsilon)
+        return round(min(max(wanted, FEWEST_STEPS), MOST_STEPS))
+
+    @cached_property
+    def descent(self) -> DescentCost:
+        """Steps, sampling and noise of the descent."""
+        return calibrated_descent(
+            self.budget, sampling_rate=self.training.sampling_rate, steps=self.steps,
+            beside=self.look_cost,
+        )  # fmt: skip
+
+    @cached_property
+    def charges(self) -> tuple[Charge, ...]:
+        """What is charged to a ledger: the look, then the descent."""
+        slack = slack_for(self.budget, self.training.sampling_rate)
+        looks = [Charge(cost) for cost in self.look_cost]
+        return (*looks, charge_of_descent(self.descent, slack))
+
+    def epsilon(self, delta: float | None = None) -> float:
+        """The epsilon of everything together, by privacy loss distributions."""
+        delta = self.budget.delta if delta is None else delta
+        return epsilon_of_descent(self.descent, delta, beside=self.look_cost)
+
+    def charged_epsilon(self) -> float:
+        """The same as ledgers count it, which is a little more where rows are sampled."""
+        return epsilon_of_charges(self.charges, self.budget.delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan in its canonical form."""
+        return {
+            "schema": self.schema.to_dict(), "epsilon": self.budget.epsilon, "delta": self.budget.delta,
+            "training": asdict(self.training), "num_rows": self.num_rows, "radius": RADIUS,
+        }  # fmt: skip
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical form."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def classifier_plan_from_dict(document: dict[str, Any]) -> ClassifierPlan:
+    """Read a plan back from its canonical form; ValueError and the like if it is none."""
+    if document["radius"] != RADIUS:
+        raise ValueError("another version's plan")
+    return ClassifierPlan(
+        schema=parse_schema(document["schema"], name="table"),
+        budget=Budget(document["epsilon"], document["delta"]),
+        training=Training(**document["training"]),
+        num_rows=document["num_rows"],
+    )

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from understudy.classifier.model import (
+    Classifier,
+    load_classifier,
+    save_classifier,
+    verify_classifier,
+)
+from understudy.errors import InputError
+
+from .conftest import visits
+
+
+def test_a_classifier_comes_back_from_its_directory(trained: Classifier, tmp_path: Path) -> None:
+    save_classifier(trained, tmp_path / "clf")
+    again = load_classifier(tmp_path / "clf")
+    rows = visits(50, seed=1)
+    codes = trained.codes(rows.drop_columns(["ill"]))
+    assert np.array_equal(again.probabilities(codes), trained.probabilities(codes))
+    assert again.fingerprint == trained.fingerprint
+    assert again.predict(rows) == trained.predict(rows)
+
+
+def test_predictions_are_good_and_add_up(trained: Classifier) -> None:
+    rows = visits(1000, seed=2)
+    right = np.mean(
+        [a == b for a, b in zip(trained.predict(rows), rows["ill"].to_pylist(), strict=True)]
+    )
+    assert right > 0.85
+    assert trained.probabilities(trained.codes(rows)).sum(axis=1) == pytest.approx(np.ones(1000))
+    assert trained.probabilities(np.empty((0, 3), np.int64)).shape == (0, 2)
+
+
+def test_a_whole_directory_is_verified(trained: Classifier, tmp_path: Path) -> None:
+    save_classifier(trained, tmp_path / "clf")
+    found = verify_classifier(tmp_path / "clf")
+    assert found.is_private
+    assert found.epsilon <= 3.0
+    assert found.fingerprint == trained.fingerprint
+    assert found.noise_std[1] == trained.plan.descent.noise_multiplier
+
+
+@pytest.mark.parametrize("name", ["certificate.json", "certificate.html", "schema.yaml"])
+def test_a_changed_file_is_found(trained: Classifier, tmp_path: Path, name: str) -> None:
+    save_classifier(trained, tmp_path / "clf")
+    path = tmp_path / "clf" / name
+    path.write_bytes(path.read_bytes().replace(b"a", b"b", 1))
+    with pytest.raises(InputError, match="changed or damaged"):
+        verify_classifier(tmp_path / "clf")
+
+
+def test_changed_numbers_and_files_too_many_or_too_few_are_found(
+    trained: Classifier, tmp_path: Path
+) -> None:
+    save_classifier(trained, tmp_path / "clf")
+    (tmp_path / "clf" / "more.txt").write_text("x")
+    with pytest.raises(InputError, match=r"more\.txt"):
+        verify_classifier(tmp_path / "clf")
+    (tmp_path / "clf" / "more.txt").unlink()
+    shutil.copytree(tmp_path / "clf", tmp_path / "other")
+    (tmp_path / "clf" / "certificate.json").unlink()
+    with pytest.raises(InputError, match=r"certificate\.json"):
+        verify_classifier(tmp_path / "clf")
+    weights = tmp_path / "other" / "maps.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-3] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(InputError, match="damaged"):
+        load_classifier(tmp_path / "other")
+    with pytest.raises(InputError, match="not the directory"):
+        load_classifier(tmp_path)
+
+
+def test_the_certificate_states_all_that_matters(trained: Classifier) -> None:
+    certificate = json.loads(trained.files()["certificate.json"])
+    assert certificate["status"] == "PRIVATE"
+    assert certificate["guarantee"]["epsilon"] <= 3.0
+    assert certificate["guarantee"]["epsilon_replace_one"] > certificate["guarantee"]["epsilon"]
+    assert certificate["mechanism"]["steps"] == 40
+    names = {assumption["name"] for assumption in certificate["assumptions"]}
+    assert "row independence of floating-point numbers" in names
+    page = trained.files()["certificate.html"].decode()
+    assert "second moments of inputs" in page
+    assert "3000" not in json.dumps(certificate)  # how many rows there were
