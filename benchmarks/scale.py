@@ -71,6 +71,7 @@ DUCKDB = (
 import json, duckdb
 columns, pairs = json.loads(sys.argv[2])
 connection = duckdb.connect(config={"threads": 1})
+connection.execute("SET enable_progress_bar = false")
 start = time.process_time()
 connection.execute(f"CREATE TABLE t AS SELECT {', '.join(columns)} FROM read_parquet('{sys.argv[1]}')")
 for a, b in pairs:
