@@ -68,6 +68,7 @@ class Mutant:
 
 NOISE = "private/test_noise.py::"
 PERSONS = "private/test_persons.py::"
+PARTIES = "private/test_parties.py::"
 LOCAL = "private/engines/test_local.py::"
 RELEASE = "private/test_release.py::"
 PRODUCTS = "private/test_product_sums.py::"
@@ -256,6 +257,62 @@ MUTANTS = {
         "members.T @ map_.whole(cells, 2 * target)",
         "private/test_sums.py"
         "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
+    ),
+    "a party counted twice": Mutant(
+        "private/parties.py",
+        "        for name in (f\"party {told['party']}\", f\"id {told['id']}\"):",
+        "        for name in ():",
+        PARTIES + "test_the_same_file_or_party_twice_is_refused",
+    ),
+    "sums of another plan added": Mutant(
+        "private/parties.py",
+        'if told["request"] != request.fingerprint or len(answer.vector) != size:',
+        "if len(answer.vector) != size:",
+        PARTIES + "test_a_file_of_another_plan_or_round_is_refused",
+    ),
+    "merged without noise": Mutant(
+        "private/parties.py",
+        "vector = sealed(lambda: noisy(sums, plan, request.round, source))",
+        "vector = sums",
+        PARTIES + "test_two_merges_of_the_same_sums_differ_in_every_number",
+    ),
+    "a party's own noise forgotten": Mutant(
+        "private/parties.py",
+        "return noisy(total[:-1], plan, request.round, source)",
+        "return total[:-1]",
+        PARTIES
+        + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
+    ),
+    "the noise of one party stated for all": Mutant(
+        "plan.py",
+        "times = math.sqrt(self.parties)",
+        "times = 1.0",
+        PARTIES
+        + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
+    ),
+    "sums in the open": Mutant(
+        "private/secret_files.py",
+        "cipher.encrypt(nonce, content, front)",
+        "content",
+        PARTIES + "test_a_file_tells_nothing_but_its_header",
+    ),
+    "a checkpoint of files that have changed": Mutant(
+        "private/checkpoints.py",
+        "or not set(stored[1]) <= set(names)",
+        "",
+        "private/test_checkpoints.py::test_what_was_summed_of_something_else_is_not_used[a file]",
+    ),
+    "a task counted for each try": Mutant(
+        "private/engines/remote.py",
+        "if part in seen:",
+        "if False:",
+        "private/engines/test_remote.py::test_an_answer_that_comes_twice_or_not_at_all_is_refused",
+    ),
+    "a horizon that overspends": Mutant(
+        "accounting/horizon.py",
+        "part = mechanism.total(budget) / releases",
+        "part = mechanism.total(budget) / (releases - 1)",
+        "accounting/test_horizon.py::test_a_ledger_takes_just_so_many_releases[5-1.0-1e-05]",
     ),
     "division by the true count": Mutant(
         "private/sums.py",

@@ -16,6 +16,9 @@ from understudy.errors import InputError, MissingExtraError
 from understudy.private.engines import remote
 from understudy.private.sums import Integers, Work
 
+BUCKETS = 64
+"""Groups that people are brought together in; each is held whole by a worker, and has its costs."""
+
 
 def is_ray_dataset(data: object) -> bool:
     """Whether it is a dataset of Ray, told without importing Ray."""
@@ -105,13 +108,15 @@ def _sum_file(part: int, path: str, described: str) -> pa.RecordBatch:
 
 
 def _encode_block(block: pa.Table, *, described: str) -> pa.Table:
-    batches = [remote.encoded_people(batch, described) for batch in block.to_batches()]
+    batches = [
+        remote.encoded_people(batch, described, buckets=BUCKETS) for batch in block.to_batches()
+    ]
     return pa.Table.from_batches(batches, remote.PEOPLE)
 
 
 def _encode_files(block: pa.Table, *, described: str) -> pa.Table:
     batches = [
-        remote.encoded_people(batch, described)
+        remote.encoded_people(batch, described, buckets=BUCKETS)
         for path in block["path"].to_pylist()
         for batch in remote.batches_of_file(path, described)
     ]

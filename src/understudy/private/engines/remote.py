@@ -20,9 +20,6 @@ from understudy.private.readers import open_parts
 from understudy.private.sealed import sealed
 from understudy.private.sums import Integers, Work, one_blas_thread, work_from_json
 
-BUCKETS = 4096
-"""Groups of people that are brought together; all rows of a person are in one."""
-
 SUMS = pa.schema({"part": pa.int64(), "sums": pa.binary(), "refusal": pa.string()})
 PEOPLE = pa.schema({"bucket": pa.int32(), "person": pa.binary(), "codes": pa.binary()})
 
@@ -61,8 +58,11 @@ def batches_of_file(path: str, described: str) -> Iterator[pa.RecordBatch]:
             yield from part
 
 
-def encoded_people(batch: pa.RecordBatch, described: str) -> pa.RecordBatch:
-    """Rows that belong to somebody, as codes, on their way to the other rows of that person."""
+def encoded_people(batch: pa.RecordBatch, described: str, *, buckets: int) -> pa.RecordBatch:
+    """Rows that belong to somebody, as codes, on their way to the other rows of that person.
+
+    People fall into ``buckets``; all rows of a person are in one.
+    """
     people = batch_of_people(known_work(described).layout.schema, batch)
     rows = np.ascontiguousarray(people.codes.astype("<i8"))
     width = 8 * rows.shape[1]
@@ -70,7 +70,7 @@ def encoded_people(batch: pa.RecordBatch, described: str) -> pa.RecordBatch:
         pa.binary(width), len(rows), [None, pa.py_buffer(rows.tobytes())]
     )
     columns = {
-        "bucket": people.groups() % BUCKETS, "person": people.ids, "codes": cells.cast(pa.binary()),
+        "bucket": people.groups() % buckets, "person": people.ids, "codes": cells.cast(pa.binary()),
     }  # fmt: skip
     return pa.RecordBatch.from_pydict(columns, PEOPLE)
 

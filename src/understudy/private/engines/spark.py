@@ -21,6 +21,9 @@ from understudy.private.sums import Integers, Work
 DIRECT_BYTES = 2**20 - 2**16
 """Results of tasks up to about a megabyte come straight back; longer ones go through block storage."""
 
+BUCKETS = 4096
+"""Groups that people are brought together in; a partition gets several."""
+
 _SUMS = "part bigint, sums binary, refusal string"
 _PEOPLE = "bucket int, person binary, codes binary"
 _ENCRYPTION = "spark.io.encryption.enabled"
@@ -122,7 +125,7 @@ def _encode_partition(
     batches: Iterable[pa.RecordBatch], *, described: str
 ) -> Iterator[pa.RecordBatch]:
     for batch in batches:
-        yield remote.encoded_people(batch, described)
+        yield remote.encoded_people(batch, described, buckets=BUCKETS)
 
 
 def _encode_files(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:

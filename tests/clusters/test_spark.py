@@ -14,7 +14,7 @@ import pytest
 from conftest import plan_of, work_of
 
 from understudy.errors import InputError, UsageError
-from understudy.private.engines import remote, spark
+from understudy.private.engines import spark
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.release import release_table
 from understudy.private.sums import Integers, Work
@@ -118,12 +118,3 @@ def test_data_of_one_engine_is_not_given_to_another(session: Any, folder: Path) 
         sum_table(frame, work, query=None, run=Run(engine="local"))
     with pytest.raises(UsageError, match="no query"):
         sum_table(frame, work, query="SELECT 1", run=Run())
-
-
-def test_an_answer_that_comes_twice_or_not_at_all_is_refused() -> None:
-    work = work_of("dp-merf", "row")
-    sums = work.nothing().tobytes()
-    with pytest.raises(InputError, match="came back twice"):
-        remote.added(work, [(0, sums, ""), (0, sums, "")], parts=None)
-    with pytest.raises(InputError, match="did not come back"):
-        remote.added(work, [(0, sums, "")], parts=2)
