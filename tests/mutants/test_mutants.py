@@ -68,6 +68,7 @@ class Mutant:
 
 NOISE = "private/test_noise.py::"
 PERSONS = "private/test_persons.py::"
+PARTIES = "private/test_parties.py::"
 LOCAL = "private/engines/test_local.py::"
 RELEASE = "private/test_release.py::"
 PRODUCTS = "private/test_product_sums.py::"
@@ -707,6 +708,25 @@ MUTANTS = {
         'rule="an image is damaged or cut short"',
         "rule=str(error)",
         PICTURES + "test_a_picture_that_cannot_be_taken_is_refused[cut png]",
+    ),
+    "later rounds of merged sums unpaid": Mutant(
+        "private/parties.py",
+        "        if ledger is not None:\n            key = key or",
+        "        if ledger is not None and request.round == 0:\n            key = key or",
+        PARTIES + "test_every_merge_of_every_round_is_paid_for",
+    ),
+    "a later round without the ledger": Mutant(
+        "private/parties.py",
+        "(ledger is None) != (request.ledger is None)",
+        "False",
+        PARTIES + "test_a_ledger_is_given_in_every_round_or_in_none",
+    ),
+    "norms that hang on the block": Mutant(
+        "private/descent/networks.py",
+        "np.maximum(row_norms(gradients), clip)",
+        "np.maximum(np.sqrt(np.einsum('ij,ij->i', gradients, gradients)), clip)",
+        "private/descent/test_networks.py::"
+        "test_a_long_gradient_is_clipped_alike_alone_and_beside_others",
     ),
 }
 UNCHANGED = "an unchanged copy"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import platform
 import secrets
+from collections.abc import Iterable
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -139,10 +140,14 @@ def noisy(sums: Integers, plan: Plan, stage: int, source: NoiseSource) -> Intege
     return add_noise(sums, plan.noise_scales[stage])
 
 
-def check_affordable(ledger: str | Path, plan: Plan, *, stage: int | None = None) -> None:
-    """Refuse what the ledger would refuse, before rows are read."""
+def check_affordable(
+    ledger: str | Path, plan: Plan, *, stages: Iterable[int] | None = None
+) -> None:
+    """Refuse what the ledger would refuse, before rows are read; ``stages`` are charged one by one."""
     try:
-        ledgers.check_affordable(ledger, _cost_in(ledger, plan, stage), slack=plan.charge.slack)
+        each = [None] if stages is None else stages
+        costs = tuple(cost for stage in each for cost in _cost_in(ledger, plan, stage))
+        ledgers.check_affordable(ledger, costs, slack=plan.charge.slack)
     except BudgetError as refusal:
         if not plan.budget.is_pure or ledgers.read_ledger(ledger).is_pure:
             raise
