@@ -24,6 +24,7 @@ from understudy.private.sums import Work, check_purity
 from understudy.published.certificate import public_networks
 from understudy.published.directories import check_new_directory
 from understudy.published.release import Release, load_release, save_release
+from understudy.schema import Schema
 
 _PER, _OF = "; per ", " of at most "
 SOFTWARE = ("understudy", "numpy", "opendp", "dp-accounting")
@@ -160,14 +161,24 @@ def charge(ledger: str | Path, plan: Plan, *, key: str, stage: int | None = None
     """Pay for all stages, or for one of them, in the ledger's notion of neighbours."""
     return ledgers.spend(
         ledger, key=key, plan_id=plan.fingerprint, costs=_cost_in(ledger, plan, stage),
-        description=_described(plan), slack=plan.charge.slack,
+        description=described(plan.method, plan.schema), slack=plan.charge.slack,
     )  # fmt: skip
 
 
-def _described(plan: Plan) -> str:
+def described(method: str, schema: Schema) -> str:
     """What a ledger's line says of a release; whose privacy it is counted for is read back from it."""
-    words, unit = f"{plan.method} on {plan.schema.name}", plan.schema.privacy
+    words, unit = f"{method} on {schema.name}".replace(_PER, "; "), schema.privacy
     return words if unit.is_row else f"{words}{_PER}{unit.unit}{_OF}{unit.max_rows} rows"
+
+
+def check_unit(ledger: str | Path, state: ledgers.LedgerState, unit: str) -> None:
+    """Refuse a ledger that counts for others than a release does."""
+    others = {_unit_in(row.description) for row in state.rows} - {unit}
+    if others:
+        raise InputError(
+            f"ledger '{ledger}'", f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
+            "Keep a ledger for each unit of privacy",
+        )  # fmt: skip
 
 
 def _unit_in(description: str) -> str:
@@ -184,13 +195,7 @@ def _cost_in(ledger: str | Path, plan: Plan, stage: int | None) -> tuple[Fractio
     """
     state = ledgers.read_ledger(ledger)
     notion = state.neighbours
-    unit = plan.schema.privacy.unit
-    others = {_unit_in(row.description) for row in state.rows} - {unit}
-    if others:
-        raise InputError(
-            f"ledger '{ledger}'", f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
-            "Keep a ledger for each unit of privacy",
-        )  # fmt: skip
+    check_unit(ledger, state, plan.schema.privacy.unit)
     if notion is Neighbours.ADD_REMOVE and plan.neighbours is Neighbours.REPLACE_ONE:
         raise InputError(
             f"ledger '{ledger}'", "hides the row count (add-remove), and a replace-one release tells it",
