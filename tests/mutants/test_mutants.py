@@ -871,6 +871,25 @@ MUTANTS = {
         "        noisy_maps(rows, plan, noise=noise or LongNoise())\n        row = ledgers.spend(",
         "private/test_training.py::test_a_ledger_is_charged_before_noise_is_drawn",
     ),
+    "later rounds of merged sums unpaid": Mutant(
+        "private/parties.py",
+        "        if ledger is not None:\n            key = key or",
+        "        if ledger is not None and request.round == 0:\n            key = key or",
+        PARTIES + "test_every_merge_of_every_round_is_paid_for",
+    ),
+    "a later round without the ledger": Mutant(
+        "private/parties.py",
+        "(ledger is None) != (request.ledger is None)",
+        "False",
+        PARTIES + "test_a_ledger_is_given_in_every_round_or_in_none",
+    ),
+    "norms that hang on the block": Mutant(
+        "private/descent/networks.py",
+        "np.maximum(row_norms(gradients), clip)",
+        "np.maximum(np.sqrt(np.einsum('ij,ij->i', gradients, gradients)), clip)",
+        "private/descent/test_networks.py::"
+        "test_a_long_gradient_is_clipped_alike_alone_and_beside_others",
+    ),
 }
 UNCHANGED = "an unchanged copy"
 

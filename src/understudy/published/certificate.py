@@ -16,7 +16,15 @@ from typing import Any
 
 from understudy.accounting import LAPLACE, Neighbours
 from understudy.accounting.descent import Charge, epsilon_of_charges
-from understudy.features import FeatureMap, Perceptual, Points, Tensors
+from understudy.features import (
+    FeatureMap,
+    Lengths,
+    Perceptual,
+    Points,
+    Sides,
+    Spectrum,
+    Tensors,
+)
 from understudy.plan import ROW_CAP, Plan
 from understudy.schema import Column
 from understudy.schema.images import LIGHTEST, without_pixels
@@ -271,6 +279,20 @@ def _origin(plan: Plan, name: str, sha256: str) -> tuple[str, str]:
     )
 
 
+def has_given_basis(plan: Plan) -> bool:
+    """Whether the plan holds directions that were found in images given as public."""
+    maps = [
+        map_
+        for stage in plan.stages
+        for block in stage.embedding.blocks
+        for map_ in _factors(block.map)
+    ]
+    return any(
+        isinstance(map_, Spectrum | Lengths | Sides) and map_.weighted.principal is not None
+        for map_ in maps
+    )
+
+
 def _networks(plan: Plan) -> dict[str, Any]:
     """What is said of public networks, where there are any."""
     found = [
@@ -354,6 +376,12 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             f"The {given_points(plan)} rows that were given as public points are part of the release as they are. "
             "They were public before, and which rows they are does not depend on any other row of the table. What "
             "they themselves tell is outside the guarantee.",
+        ))  # fmt: skip
+    if has_given_basis(plan):
+        found.append((
+            "public images",
+            "The images whose principal directions are the basis were public before and are no part of the table. What "
+            "the directions, which the release holds as they are, tell of them is outside the guarantee.",
         ))  # fmt: skip
     if plan.descent is not None:
         found.append((
