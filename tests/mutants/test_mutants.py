@@ -185,7 +185,7 @@ MUTANTS = {
         RELEASE + "test_maps_that_noise_has_settled_are_probed_as_well[1e-05]",
     ),
     "given points not told of": Mutant(
-        "published/certificate.py",
+        "published/assumptions.py",
         "if given_points(plan):",
         "if False:",
         "published/test_certificate.py"
