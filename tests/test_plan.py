@@ -162,10 +162,43 @@ def test_a_rule_without_an_earlier_stage_or_a_name_is_refused(rule: str, positio
         plan_of(*stages)
 
 
-@pytest.mark.parametrize("privacy", [{"unit": "person"}, {"unit": "row", "max_rows": 3}])
-def test_a_unit_larger_than_a_row_is_refused(privacy: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="single rows"):
-        plan_of(Stage("a", COUNT), schema=load_schema(DOCUMENT | {"privacy": privacy}))
+def plan_per(unit: str, max_rows: int, **options: Any) -> Plan:
+    schema = load_schema(DOCUMENT | {"privacy": {"unit": unit, "max_rows": max_rows}})
+    return plan_of(Stage("a", COUNT), schema=schema, **options)
+
+
+def test_several_rows_of_nobody_in_particular_are_refused() -> None:
+    with pytest.raises(InputError, match="whose rows belong together"):
+        plan_per("row", 3)
+
+
+def test_the_column_of_ids_is_never_released() -> None:
+    used = load_schema(DOCUMENT).used[0].name
+    with pytest.raises(InputError, match="it cannot be released"):
+        plan_per(used, 3)
+
+
+def test_people_with_many_rows_have_no_public_row_count() -> None:
+    with pytest.raises(UsageError, match="replace-one tells the row count"):
+        plan_per("person", 2, neighbours=Neighbours.REPLACE_ONE, num_rows=10)
+
+
+@pytest.mark.parametrize("max_rows", [1, 2, 7])
+def test_as_many_rows_as_count_move_a_sum_and_noise_grows_with_them(max_rows: int) -> None:
+    one, many = plan_of(Stage("a", COUNT)), plan_per("person", max_rows)
+    (alone,), (together,) = one.mechanism_sensitivities[0], many.mechanism_sensitivities[0]
+    assert together == max_rows**2 * alone
+    assert many.noise_stds[0] / one.noise_stds[0] == pytest.approx(max_rows, rel=1e-6)
+    assert many.epsilon() == pytest.approx(one.epsilon(), rel=1e-6)
+    swapped = sum(many.cost(Neighbours.REPLACE_ONE))
+    assert swapped == 4 * sum(many.cost())
+
+
+def test_pure_noise_grows_with_the_rows_that_count() -> None:
+    pure = {"budget": Budget(1.0, 0.0)}
+    one, many = plan_of(Stage("a", COUNT), **pure), plan_per("person", 5, **pure)
+    assert sum(many.mechanism_sensitivities[0]) == 5 * sum(one.mechanism_sensitivities[0])
+    assert sum(many.cost()) <= 1
 
 
 def test_replace_one_needs_a_public_row_count() -> None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,6 +26,8 @@ from understudy.accounting import (
     mechanism_for,
     neighbours_by_name,
 )
+from understudy.accounting.descent import Charge, exceedance_of_charges
+from understudy.descents import Descent, descent_from_dict
 from understudy.errors import InputError, UsageError
 from understudy.features.adapt import RULES
 from understudy.features.base import Norm
@@ -50,7 +54,8 @@ class Plan:
 
     The budget decides on the mechanism: Laplace noise if delta is 0, else Gaussian noise. Stages
     whose weights were meant for Gaussian noise are weighed anew if the noise is Laplace's, so that
-    methods need not know of it.
+    methods need not know of it. If there are several ``parties``, each adds the whole noise to the sum
+    of its own rows, so that the released vectors, which are the sums of theirs, have that noise several times.
 
     Guarantee:
         Releasing every stage's integer sum with the mechanism's discrete noise of ``noise_scales``
@@ -64,28 +69,48 @@ class Plan:
     stages: tuple[Stage, ...]
     num_rows: int | None = None
     settings: tuple[tuple[str, Any], ...] = ()
+    descent: Descent | None = None
+    parties: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", neighbours_by_name(self.neighbours))
         if self.budget.is_pure and all(s.embedding.norm is Norm.L2 for s in self.stages):
             object.__setattr__(self, "stages", weighed_for_laplace(self.stages))
-        unit = self.schema.privacy
-        if unit.unit != "row" or unit.max_rows != 1:
-            raise InputError(
-                f"schema '{self.schema.name}'",
-                f"asks for privacy per {unit.unit} with at most {unit.max_rows} row(s); "
-                "this version protects single rows",
-                "Aggregate to one row per person first and set privacy: {unit: row}",
-            )
+        self._check_unit()
         if self.neighbours is Neighbours.REPLACE_ONE and self.num_rows is None:
             raise UsageError(
                 "rows",
                 "replace-one needs the public row count",
                 "Give --rows N or rows: in the schema",
             )
+        if self.parties < 1 or (self.parties > 1 and self.neighbours is Neighbours.REPLACE_ONE):
+            raise UsageError(
+                "parties", "must be at least 1, and with replace-one 1: their row counts are not public",
+                "Use --neighbours add-remove",
+            )  # fmt: skip
         if self.num_rows is not None and self.num_rows > ROW_CAP:
             raise UsageError("rows", f"must be at most {ROW_CAP}", "Release parts of the table")
         self._check_stages()
+        self._check_descent()
+
+    def _check_unit(self) -> None:
+        """Refuse a unit of privacy that rows could not be told apart by."""
+        unit, where = self.schema.privacy, f"schema '{self.schema.name}'"
+        if unit.is_row and unit.max_rows != 1:
+            raise InputError(
+                where, "allows several rows, but does not say whose rows belong together",
+                "Set privacy: {unit: COLUMN, max_rows: K} with the name of the column of ids",
+            )  # fmt: skip
+        if unit.unit in {column.name for column in self.schema.used}:
+            raise InputError(
+                f"column '{unit.unit}'", "names whom the guarantee is for, so it cannot be released",
+                "Set kind: id for it, or take it out of columns:",
+            )  # fmt: skip
+        if not unit.is_row and self.neighbours is Neighbours.REPLACE_ONE:
+            raise UsageError(
+                "neighbours", f"replace-one tells the row count, which one {unit.unit} can change",
+                "Use --neighbours add-remove",
+            )  # fmt: skip
 
     def _check_stages(self) -> None:
         """Refuse what would make the guarantee false, whoever composed the stages."""
@@ -111,6 +136,23 @@ class Plan:
                 "Give it more of the budget, or leave it out",
             )  # fmt: skip
 
+    def _check_descent(self) -> None:
+        """A descent is accounted for rows that come or go, beside Gaussian noise."""
+        if self.descent is None:
+            return
+        if self.neighbours is not Neighbours.ADD_REMOVE:
+            raise UsageError(
+                "neighbours", "noisy descent is accounted for add-remove", "Use --neighbours add-remove"
+            )  # fmt: skip
+        if not self.schema.privacy.is_row or self.parties > 1:
+            raise UsageError(
+                "method", "noisy descent protects single rows of one party",
+                "Use a method without descent, or set privacy: {unit: row}",
+            )  # fmt: skip
+        spent = sum(self.cost(), Fraction(0))
+        if spent > self._total:
+            raise ValueError("the descent leaves less of the budget than the stages take")
+
     @property
     def lattice(self) -> int:
         """Integer length of a vector of norm one."""
@@ -135,16 +177,41 @@ class Plan:
         return self._sensitivities(self.neighbours)
 
     def _sensitivities(self, neighbours: Neighbours) -> tuple[tuple[int, ...], ...]:
-        replace = neighbours_by_name(neighbours) is Neighbours.REPLACE_ONE
-        return tuple(
-            stage.embedding.mechanism_sensitivities(self.lattice, replace=replace)
-            for stage in self.stages
+        replace, unit = (
+            neighbours_by_name(neighbours) is Neighbours.REPLACE_ONE,
+            self.schema.privacy,
         )
+        if unit.is_row:
+            return tuple(
+                stage.embedding.mechanism_sensitivities(self.lattice, replace=replace)
+                for stage in self.stages
+            )
+        # All rows of an id go, and if it is replaced, as many others come (proofs/units.md).
+        moved = (2 if replace else 1) * unit.max_rows
+        factor = moved if self.budget.is_pure else moved**2
+        return tuple(
+            tuple(factor * part for part in parts)
+            for parts in (
+                stage.embedding.mechanism_sensitivities(self.lattice, replace=False)
+                for stage in self.stages
+            )
+        )
+
+    @cached_property
+    def charge(self) -> Charge:
+        """What the descent costs; nothing, if there is none."""
+        return Charge(Fraction(0)) if self.descent is None else self.descent.charge(self.budget)
+
+    @property
+    def _total(self) -> Fraction:
+        """What stages and descent may cost together, in the mechanism's units."""
+        delta = float(Fraction(self.budget.delta) - self.charge.slack)
+        return self.mechanism.total(Budget(self.budget.epsilon, delta))
 
     @cached_property
     def noise_scales(self) -> tuple[int, ...]:
         """Integer scale of the noise of each stage, on the lattice."""
-        total = self.mechanism.total(self.budget)
+        total = self._total
         shares = [Fraction(stage.share) for stage in self.stages]
         if self.budget.is_pure:  # epsilons add up exactly, and so must their shares
             shares = [share / max(Fraction(1), sum(shares)) for share in shares]
@@ -155,8 +222,9 @@ class Plan:
 
     @cached_property
     def noise_stds(self) -> tuple[float, ...]:
-        """Deviation of the noise of each stage, on the lattice."""
-        return tuple(self.mechanism.deviation(scale) for scale in self.noise_scales)
+        """Deviation of the noise of each stage, on the lattice; that of all parties together."""
+        times = math.sqrt(self.parties)
+        return tuple(times * self.mechanism.deviation(scale) for scale in self.noise_scales)
 
     def noise_std_of_sum(self, stage: int, block: Block) -> float:
         """Noise on the sum of a feature of a block, in units of the feature; the largest, if
@@ -166,19 +234,45 @@ class Plan:
 
     def cost(self, neighbours: Neighbours | None = None) -> tuple[Fraction, ...]:
         """Cost of every separately charged release, in order, as the mechanism counts: in mu
-        squared or in epsilon.
+        squared or in epsilon. The descent's comes last, and leaves the chance ``charge.slack``.
         """
+        stages = tuple(chain.from_iterable(self.stage_costs(neighbours)))
+        if self.descent is not None and neighbours is Neighbours.REPLACE_ONE:
+            raise UsageError(
+                "neighbours", "noisy descent is charged for add-remove", "Make a ledger for add-remove"
+            )  # fmt: skip
+        return stages if self.descent is None else (*stages, self.charge.mu_squared)
+
+    def stage_costs(self, neighbours: Neighbours | None = None) -> tuple[tuple[Fraction, ...], ...]:
+        """The costs of the stages alone, stage by stage."""
+        sensitivities = self._sensitivities(neighbours or self.neighbours)
         return tuple(
-            self.mechanism.cost(part, scale)
-            for parts, scale in zip(
-                self._sensitivities(neighbours or self.neighbours), self.noise_scales, strict=True
-            )
-            for part in parts
+            tuple(self.mechanism.cost(part, scale) for part in parts)
+            for parts, scale in zip(sensitivities, self.noise_scales, strict=True)
         )
 
-    def epsilon(self, neighbours: Neighbours | None = None) -> float:
-        """The epsilon that the integer noise gives at the budget's delta."""
-        return self.mechanism.epsilon(self.cost(neighbours), self.budget.delta)
+    def epsilon(self, neighbours: Neighbours | None = None, *, delta: float | None = None) -> float:
+        """The epsilon that the integer noise gives at a delta, by default the budget's."""
+        delta = self.budget.delta if delta is None else delta
+        if self.descent is None:
+            return self.mechanism.epsilon(self.cost(neighbours), delta)
+        beside = tuple(chain.from_iterable(self.stage_costs(Neighbours.ADD_REMOVE)))
+        if neighbours is Neighbours.REPLACE_ONE:
+            return self.descent.epsilon_of_replacement(self.budget, delta, beside=beside)
+        return self.descent.epsilon(self.budget, delta, beside=beside)
+
+    @property
+    def best_guess(self) -> float:
+        """How often the best attacker is right about one person, from a coin toss."""
+        return min(1.0, self.mechanism.best_guess(self.cost()) + float(self.charge.slack))
+
+    @property
+    def exceedance(self) -> float:
+        """How often, at most, odds about one person move past what epsilon allows."""
+        if self.descent is None:
+            return self.mechanism.exceedance(self.cost(), self.epsilon())
+        charges = [Charge(cost) for cost in chain.from_iterable(self.stage_costs())]
+        return exceedance_of_charges([*charges, self.charge], self.epsilon())
 
     def embeddings(self, vectors: Sequence[npt.NDArray[np.int64]]) -> tuple[Embedding, ...]:
         """The embeddings of the first ``len(vectors) + 1`` stages, rules applied."""
@@ -213,7 +307,9 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan in its canonical form."""
-        return {
+        described: dict[str, Any] = {"parties": self.parties} if self.parties > 1 else {}
+        described |= {} if self.descent is None else {"descent": self.descent.to_dict()}
+        return described | {
             "schema": self.schema.to_dict(),
             "method": self.method,
             "epsilon": self.budget.epsilon,
@@ -246,6 +342,8 @@ def plan_from_dict(document: dict[str, Any]) -> Plan:
             stages=tuple(stage_from_dict(stage) for stage in document["stages"]),
             num_rows=document["num_rows"],
             settings=tuple(document["settings"].items()),
+            descent=descent_from_dict(document["descent"]) if "descent" in document else None,
+            parties=int(document.get("parties", 1)),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, UsageError):
         pass

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import understudy
 from understudy import Budget, fit_release, load_schema, make_plan, release_table, save_generator
 from understudy.generators.anova_training import AnovaTraining
 from understudy.generators.training import Training
@@ -71,6 +73,20 @@ except SystemExit as ended:
     assert not ended.code
 print("torch" in sys.modules)
 """
+
+
+def test_below_the_fits_torch_comes_in_by_one_door() -> None:
+    """Maps of public networks are the only ones that need it, and get it from there."""
+    root = Path(understudy.__file__).parent
+    folders = ("features", "accounting", "schema", "published", "queries", "comparing")
+    for path in (path for folder in folders for path in (root / folder).rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        names = {
+            alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
+        }
+        names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+        if path != root / "features" / "torch_runtime.py":
+            assert not any(name.split(".")[0] == "torch" for name in names), path.name
 
 
 def run(script: str, *arguments: object) -> str:

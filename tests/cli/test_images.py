@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ import pytest
 import yaml
 from PIL import Image
 
-from understudy.cli.images import GAP, LARGEST_ZOOMED, PAPER, draw_grid, first_images
+from understudy.cli.images import first_images
 from understudy.errors import MissingExtraError
+from understudy.reports.pictures import GAP, LARGEST_ZOOMED, PAPER
 from understudy.schema import load_schema
 from understudy.schema.images import ImageShape
 from understudy.schema.pixels import pixel_columns
@@ -112,21 +112,6 @@ def test_a_grid_stops_reading_once_it_is_full(
     assert (studio / "set.npz").read_bytes() == content
 
 
-def test_coloured_images_are_drawn_in_colours() -> None:
-    image = np.array([[[200, 10, 30]]], dtype=np.uint8)
-    content = draw_grid([image[None]], columns=2)
-    with Image.open(io.BytesIO(content)) as picture:
-        assert picture.mode == "RGB"
-        assert picture.getpixel((GAP, GAP)) == (200, 10, 30)
-        assert picture.getpixel((GAP + LARGEST_ZOOMED + GAP, GAP)) == (PAPER, PAPER, PAPER)
-
-
-def test_large_images_keep_their_size() -> None:
-    content = draw_grid([np.zeros((1, 70, 80), np.uint8)], columns=1)
-    with Image.open(io.BytesIO(content)) as picture:
-        assert picture.size == (80 + 2 * GAP, 70 + 2 * GAP)
-
-
 def test_refusals_of_a_grid(run: Any, studio: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     base = ("grid", studio / "set.npz", "-s", studio / "schema.yaml", "--json", "-o")
     assert "must end in .png" in run(*base, studio / "grid.jpg").refusal["rule"]
@@ -187,3 +172,24 @@ def test_a_check_refuses_images_of_another_size(run: Any, studio: Path) -> None:
     np.savez_compressed(studio / "set.npz", x=np.zeros((2, 3, 3), np.uint8), y=LABELS[:2])
     found = run("schema", "check", studio / "schema.yaml", studio / "set.npz", "--json")
     assert "its images are 3 x 3 x 1, and those of the schema 2 x 3 x 1" in found.refusal["rule"]
+
+
+def test_a_basis_of_public_images_is_planned_with_and_the_private_set_is_refused_as_one(
+    run: Any, studio: Path
+) -> None:
+    np.savez_compressed(studio / "public.npz", x=np.arange(120, dtype=np.uint8).reshape(20, 2, 3))
+    base = ("plan", "-s", studio / "schema.yaml", "-e", 1, "--coefficients", 3, "--json", "--basis")
+    found = run(*base, studio / "public.npz")
+    assert found.code == 0
+    assert "3 of 6 principal coefficients" in found.out
+    few = run(*base, studio / "public.npz", "--coefficients", 6, "--components", 2)
+    assert few.code == 0
+    release = ("release", studio / "set.npz", "-s", studio / "schema.yaml", "-e", 1, "--json",
+               "-o", studio / "r", "--basis")  # fmt: skip
+    assert "is the private table itself" in run(*release, studio / "set.npz").refusal["rule"]
+    assert not (studio / "r").exists()
+    (studio / "plain.yaml").write_text("columns: [{name: a, kind: integer, bounds: [0, 1]}]")
+    refused = run(
+        "plan", "-s", studio / "plain.yaml", "-e", 1, "--json", "--basis", studio / "public.npz"
+    )
+    assert "the schema has none" in refused.refusal["rule"]

@@ -232,7 +232,7 @@ def test_the_default_generator_can_be_named(run: Any, office: Any) -> None:
         ("dp-merf", ("--products", 5), "num products"),
         ("dp-merf", ("--fresh-products",), "fresh products"),
         ("dp-merf", ("--preset", "adult"), "preset"),
-        ("dp-merf", ("--generator", "mixture"), "generator"),
+        ("dp-hp", ("--mini-batches", 3), "mini batches"),
         ("dp-merf", ("--gamma", 1), "gamma"),
         ("auto", ("--gamma", 1), "gamma"),
         ("auto", ("--features", 50), "num features"),

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from understudy.features import (
     Block,
+    Buckets,
     Cells,
     Constant,
     Embedding,
@@ -31,6 +32,7 @@ from understudy.features import (
     Norm,
     OneHot,
     Scales,
+    Sides,
     Sign,
     Spectrum,
     Tables,
@@ -42,8 +44,11 @@ from understudy.features import (
 from understudy.features.base import MAP_KINDS, map_from_dict
 from understudy.features.landmarks import kernel_sums
 from understudy.features.nonzeros import most_nonzeros
+from understudy.features.perceptual import perceptual
 from understudy.features.pivots import pivot_points
 from understudy.features.points import points_of_codes
+from understudy.features.principal import principal_of
+from understudy.features.public_networks import PIXELS, Intake, network_of_module
 from understudy.plan import LATTICE
 from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
@@ -70,6 +75,7 @@ SCHEMA = load_schema({"name": "every kind", "columns": COLUMNS})
 LAYOUT = Layout(SCHEMA)
 NUMBERS = tuple(range(len(LAYOUT.numbers)))
 SPANS = tuple((choice.start, choice.stop) for choice in LAYOUT.choices)
+CLASSES = SPANS[0][1] - SPANS[0][0]
 LARGEST = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in SCHEMA.used]
 
 GAUSSIAN = Fourier(NUMBERS, (0.3, 0.1, 1.0, 0.5, 0.2), (Scales(len(NUMBERS), 1.0, 1.0),), 66, 3)
@@ -112,7 +118,40 @@ def landmarks(kernel: Kernel, most: int = 60) -> Landmarks:
     return Landmarks(kernel, PUBLIC, tuple(int(place) for place in places))
 
 
+PRINCIPAL = principal_of(np.arange(0, 252, 3, np.uint8).reshape(21, 4), ImageShape(2, 2), 3)
+
+
+def tiny_network(channels: int = 1) -> torch.nn.Module:
+    """Two convolutions, with weights of a seed."""
+    source = torch.Generator().manual_seed(channels)
+    found = torch.nn.Sequential(
+        torch.nn.Conv2d(channels, 3, 3, padding=1), torch.nn.ReLU(inplace=True),
+        torch.nn.Conv2d(3, 2, 1),
+    )  # fmt: skip
+    with torch.no_grad():
+        for values in found.parameters():
+            values.normal_(generator=source)
+    return found
+
+
+GREY = network_of_module(
+    tiny_network(), name="grey", intake=Intake(1, (0.4,), (0.3,)), layers=("0", "2")
+)
+COLOURED = network_of_module(
+    tiny_network(3),
+    name="coloured",
+    intake=Intake(3, (0.4,) * 3, (0.3,) * 3, (3, 3)),
+    layers=("0",),
+)
+SMALL = ImageShape(2, 2)
+
 EXAMPLES: dict[str, FeatureMap] = {
+    "perceptual, first moment": perceptual(GREY, SMALL),
+    "perceptual, second moment": perceptual(GREY, SMALL, moment=2),
+    "perceptual, after activation": perceptual(GREY, SMALL, layers=("0",), rectified=True),
+    "perceptual, pixels too": perceptual(GREY, SMALL, layers=(PIXELS, "2")),
+    "perceptual, grey images for colours, scaled": perceptual(COLOURED, SMALL),
+    "perceptual, products": Tensors((perceptual(GREY, SMALL, layers=("2",)),), ((0, 0),)),
     "landmarks, gaussian": landmarks(kernel_of("gaussian", 0.6, 0.5)),
     "landmarks, wide, so that points nearly lie in a line": landmarks(
         Kernel("gaussian", (Term((0, 1), (3.0, 2.0)),))
@@ -134,11 +173,24 @@ EXAMPLES: dict[str, FeatureMap] = {
     "spectrum": Spectrum(Weighted(ImageShape(2, 2), 3, 1.25), 1.5),
     "spectrum, everything cut": Spectrum(Weighted(ImageShape(1, 5), 5, 4.0), 0.01),
     "spectrum, nothing cut": Spectrum(Weighted(ImageShape(4, 1), 4, 0.0), 50.0),
+    "spectrum, principal": Spectrum(Weighted(PRINCIPAL.shape, 2, 1.0, PRINCIPAL), 1.0),
     "spectrum, colours": Spectrum(Weighted(ImageShape(1, 1, 3), 2, 1.0), 1.0),
     "second moments": Tensors((Spectrum(Weighted(ImageShape(5, 1), 5, 1.0), 2.0),), ((0, 0),)),
     "lengths": Lengths(Weighted(ImageShape(2, 2), 4, 1.0)),
     "lengths, one pixel": Lengths(Weighted(ImageShape(1, 1), 1, 0.0)),
+    "sides": Sides(
+        Weighted(ImageShape(2, 2), 3, 1.0),
+        SPANS[0],
+        ((0.3, -1.0, 2.0),) * CLASSES,
+        (0.1,) * CLASSES,
+    ),
+    "sides, two planes and no classes": Sides(
+        Weighted(ImageShape(1, 3), 2, 1.0), None, ((1.0, -1.0), (0.2, 0.7)), (0.0, 0.5)
+    ),
     "constant": Constant(),
+    "buckets": Buckets(NUMBERS, 7, 3),
+    "buckets, one": Buckets((1,), 1, 0),
+    "buckets of numbers": product(Buckets(NUMBERS, 5, 1), MIXTURE),
     "one-hot": OneHot(SPANS),
     "grid": GRID,
     "fourier, one Gaussian": GAUSSIAN,

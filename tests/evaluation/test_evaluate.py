@@ -6,12 +6,15 @@ import sys
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from understudy.errors import InputError, UsageError
 from understudy.evaluation.evaluate import evaluate
+from understudy.evaluation.image_features import ImageFeatures
 from understudy.evaluation.metrics import METRICS
 from understudy.schema import Schema, load_schema
+from understudy.schema.images import ImageShape
 
 
 def with_label(schema: Schema, name: str) -> Schema:
@@ -141,6 +144,7 @@ def test_what_was_drawn_is_said(schema, clinic, other_clinic, monkeypatch):
 
     small = module.Effort(
         rows=400, sets=4, test_rows=100, test_folds=2, neighbour_rows=50, training_rows=200,
+        image_rows=200,
         num_jobs=1,
     )  # fmt: skip
     monkeypatch.setattr(module, "QUICK", small)
@@ -208,3 +212,45 @@ def test_one_absurd_number_spoils_no_score(schema, clinic, other_clinic, found):
     for key, score in by_key(spoilt).items():
         assert score.value == pytest.approx(before[key].value, abs=0.1), key
     assert not any("refused" in note for note in spoilt.notes)
+
+
+def draw_bars(num_images: int, seed: int) -> pd.DataFrame:
+    """Images of 4 x 4 with one light row or one light column."""
+    rng = np.random.default_rng(seed)
+    places, down = rng.integers(0, 4, num_images), rng.integers(0, 2, num_images)
+    images = rng.integers(0, 60, (num_images, 4, 4))
+    for image, place, is_down in zip(images, places, down, strict=True):
+        (image.T if is_down else image)[place] += 190
+    names = ImageShape(4, 4).names
+    frame = pd.DataFrame(images.reshape(num_images, -1), columns=list(names))
+    return frame.assign(label=np.array(["across", "down"])[down])
+
+
+def test_images_are_compared_as_a_network_sees_them():
+    label = {
+        "name": "label",
+        "kind": "categorical",
+        "role": "label",
+        "categories": ["across", "down"],
+    }
+    schema = load_schema({"image": {"height": 4, "width": 4}, "columns": [label]})
+    real, alike = draw_bars(400, 1), draw_bars(400, 2)
+    short = alike[alike["label"] == "across"]
+    good, bad = (evaluate(rows, real, schema, quick=True) for rows in (alike, short))
+    for key in ("frechet_distance", "bins_apart"):
+        assert by_key(good)[key].value < by_key(bad)[key].value
+    assert by_key(bad)["coverage"].value < 0.7 < by_key(good)["coverage"].value
+    assert "cnn" in {row.model for row in good.prediction.models}
+    assert any("a small network" in note for note in good.notes)
+
+
+def test_images_are_compared_in_the_features_that_are_given():
+    schema = load_schema({"image": {"height": 4, "width": 4}, "columns": []})
+    looked_at = []
+    features = ImageFeatures(
+        "a mean", lambda pixels: looked_at.append(pixels) or pixels.mean(1)[:, None]
+    )
+    frame = draw_bars(100, 1).drop(columns="label")
+    found = evaluate(frame, frame, schema, quick=True, features=features)
+    assert any("compared in a mean" in note for note in found.notes)
+    assert all(pixels.min() >= 0 and pixels.max() <= 1 for pixels in looked_at)

@@ -6,6 +6,7 @@ import pytest
 
 from understudy.errors import UsageError
 from understudy.evaluation.models import QUICK, Protocol, models_for, parse_protocol
+from understudy.schema.images import ImageShape
 
 TWELVE = {
     "logistic regression", "gaussian bayes", "bernoulli bayes", "linear svc", "decision tree",
@@ -29,6 +30,18 @@ TABLE_10 = {
 @pytest.mark.parametrize("protocol", Protocol)
 def test_there_are_the_papers_twelve_classifiers(protocol):
     assert set(models_for("binary", protocol).by_name) == TWELVE
+
+
+def test_images_have_a_network_too_where_there_is_torch(monkeypatch):
+    shape = ImageShape(4, 6, 3)
+    found = models_for("multiclass", Protocol.PAPERS, image=shape)
+    assert set(found.by_name) == TWELVE | {"cnn"}
+    network = found.by_name["cnn"]
+    assert (network.height, network.width, network.channels) == (4, 6, 3)
+    monkeypatch.setattr("understudy.evaluation.models.find_spec", lambda name: None)
+    found = models_for("multiclass", Protocol.PAPERS, image=shape)
+    assert set(found.by_name) == TWELVE
+    assert "torch" in found.absent
 
 
 def test_the_papers_protocol_has_the_papers_settings():

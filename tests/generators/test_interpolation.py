@@ -11,7 +11,7 @@ import torch
 
 from understudy.features import Fourier, Hermite, OneHot, Scales, Tensors
 from understudy.features.hermite import best_half_range
-from understudy.generators.interpolation import STEPS, Interpolated, trainable
+from understudy.generators.interpolation import STEPS, Interpolated, InterpolatedPairs, trainable
 
 Floats = npt.NDArray[np.float64]
 MAPS = {
@@ -94,3 +94,23 @@ def test_products_have_interpolated_factors_and_other_maps_stay_as_they_are():
     np.testing.assert_allclose(means.numpy(), [exact[:20].mean(0), exact[20:].mean(0)], atol=1e-4)
     squares = (exact**2).sum(1)
     np.testing.assert_allclose(norms.numpy(), [squares[:20].mean(), squares[20:].mean()], atol=1e-3)
+
+
+@pytest.mark.parametrize("order", [0, 4, 11])
+def test_pairs_of_numbers_with_one_map_are_taken_together(order: int):
+    factors = tuple(Hermite((j,), (0.2,), order, best_half_range(0.2)) for j in (2, 0, 1))
+    map_ = Tensors(factors, ((0, 1), (2, 1), (0, 2)))
+    together = trainable(torch, map_)
+    assert isinstance(together, InterpolatedPairs)
+    assert (together.dim, together.to_dict()) == (map_.dim, map_.to_dict())
+    cells = positions(60)
+    found, norms = together.means(single(cells), [20, 40])
+    wanted, exact_norms = map_.means(cells, [20, 40])
+    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-4)
+    np.testing.assert_allclose(norms.numpy(), exact_norms, atol=1e-4)
+
+
+def test_other_products_stay_as_they_are():
+    one, other = (Hermite((j,), (scale,), 3, 2.0) for j, scale in ((0, 0.2), (1, 0.3)))
+    for map_ in (Tensors((one, other), ((0, 1),)), Tensors((one, one), ((0, 1, 1),))):
+        assert isinstance(trainable(torch, map_), Tensors)

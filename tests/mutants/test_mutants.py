@@ -67,6 +67,9 @@ class Mutant:
 
 
 NOISE = "private/test_noise.py::"
+PERSONS = "private/test_persons.py::"
+PARTIES = "private/test_parties.py::"
+LOCAL = "private/engines/test_local.py::"
 RELEASE = "private/test_release.py::"
 PRODUCTS = "private/test_product_sums.py::"
 HERMITE = "features/test_hermite.py::"
@@ -82,8 +85,45 @@ PICTURES = "private/test_pictures.py::"
 DESCENT = "private/descent/"
 LANDMARKS = "features/test_landmarks.py::"
 BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_integer_ball"
+PERCEPTUAL = "features/test_perceptual.py::"
 SETTLED = "test_plan.py::test_a_rule_that_changes_how_far_a_row_reaches_is_refused"
 MUTANTS = {
+    "images in blocks of their own number": Mutant(
+        "features/activations.py",
+        "padded = np.zeros((BLOCK, shape.num_pixels), dtype=np.float32)",
+        "padded = np.zeros((len(pixels), shape.num_pixels), dtype=np.float32)",
+        PERCEPTUAL + "test_images_go_through_a_network_in_blocks_of_one_shape",
+    ),
+    "threads that hear each other": Mutant(
+        "features/activations.py",
+        "with _ONE_AT_A_TIME, one_thread() as torch, torch.no_grad():",
+        "with one_thread() as torch, torch.no_grad():",
+        PERCEPTUAL + "test_threads_do_not_hear_each_others_rows",
+    ),
+    "companions not tested": Mutant(
+        "features/activations.py",
+        "if not all(bool((a == b).all()) for a, b in zip(found, wanted, strict=True)):",
+        "if not all(np.allclose(a, b, atol=0.1) for a, b in zip(found, wanted, strict=True)):",
+        PERCEPTUAL + "test_a_network_whose_rows_see_each_other_is_refused",
+    ),
+    "weights left out of a network's hash": Mutant(
+        "features/public_networks.py",
+        "digest.update(tensor.tobytes())",
+        "tensor.tobytes()",
+        PERCEPTUAL + "test_a_map_is_told_apart_by_its_weights_and_needs_them_only_to_be_evaluated",
+    ),
+    "signed features said to be nonnegative": Mutant(
+        "features/perceptual.py",
+        "return Sign.NONNEGATIVE if self.moment == 2 or self.rectified else Sign.SIGNED",
+        "return Sign.NONNEGATIVE",
+        PERCEPTUAL + "test_signs_say_where_features_cannot_be_negative",
+    ),
+    "early stopping outside the budget": Mutant(
+        "methods/mepf.py",
+        "stages.append(Stage(STOPPING, embedding, stopping))",
+        "stages.append(Stage(STOPPING, embedding, 1.0))",
+        "generators/test_perceptual_training.py::test_early_stopping_has_noise_of_its_own_in_the_plan",
+    ),
     "products in single precision": Mutant(
         "private/sums.py",
         "{j: np.asarray(f, dtype=np.float64) for j, f in map_.single(cells).items()}",
@@ -128,13 +168,13 @@ MUTANTS = {
     ),
     "no noise": Mutant(
         "private/release.py",
-        "return add_noise(sums, plan.noise_scales[len(vectors)])",
-        "return sums",
+        "return noisy(total[:-1], plan, len(vectors), source)",
+        "return total[:-1]",
         RELEASE + "test_two_releases_of_one_table_differ_in_every_number",
     ),
     "noise of another stage": Mutant(
         "private/release.py",
-        "plan.noise_scales[len(vectors)]",
+        "plan.noise_scales[stage]",
         "plan.noise_scales[0]",
         RELEASE + "test_every_stage_meets_its_own_noise",
     ),
@@ -163,23 +203,134 @@ MUTANTS = {
         "-1.0",
         "private/test_lattice.py::test_a_map_that_breaks_its_promise_is_clipped_to_it",
     ),
+    "more rows of a person than count": Mutant(
+        "private/persons.py",
+        "< max_rows]",
+        "<= max_rows]",
+        PERSONS + "test_rows_that_are_all_alike_reach_what_is_stated",
+    ),
+    "rows of a person chosen by their order": Mutant(
+        "private/persons.py",
+        "np.lexsort((_mixed(hashes[order] + earlier * np.uint64(_GOLDEN)), owners))",
+        "np.argsort(persons[order], kind='stable')[np.argsort(order)].argsort(kind='stable')",
+        PERSONS + "test_which_rows_count_does_not_depend_on_their_order",
+    ),
+    "rows without an id as one person": Mutant(
+        "private/persons.py",
+        "known = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))",
+        "ids = ids.fill_null(b'')\n    known = np.arange(len(ids))",
+        PERSONS + "test_rows_without_an_id_never_count",
+    ),
+    "one person in two groups": Mutant(
+        "private/persons.py",
+        "held.append(people.only(residue, modulus))",
+        "held.append(people.only(residue, 1))",
+        PERSONS + "test_people_whose_rows_lie_in_several_files_and_passes_count_the_same",
+    ),
+    "noise for one row of a person": Mutant(
+        "plan.py",
+        "factor = moved if self.budget.is_pure else moved**2",
+        "factor = moved",
+        "test_plan.py::test_as_many_rows_as_count_move_a_sum_and_noise_grows_with_them[2]",
+    ),
+    "a released column of ids": Mutant(
+        "plan.py",
+        "if unit.unit in {column.name for column in self.schema.used}:",
+        "if False:",
+        "test_plan.py::test_the_column_of_ids_is_never_released",
+    ),
+    "a ledger of two units": Mutant(
+        "private/release.py",
+        "    if others:",
+        "    if False:",
+        PERSONS + "test_the_certificate_and_the_ledger_name_whose_privacy_it_is",
+    ),
+    "a part added before its last batch": Mutant(
+        "private/engines/local.py",
+        "summed = self._ended and self._taken == 0 and not self._told",
+        "summed = self._taken == 0",
+        LOCAL + "test_any_split_order_and_number_of_threads_gives_the_same_integers[dp-merf]",
+    ),
+    "Fourier features not checked": Mutant(
+        "private/sums.py",
+        "members.T @ inside(map_.whole(cells, target), radius, Norm.L2)",
+        "members.T @ map_.whole(cells, 2 * target)",
+        "private/test_sums.py"
+        "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
+    ),
+    "a party counted twice": Mutant(
+        "private/parties.py",
+        "        for name in (f\"party {told['party']}\", f\"id {told['id']}\"):",
+        "        for name in ():",
+        PARTIES + "test_the_same_file_or_party_twice_is_refused",
+    ),
+    "sums of another plan added": Mutant(
+        "private/parties.py",
+        'if told["request"] != request.fingerprint or len(answer.vector) != size:',
+        "if len(answer.vector) != size:",
+        PARTIES + "test_a_file_of_another_plan_or_round_is_refused",
+    ),
+    "merged without noise": Mutant(
+        "private/parties.py",
+        "vector = sealed(lambda: noisy(sums, plan, request.round, source))",
+        "vector = sums",
+        PARTIES + "test_two_merges_of_the_same_sums_differ_in_every_number",
+    ),
+    "a party's own noise forgotten": Mutant(
+        "private/parties.py",
+        "return noisy(total[:-1], plan, request.round, source)",
+        "return total[:-1]",
+        PARTIES
+        + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
+    ),
+    "the noise of one party stated for all": Mutant(
+        "plan.py",
+        "times = math.sqrt(self.parties)",
+        "times = 1.0",
+        PARTIES
+        + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
+    ),
+    "sums in the open": Mutant(
+        "private/secret_files.py",
+        "cipher.encrypt(nonce, content, front)",
+        "content",
+        PARTIES + "test_a_file_tells_nothing_but_its_header",
+    ),
+    "a checkpoint of files that have changed": Mutant(
+        "private/checkpoints.py",
+        "or not set(stored[1]) <= set(names)",
+        "",
+        "private/test_checkpoints.py::test_what_was_summed_of_something_else_is_not_used[a file]",
+    ),
+    "a task counted for each try": Mutant(
+        "private/engines/remote.py",
+        "if part in seen:",
+        "if False:",
+        "private/engines/test_remote.py::test_an_answer_that_comes_twice_or_not_at_all_is_refused",
+    ),
+    "a horizon that overspends": Mutant(
+        "accounting/horizon.py",
+        "part = mechanism.total(budget) / releases",
+        "part = mechanism.total(budget) / (releases - 1)",
+        "accounting/test_horizon.py::test_a_ledger_takes_just_so_many_releases[5-1.0-1e-05]",
+    ),
     "division by the true count": Mutant(
         "private/sums.py",
-        "return total, num_rows",
-        "return total // max(num_rows, 1), num_rows",
+        "return total[:-1], int(total[-1])",
+        "return total[:-1] // max(int(total[-1]), 1), int(total[-1])",
         "private/test_sums.py"
         "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
     ),
     "the true count in the certificate": Mutant(
         "private/release.py",
-        "facts = release_facts(source, query)",
-        "facts = release_facts(source, str(getattr(data, 'num_rows', None)))",
+        "release_facts(source, query, (*SOFTWARE",
+        "release_facts(source, str(getattr(data, 'num_rows', None)), (*SOFTWARE",
         RELEASE + "test_no_file_holds_the_row_count_or_an_extreme_of_the_data",
     ),
     "float32 phases": Mutant(
         "features/fourier.py",
-        "turns = picked @ self._frequencies_like(xp, cells)",
-        "turns = xp.astype(xp.astype(picked, xp.float32)"
+        "return picked @ self._frequencies_like(xp, cells)",
+        "return xp.astype(xp.astype(picked, xp.float32)"
         " @ xp.asarray(self.frequencies, dtype=xp.float32), cells.dtype)",
         "features/test_fourier.py::test_phases_are_the_exact_products_of_positions_and_frequencies",
     ),
@@ -328,18 +479,18 @@ MUTANTS = {
     ),
     "the ledger charged after the noise": Mutant(
         "private/release.py",
-        "            row = _charge(ledger, plan, key=key)\n"
-        "        return add_noise(sums, plan.noise_scales[len(vectors)])",
-        "            noisy = add_noise(sums, plan.noise_scales[len(vectors)])\n"
-        "            row = _charge(ledger, plan, key=key)\n"
-        "            return noisy\n"
-        "        return add_noise(sums, plan.noise_scales[len(vectors)])",
+        "            row = charge(ledger, plan, key=key)\n"
+        "        return noisy(total[:-1], plan, len(vectors), source)",
+        "            drawn = noisy(total[:-1], plan, len(vectors), source)\n"
+        "            row = charge(ledger, plan, key=key)\n"
+        "            return drawn\n"
+        "        return noisy(total[:-1], plan, len(vectors), source)",
         RELEASE + "test_the_ledger_is_charged_before_noise_is_drawn",
     ),
     "the ledger charged for other neighbours": Mutant(
         "private/release.py",
-        "costs = plan.cost(notion)",
-        "costs = plan.cost()",
+        "costs = plan.cost(notion) if",
+        "costs = plan.cost() if",
         RELEASE + "test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours"
         "[add-remove-replace-one]",
     ),
@@ -418,8 +569,8 @@ MUTANTS = {
     ),
     "a stage settled by other vectors than the published ones": Mutant(
         "private/release.py",
-        "embedding = plan.embeddings(vectors)[len(vectors)]",
-        "embedding = plan.embeddings([v - v % 2**40 for v in vectors])[len(vectors)]",
+        "plan.embeddings(vectors)[len(vectors)]",
+        "plan.embeddings([v - v % 2**40 for v in vectors])[len(vectors)]",
         ATTACK + "test_a_table_reaches_later_stages_through_the_noisy_vectors_alone[auto]",
     ),
     "a rule that changes a weight is believed": Mutant(
@@ -621,6 +772,30 @@ MUTANTS = {
         "rule=str(error)",
         PICTURES + "test_a_picture_that_cannot_be_taken_is_refused[cut png]",
     ),
+    "batches dealt out by the order of rows": Mutant(
+        "features/buckets.py",
+        "batch = xp.floor((sums - xp.floor(sums)) * self.count)",
+        "batch = xp.arange(len(sums), dtype=xp.float64)[:, None] % self.count",
+        "features/test_buckets.py::test_a_rows_batch_does_not_hang_on_other_rows",
+    ),
+    "a descent that nobody is charged for": Mutant(
+        "plan.py",
+        "return stages if self.descent is None else (*stages, self.charge.mu_squared)",
+        "return stages",
+        "methods/test_merf_ae.py::test_a_ledger_is_charged_for_both_and_for_the_slack",
+    ),
+    "an epsilon of the embedding alone": Mutant(
+        "plan.py",
+        "return self.descent.epsilon(self.budget, delta, beside=beside)",
+        "return self.mechanism.epsilon(beside, delta)",
+        "methods/test_merf_ae.py::test_the_epsilon_is_that_of_both_mechanisms_together",
+    ),
+    "stages and descent that each take the whole budget": Mutant(
+        "plan.py",
+        "if spent > self._total:",
+        "if spent > 2 * self._total:",
+        "methods/test_merf_ae.py::test_a_plan_whose_parts_cost_more_than_the_budget_is_no_plan",
+    ),
     "gradients of linear maps not clipped": Mutant(
         "private/descent/linear.py",
         "slopes / np.maximum(norms, clip)[:, None]",
@@ -695,6 +870,25 @@ MUTANTS = {
         "        row = ledgers.spend(",
         "        noisy_maps(rows, plan, noise=noise or LongNoise())\n        row = ledgers.spend(",
         "private/test_training.py::test_a_ledger_is_charged_before_noise_is_drawn",
+    ),
+    "later rounds of merged sums unpaid": Mutant(
+        "private/parties.py",
+        "        if ledger is not None:\n            key = key or",
+        "        if ledger is not None and request.round == 0:\n            key = key or",
+        PARTIES + "test_every_merge_of_every_round_is_paid_for",
+    ),
+    "a later round without the ledger": Mutant(
+        "private/parties.py",
+        "(ledger is None) != (request.ledger is None)",
+        "False",
+        PARTIES + "test_a_ledger_is_given_in_every_round_or_in_none",
+    ),
+    "norms that hang on the block": Mutant(
+        "private/descent/networks.py",
+        "np.maximum(row_norms(gradients), clip)",
+        "np.maximum(np.sqrt(np.einsum('ij,ij->i', gradients, gradients)), clip)",
+        "private/descent/test_networks.py::"
+        "test_a_long_gradient_is_clipped_alike_alone_and_beside_others",
     ),
 }
 UNCHANGED = "an unchanged copy"

@@ -21,9 +21,10 @@ from understudy.features import Embedding
 from understudy.methods import dp_anova
 from understudy.plan import Plan, plan_from_dict
 from understudy.private import release as releasing
+from understudy.private.engines.passes import sum_table
 from understudy.private.noise import ExactNoise
 from understudy.private.release import release_table
-from understudy.private.sums import check_purity, sum_rows
+from understudy.private.sums import Work, check_purity, sum_rows
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]
@@ -212,9 +213,9 @@ def watch(table: pa.Table, plan: Plan, past: list[Integers]) -> tuple[list[Embed
     embeddings: list[Embedding] = []
     noises: list[int] = []
 
-    def watched_sum(batches: Any, *, embedding: Embedding, **options: Any) -> Any:
-        embeddings.append(embedding)
-        return sum_rows(batches, embedding=embedding, **options)
+    def watched_sum(data: Any, work: Work, **options: Any) -> Any:
+        embeddings.append(work.embedding)
+        return sum_table(data, work, **options)
 
     class Scripted(ExactNoise):
         def add_noise(self, sums: Integers, noise_std: int) -> Integers:
@@ -223,7 +224,7 @@ def watch(table: pa.Table, plan: Plan, past: list[Integers]) -> tuple[list[Embed
             return past[len(noises) - 1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(releasing, "sum_rows", watched_sum)
+        patch.setattr(releasing, "sum_table", watched_sum)
         release = release_table(table, plan, noise=Scripted())
     assert list(release.embeddings) == embeddings
     return embeddings, noises

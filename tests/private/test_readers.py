@@ -30,6 +30,7 @@ from understudy.errors import InputError, MissingExtraError, UnderstudyError, Us
 from understudy.private.readers import (
     RowStream,
     delimited,
+    open_parts,
     open_source,
     source_columns,
     source_name,
@@ -154,7 +155,15 @@ def write_feather(path: Path) -> Path:
     return path
 
 
+def write_csv_directory(path: Path) -> Path:
+    path.mkdir(parents=True)
+    put(path / "1.csv", b"id,sex,bmi\n7,f,21.5\n")
+    put(path / "2.csv", b"id,sex,bmi\n8,,30.25\n9,m,\n")
+    return path
+
+
 TEXT_FILES = [
+    (write_csv_directory, "texts"),
     (write_csv, "t.csv"),
     (write_csv, "t.CSV"),
     (write_csv, "t.csv.gz"),
@@ -695,9 +704,42 @@ def test_text_passed_for_a_path_is_refused_without_being_repeated() -> None:
     assert "cannot be opened" in refusal(f"\0{SECRET}")
 
 
-def test_a_directory_without_parquet_files_is_refused(tmp_path: Path) -> None:
-    write_csv(tmp_path / "t.csv")
+def test_a_directory_without_tables_and_images_is_refused(tmp_path: Path) -> None:
+    put(tmp_path / "notes.txt", SECRET.encode())
     assert "directory without Parquet files" in refusal(tmp_path)
+
+
+def test_files_of_two_kinds_are_no_table(tmp_path: Path) -> None:
+    write_csv(tmp_path / "a.csv")
+    write_parquet(tmp_path / "b.parquet")
+    assert "not all of one kind" in refusal(tmp_path)
+    assert "not all of one kind" in refusal(tmp_path / "*")
+
+
+def test_text_files_that_differ_in_their_header_are_refused(tmp_path: Path) -> None:
+    write_csv(tmp_path / "a.csv")
+    put(tmp_path / "b.csv", f"id,sex,weight\n1,{SECRET},2\n".encode())
+    assert "differ in their header lines" in refusal(tmp_path)
+
+
+def test_a_pattern_that_fits_no_file_is_refused(tmp_path: Path) -> None:
+    assert "it names no file" in refusal(tmp_path / "*.csv")
+
+
+def test_a_pattern_is_a_table_of_the_files_that_fit_it(tmp_path: Path) -> None:
+    for name in ("2023-a.parquet", "2024-a.parquet", "2024-b.parquet"):
+        write_parquet(tmp_path / name)
+    with open_source(tmp_path / "2024-*.parquet", columns=["id"]) as batches:
+        assert sum(batch.num_rows for batch in batches) == 2 * PATIENTS.num_rows
+
+
+def test_parts_hold_every_row_once(tmp_path: Path) -> None:
+    whole = write_csv_directory(tmp_path / "text"), write_parquet_directory(tmp_path / "parts")
+    for source in (*whole, PATIENTS):
+        parts = open_parts(source, columns=["id"])
+        cells = [cell for part in parts for batch in part for cell in batch["id"].to_pylist()]
+        assert sorted(map(int, cells)) == PATIENTS["id"].to_pylist()
+        assert len(parts) == (1 if source is PATIENTS else 2)
 
 
 @pytest.mark.parametrize("log", ["_delta_log/0.json", ".hoodie/x", "metadata/v1.metadata.json"])

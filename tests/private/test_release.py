@@ -28,6 +28,7 @@ from understudy.plan import Plan
 from understudy.private import ledger as ledgers
 from understudy.private import release as releasing
 from understudy.private import sums as summing
+from understudy.private.engines import passes as passing
 from understudy.private.ledger import create_capped_ledger, read_ledger
 from understudy.private.noise import ExactNoise, SeededNoise
 from understudy.private.release import release_table
@@ -452,8 +453,9 @@ DEEP = {
     "the encoder": (summing, "encode_batch"),
     "the lattice": (summing, "to_lattice"),
     "the layout": (Layout, "expand"),
-    "the reader": (releasing, "open_source"),
-    "the sum": (releasing, "sum_rows"),
+    "the reader": (passing, "open_parts"),
+    "the threads": (passing, "sum_parts"),
+    "the sum": (releasing, "sum_table"),
     "the noise": (ExactNoise, "add_noise"),
 }
 

@@ -13,6 +13,7 @@ from understudy.accounting import (
     epsilon_of,
     exceedance_probability,
 )
+from understudy.accounting.descent import exceedance_of_charges
 from understudy.classifier.plan import RADIUS, ClassifierPlan
 from understudy.published.certificate import (
     COLUMNS_SHOWN,
@@ -85,7 +86,11 @@ def _odds(plan: ClassifierPlan, epsilon: float) -> dict[str, Any]:
         "best_guess_percent": round_up(100 * (best_guess_probability(costs) + slack)),
         "suspicion_from_percent": 50.0,
         "suspicion_to_percent": round_up(100 / (1 + math.exp(-epsilon))),
-        "except_with_probability": round_up(exceedance_probability(costs, epsilon) + slack),
+        "except_with_probability": round_up(
+            exceedance_of_charges(plan.charges, epsilon)
+            if slack
+            else exceedance_probability(costs, epsilon)
+        ),
     }
 
 

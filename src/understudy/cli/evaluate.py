@@ -16,6 +16,7 @@ from understudy.cli.output import emit, stage_bar, table, training_bar, verbatim
 from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from understudy.evaluation.image_features import ImageFeatures
     from understudy.evaluation.results import Evaluation
     from understudy.generators import Generator
     from understudy.published import Release
@@ -54,6 +55,14 @@ def evaluate(
             help="How models are scored: probabilities, or papers (hard guesses, the papers' settings).",
         ),
     ] = "probabilities",
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder",
+            help="Network that images are compared in: a directory made by 'encoder train', or inception, vgg19 "
+            "or resnet18 of torchvision (default: a small one, trained on the reference).",
+        ),
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of splits and models.")] = 0,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -67,12 +76,13 @@ def evaluate(
     if output is not None:
         check_output(output, kinds=PAGES)
     made, known = _described(release, schema)
+    features = _image_features(encoder, known)
     with stage_bar(as_json=as_json) as progress:
         rows, real = read_frame(synthetic, known), read_frame(reference, known)
         held_out = read_frame(test, known) if test is not None else None
         found = score_rows(
             rows, real, known, test=held_out, quick=quick, seed=seed, protocol=protocol,
-            progress=progress,
+            features=features, progress=progress,
         )  # fmt: skip
     certificate = None
     if made is not None:
@@ -81,8 +91,9 @@ def evaluate(
     if output is not None:
         words = f"{reference.name}, {'all rows' if test is None else f'and {test.name} for tests'}"
         page = render_report(
-            found, name=known.name, version=__version__, reference=words, certificate=certificate
-        )
+            found, name=known.name, version=__version__, reference=words, certificate=certificate,
+            pictures=_pictures(real, rows, known),
+        )  # fmt: skip
         write_page(page, output, mode=INTERNAL)
     document = {
         "notice": BANNER,
@@ -148,6 +159,31 @@ def report(
         f"  report       {verbatim(output)}, {use}",
     ]
     emit(_finite({"report": str(output)} | found.to_json()), lines, as_json=as_json)
+
+
+def _image_features(encoder: str | None, schema: Schema) -> ImageFeatures | None:
+    """What images are compared in, if a network is named for it."""
+    if encoder is None:
+        return None
+    if schema.image is None:
+        raise UsageError("encoder", "is for images, and the schema has none", "Leave --encoder out")
+    from understudy.evaluation.image_features import network_features
+    from understudy.methods.mepf import find_network
+
+    return network_features(find_network(encoder), schema.image)
+
+
+def _pictures(real: Any, synthetic: Any, schema: Schema) -> tuple[str, str] | None:
+    """Real and synthetic images as a page shows them; none where there are none, or no Pillow."""
+    import pyarrow as pa
+
+    from understudy.reports.pictures import LOOKED_AT, picture_of
+
+    first, second = (
+        picture_of(pa.Table.from_pandas(frame.head(LOOKED_AT)), schema)
+        for frame in (real, synthetic)
+    )
+    return (first, second) if first is not None and second is not None else None
 
 
 def _described(release: Path | None, schema: Path | None) -> tuple[Release | None, Schema]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +19,25 @@ if TYPE_CHECKING:
 
 
 @opt.takes_plan
-def plan(*, plan: Plan, as_json: opt.AsJson = False) -> None:
+def plan(
+    *,
+    plan: Plan,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write it as a request that several parties answer."),
+    ] = None,
+    parties: Annotated[
+        int,
+        typer.Option("--parties", min=1, help="With -o: so many parties each add their own noise."),
+    ] = 1,
+    as_json: opt.AsJson = False,
+) -> None:
     """Print noise, expected error, size, memory and cost of a release, without opening data."""
+    from understudy.private.requests import Request
+
+    plan = replace(plan, parties=parties)
+    if output is not None:
+        Request(plan).save(output)
     emit(plan_document(plan), plan_lines(plan), as_json=as_json)
 
 
@@ -28,16 +46,25 @@ def fit(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="New directory for the generator.")
     ],
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            "--encoder", help="dp-mepf: the public network that the release was planned with."
+        ),
+    ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Train a generator on a release."""
     from understudy.generators import WeightedDatabase, save_generator
     from understudy.methods import fit_release
+    from understudy.methods.mepf import find_network
     from understudy.published import load_release
     from understudy.published.directories import check_new_directory
 
     check_new_directory(output)
     made = load_release(release)
+    if encoder is not None:
+        find_network(encoder)
     with training_bar(as_json=as_json) as progress:
         generator = fit_release(made, progress=progress)
     save_generator(generator, output, release=made.fingerprint)

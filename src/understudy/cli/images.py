@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -23,10 +22,6 @@ if TYPE_CHECKING:
     from understudy.schema.images import ImageShape
     from understudy.schema.pixels import Bytes
 
-GAP, PAPER = 2, 255
-LARGEST_ZOOMED = 56
-"""Small images are enlarged by a whole number, at most to this many dots a side."""
-
 LOOKED_AT_ONCE = 2_000
 
 
@@ -40,6 +35,7 @@ def grid(
     as_json: opt.AsJson = False,
 ) -> None:
     """Draw the first images of every class of a set. It shows what it is given: of PRIVATE images it is private."""
+    from understudy.reports.pictures import draw_grid, named_classes
     from understudy.schema import load_schema
     from understudy.schema.pixels import require_pillow
 
@@ -50,7 +46,7 @@ def grid(
         raise UsageError(
             f"schema '{schema}'", "declares no images", "Add image: {height: 28, width: 28}"
         )
-    label = loaded.label if loaded.label is not None and loaded.label.is_choice else None
+    label = named_classes(loaded)
     with waiting("looking at images", as_json=as_json):
         rows = first_images(file, loaded.image, label, per_class=per_class)
         if not any(len(images) for images in rows):
@@ -77,8 +73,7 @@ def first_images(
     import numpy as np
 
     from understudy.private.readers import open_source
-    from understudy.schema.encode import encode_column
-    from understudy.schema.pixels import pixel_array
+    from understudy.reports.pictures import images_by_class, in_rows
 
     wanted = per_class if label is not None else per_class**2
     num_classes = len(label.categories) if label is not None else 1
@@ -86,36 +81,11 @@ def first_images(
     columns = [*shape.names, *([label.name] if label is not None else [])]
     with open_source(str(file), columns=columns) as stream:
         for batch in _pieces(stream):
-            images = pixel_array(batch, shape)
-            codes = np.zeros(len(images), dtype=np.int64)
-            if label is not None:
-                codes = encode_column(label, batch.column(label.name))
-            for code in range(num_classes):
-                found[code] = np.concatenate([found[code], images[codes == code]])[:wanted]
+            for code, images in enumerate(images_by_class(batch, shape, label)):
+                found[code] = np.concatenate([found[code], images])[:wanted]
             if all(len(images) == wanted for images in found):
                 break
-    if label is not None:
-        return found
-    return [found[0][start : start + per_class] for start in range(0, len(found[0]), per_class)]
-
-
-def draw_grid(rows: list[Bytes], *, columns: int) -> bytes:
-    """A PNG file with the images of each array side by side, one array below the other."""
-    import numpy as np
-    from PIL import Image
-
-    height, width, *channels = rows[0].shape[1:]
-    zoom = max(1, LARGEST_ZOOMED // max(height, width))
-    tall, wide = height * zoom + GAP, width * zoom + GAP
-    paper = np.full((len(rows) * tall + GAP, columns * wide + GAP, *channels), PAPER, np.uint8)
-    for i, images in enumerate(rows):
-        for j, image in enumerate(images):
-            top, left = GAP + i * tall, GAP + j * wide
-            tile = image.repeat(zoom, axis=0).repeat(zoom, axis=1)
-            paper[top : top + height * zoom, left : left + width * zoom] = tile
-    content = io.BytesIO()
-    Image.fromarray(paper).save(content, "PNG")
-    return content.getvalue()
+    return found if label is not None else in_rows(found[0], per_class)
 
 
 def _pieces(stream: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from understudy.cli import weighted
+from understudy.cli import encoders, weighted
 
 if TYPE_CHECKING:
     from understudy.plan import Plan
+    from understudy.schema import Schema
 
 DP_ANOVA, DP_MERF, DP_HP, DP_SPECTRUM = "DP-ANOVA", "DP-MERF", "DP-HP", "DP-Spectrum"
 
@@ -33,11 +35,19 @@ MethodName = Annotated[
     typer.Option(
         "--method",
         "-m",
-        help="auto, or dp-anova, dp-merf, dp-hp, dp-spectrum, balog-subspace or balog-features.",
+        help="auto, or dp-anova, dp-merf, dp-merf-ae, dp-hp, dp-spectrum, dp-mepf, balog-subspace or balog-features.",
     ),
 ]
 Unit = Annotated[
-    str, typer.Option("--unit", help="Whose contribution is hidden. Only 'row' so far.")
+    str | None,
+    typer.Option(
+        "--unit",
+        help="Whose contribution is hidden: 'row', or the column of ids (default: the schema's).",
+    ),
+]
+MaxRows = Annotated[
+    int | None,
+    typer.Option("--max-rows", min=1, help="With --unit COLUMN: how many rows of an id count."),
 ]
 NeighboursName = Annotated[
     str,
@@ -94,6 +104,23 @@ Separate = Annotated[
         "--separate-releases",
         rich_help_panel=DP_MERF,
         help="Charge each class apart, as the first DP-MERF did (looser).",
+    ),
+]
+DescentSteps = Annotated[
+    int | None,
+    typer.Option(
+        "--descent-steps",
+        min=1,
+        rich_help_panel=DP_MERF,
+        help="dp-merf-ae: steps of the descent that trains the decoder (default: 300).",
+    ),
+]
+MiniBatches = Annotated[
+    int | None,
+    typer.Option(
+        "--mini-batches",
+        rich_help_panel=DP_MERF,
+        help="A noisy embedding for each of so many parts of the rows, as the first DP-MERF had.",
     ),
 ]
 Order = Annotated[
@@ -155,7 +182,8 @@ PresetName = Annotated[
 GeneratorName = Annotated[
     str | None,
     typer.Option(
-        "--generator", rich_help_panel=DP_HP, help="mixture (default) or the paper's network."
+        "--generator",
+        help="Tables: mixture (default of dp-hp) or network. Images: convolutional, connected, clouds or residual.",
     ),
 ]
 Coefficients = Annotated[
@@ -166,12 +194,34 @@ Coefficients = Annotated[
         help="Cosine coefficients to measure (default: as many as the noise allows).",
     ),
 ]
+Components = Annotated[
+    int | None,
+    typer.Option(
+        "--components",
+        rich_help_panel=DP_SPECTRUM,
+        help="Gaussian spectra of a class: 1, 2, 4, 8 or 16 (default: 1, and 4 once noise is small).",
+    ),
+]
+PublicBasis = Annotated[
+    Path | None,
+    typer.Option(
+        "--basis",
+        rich_help_panel=DP_SPECTRUM,
+        help="Set of PUBLIC images whose principal directions take the place of cosines.",
+    ),
+]
 Tilt = Annotated[
     float | None,
     typer.Option(
         "--tilt",
         rich_help_panel=DP_SPECTRUM,
         help="Coefficients are weighted by frequency to this power (default: 1).",
+    ),
+]
+Horizon = Annotated[
+    int,
+    typer.Option(
+        "--horizon", min=1, help="Spend the budget in so many releases; this is one of them."
     ),
 ]
 Seed = Annotated[
@@ -194,6 +244,13 @@ Key = Annotated[str | None, typer.Option("--key", help="Name of this release in 
 AsJson = weighted.AsJson
 
 
+PUBLIC_FILES = {
+    "public_points": "Give rows that anybody may see, or none: points are drawn then",
+    "basis": "Give images that anybody may see, or none: cosines need no images",
+}
+"""Options that name public files, and what to do if one is the private table."""
+
+
 def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
     """Give a verb every option of ``build_plan``; it receives the plan as ``plan``."""
     functions, unseen = (verb, build_plan), {"Plan": object}  # Plan is not imported at start-up
@@ -204,7 +261,9 @@ def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
     @wraps(verb)
     def run(**arguments: Any) -> None:
         wishes = {name: arguments.pop(name) for name in planning}
-        weighted.check_apart(wishes["public_points"], arguments.get("data"))
+        for name, remedy in PUBLIC_FILES.items():
+            data, what = arguments.get("data"), name.replace("_", " ")
+            weighted.check_apart(wishes[name], data, what=what, remedy=remedy)
         verb(plan=build_plan(**wishes), **arguments)
 
     parameters = [
@@ -224,7 +283,8 @@ def build_plan(
     epsilon: Epsilon,
     delta: Delta = 1e-5,
     method: MethodName = "auto",
-    unit: Unit = "row",
+    unit: Unit = None,
+    max_rows: MaxRows = None,
     neighbours: NeighboursName = "add-remove",
     rows: Rows = None,
     labels: Labels = "auto",
@@ -234,6 +294,8 @@ def build_plan(
     values: Values = None,
     features: Features = None,
     separate: Separate = False,
+    mini_batches: MiniBatches = None,
+    descent_steps: DescentSteps = None,
     order: Order = None,
     product_order: ProductOrder = None,
     product_dim: ProductDim = None,
@@ -245,6 +307,14 @@ def build_plan(
     generator: GeneratorName = None,
     coefficients: Coefficients = None,
     tilt: Tilt = None,
+    components: Components = None,
+    basis: PublicBasis = None,
+    encoder: encoders.EncoderName = None,
+    layers: encoders.Layers = None,
+    activation: encoders.Activation = None,
+    moments: encoders.Moments = None,
+    multiply: encoders.Multiply = None,
+    stopping: encoders.Stopping = None,
     public_points: weighted.PublicPoints = None,
     draw: weighted.DrawName = None,
     mean: weighted.Means = None,
@@ -257,38 +327,61 @@ def build_plan(
     look: weighted.Look = None,
     weights: weighted.WeightsName = None,
     bound: weighted.Bound = None,
+    horizon: Horizon = 1,
     seed: Seed = 0,
 ) -> Plan:
     """The plan that the options describe."""
     from understudy.accounting import Budget, neighbours_by_name
+    from understudy.accounting.horizon import share_of
     from understudy.errors import UsageError
     from understudy.methods import make_plan
-    from understudy.schema import load_schema
+    from understudy.schema import PrivacyUnit, load_schema
 
-    budget = Budget(epsilon, delta)
-    if unit != "row":
-        raise UsageError(
-            "unit",
-            f"'{unit}' is not available",
-            "Aggregate to one row per person and use --unit row",
-        )
+    budget = share_of(Budget(epsilon, delta), horizon)
     table = load_schema(schema)
+    if max_rows is not None and unit is None:
+        raise UsageError("max rows", "is about a unit, and none was given", "Add --unit COLUMN")
+    if unit is not None:
+        table = replace(table, privacy=PrivacyUnit(unit, max_rows or 1))
     wishes: dict[str, Any] = {
         "length_scale": _length_scale(length_scale), "steps": steps, "pairs": pairs,
-        "values": values, "num_features": features,
+        "values": values, "num_features": features, "mini_batches": mini_batches,
+        "descent_steps": descent_steps,
         "separate_releases": separate or None, "order": order, "product_order": product_order,
         "product_dim": product_dim, "num_products": products, "gamma": gamma,
         "product_share": product_share, "fresh_products": fresh or None, "preset": preset,
         "generator": generator, "draw": draw, "means": weighted.by_column("mean", mean),
         "deviations": weighted.by_column("deviation", deviation), "num_candidates": candidates,
         "num_points": points, "kernel": kernel, "join": join, "mismatch": mismatch, "look": look,
-        "weights": weights, "bound": bound, "num_coefficients": coefficients, "tilt": tilt,
-        "public_points": None if public_points is None else weighted.public_rows(public_points, table),
+        "weights": weights, "bound": bound, "num_coefficients": coefficients, "tilt": tilt, "components": components,
+        "public_points": _public_points(public_points, table), "basis": _public_images(basis, table),
+        "encoder": encoder, "layers": encoders.chosen_layers(layers), "activation": activation,
+        "moments": moments, "multiply": multiply, "stopping": stopping,
         "labels": None if labels == "auto" else labels,
     }  # fmt: skip
     options = {name: value for name, value in wishes.items() if value is not None}
     options |= {"neighbours": neighbours_by_name(neighbours), "num_rows": rows, "seed": seed}
-    return make_plan(table, budget, method=method, options=options)
+    plan = make_plan(table, budget, method=method, options=options)
+    if horizon == 1:
+        return plan
+    whole = {"releases": horizon, "epsilon": epsilon, "delta": delta}
+    return replace(plan, settings=(*plan.settings, ("horizon", whole)))
+
+
+def _public_points(path: Path | None, schema: Schema) -> object:
+    if path is None:
+        return None
+    return weighted.public_rows(path, [each.name for each in schema.used], what="public points")
+
+
+def _public_images(path: Path | None, schema: Schema) -> object:
+    from understudy.errors import UsageError
+
+    if path is None:
+        return None
+    if schema.image is None:
+        raise UsageError("basis", "is of images, and the schema has none", "Leave --basis out")
+    return weighted.public_rows(path, schema.image.names, what="basis")
 
 
 def _length_scale(text: str | None) -> float | str | None:

@@ -12,7 +12,7 @@ from understudy.cli.output import emit, verbatim
 from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from understudy.schema import Schema
+    from collections.abc import Sequence
 
 WEIGHTED = "Weighted database (balog-subspace, balog-features)"
 
@@ -101,30 +101,29 @@ Bound = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
-def public_rows(path: Path, schema: Schema) -> object:
+def public_rows(path: Path, columns: Sequence[str], *, what: str) -> object:
     """The rows of a public file, as they stand in it."""
     import pyarrow as pa
 
     from understudy.private.readers import open_source
 
-    with open_source(str(path), columns=[column.name for column in schema.used]) as stream:
+    with open_source(str(path), columns=list(columns)) as stream:
         batches = list(stream)
     if not batches:
-        raise InputError("public points", "are no rows", "Check the file")
+        raise InputError(what, "has no rows", "Check the file")
     return pa.Table.from_batches(batches)
 
 
-def check_apart(points: Path | None, data: str | None) -> None:
-    """Refuse the private table as public points: they are published as they are."""
+def check_apart(path: Path | None, data: str | None, *, what: str, remedy: str) -> None:
+    """Refuse the private table where a public one is asked for, which is published as it is or nearly."""
     try:
-        same = points is not None and data is not None and points.samefile(data)
+        same = path is not None and data is not None and path.samefile(data)
     except (OSError, ValueError):  # readers say what is wrong with a path
         return
     if same:
         raise UsageError(
-            "public points", "are the private table itself, and would be published as they are",
-            "Give rows that anybody may see, or none: points are drawn then",
-        )  # fmt: skip
+            what, "is the private table itself, and would be published as it is or nearly", remedy
+        )
 
 
 def by_column(name: str, words: list[str] | None) -> dict[str, float] | None:

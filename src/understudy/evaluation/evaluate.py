@@ -15,6 +15,8 @@ import numpy as np
 
 from understudy.errors import InputError, UsageError
 from understudy.evaluation.comparison import Sides, make_sides
+from understudy.evaluation.image_features import ImageFeatures, features_for
+from understudy.evaluation.inputs import examples
 from understudy.evaluation.judging import Judgement, judge_prediction
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.models import Protocol, parse_protocol
@@ -24,6 +26,7 @@ from understudy.evaluation.scoring import (
     WIDEST_SET,
     association_scores,
     column_scores,
+    image_scores,
     kernel_scores,
     marginal_scores,
     neighbour_scores,
@@ -53,11 +56,14 @@ class Effort:
     test_folds: int
     neighbour_rows: int
     training_rows: int
+    image_rows: int
+    """That models learn from where each is an image."""
     num_jobs: int
 
 
 FULL = Effort(
     rows=200_000, sets=1500, test_rows=10_000, test_folds=5, neighbour_rows=5000, training_rows=50_000,
+    image_rows=10_000,
     num_jobs=os.cpu_count() or 1,
 )  # fmt: skip
 QUICK = Effort(
@@ -67,6 +73,7 @@ QUICK = Effort(
     test_folds=2,
     neighbour_rows=2000,
     training_rows=10_000,
+    image_rows=3000,
     num_jobs=1,
 )
 
@@ -80,6 +87,7 @@ def evaluate(
     quick: bool = False,
     seed: int = 0,
     protocol: str = "probabilities",
+    features: ImageFeatures | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Score synthetic rows against the real ones that they stand in for.
@@ -93,6 +101,8 @@ def evaluate(
         quick: a few fast models, fewer rows and sets of columns.
         seed: of all sampling; the same seed gives the same scores.
         protocol: ``probabilities``, or ``papers`` for hard guesses and the papers' settings.
+        features: of images, what they are compared in; by default those of a small network that learns
+            the classes of the reference.
         progress: is told the stage, how many of its steps are done, and how many it has.
 
     Raises:
@@ -113,17 +123,22 @@ def evaluate(
         pairs, associations = association_scores(_first_columns(sides, MOST_COLUMNS_PAIRED))
         told("distances", 3, 3)
         tests = _test_scores(sides, effort=effort, seed=seed, progress=told)
+        seen, seen_in = _image_scores(sides, schema, features, effort=effort, seed=seed)
         judged = _judge(sides, schema, test, chosen, effort=effort, seed=seed, progress=told)
     return Evaluation(
         rows_real=len(reference),
         rows_synthetic=len(synthetic),
         is_quick=quick,
         seed=seed,
-        scores=(*judged.scores, *marginals, *columns, *pairs, *tests),
+        scores=(*judged.scores, *seen, *marginals, *columns, *pairs, *tests),
         columns=views,
         associations=associations,
         prediction=judged.prediction,
-        notes=(*_sampling_notes(synthetic, reference, sides, effort=effort), *judged.notes),
+        notes=(
+            *_sampling_notes(synthetic, reference, sides, effort=effort),
+            *seen_in,
+            *judged.notes,
+        ),
         seconds=time.perf_counter() - started,
     )
 
@@ -184,6 +199,23 @@ def _test_scores(sides: Sides, *, effort: Effort, seed: int, progress: Progress)
     return scores
 
 
+def _image_scores(
+    sides: Sides, schema: Schema, features: ImageFeatures | None, *, effort: Effort, seed: int
+) -> tuple[list[Score], tuple[str, ...]]:
+    """Scores of images, and a note on what they were compared in; nothing where there are none."""
+    if schema.image is None:
+        return [], ()
+    if features is None:
+        label = schema.label if schema.label is not None and schema.label.is_choice else None
+        learnt = None
+        if label is not None:
+            rng = np.random.default_rng(seed)
+            learnt = examples(sides.real, label=label, most_rows=effort.image_rows, rng=rng)
+        features = features_for(schema.image, learnt, seed=seed)
+    found = image_scores(sides, schema.image, features, most_rows=effort.neighbour_rows, seed=seed)
+    return found, (f"Images were compared in {features.name}.",)
+
+
 def _judge(
     sides: Sides,
     schema: Schema,
@@ -203,7 +235,8 @@ def _judge(
         test=None if test is None else code_table(schema, test),
         protocol=protocol,
         quick=effort is QUICK,
-        most_rows=effort.training_rows,
+        most_rows=effort.training_rows if schema.image is None else effort.image_rows,
+        image=schema.image,
         seed=seed,
         num_jobs=effort.num_jobs,
         progress=progress,

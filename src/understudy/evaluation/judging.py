@@ -23,6 +23,7 @@ from understudy.evaluation.results import ModelScores, Prediction, Score
 from understudy.evaluation.set_size import QUICK_SHARES, SHARES, learning_curve, nested_parts
 from understudy.evaluation.tables import CodedTable
 from understudy.schema.columns import Column
+from understudy.schema.images import ImageShape
 
 REAL, SYNTHETIC = "real", "synthetic"
 TEST_SHARE = 0.2
@@ -47,6 +48,7 @@ def judge_prediction(
     protocol: Protocol,
     quick: bool,
     most_rows: int,
+    image: ImageShape | None,
     seed: int,
     num_jobs: int,
     progress: Progress | None,
@@ -71,7 +73,8 @@ def judge_prediction(
     if reason is not None:
         return Judgement(None, (), (f"{label.name} was not predicted: {reason}.",))
     parts = nested_parts(sides[SYNTHETIC], shares=QUICK_SHARES if quick else SHARES, seed=seed)
-    models = models_for(task, protocol, seed=seed)
+    others = len(real.columns) - 1 - (image.num_pixels if image is not None else 0)
+    models = models_for(task, protocol, seed=seed, image=None if others else image)
     models = models.only(QUICK) if quick else models
     outcomes = run_exam(
         Exam(task, protocol, sides | parts, tested), models, num_jobs=num_jobs, progress=progress

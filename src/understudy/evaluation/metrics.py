@@ -103,6 +103,21 @@ _ALL = (
         "over the models.",
     ),
     Metric(
+        "frechet_distance", "Frechet distance of images", "lower", 0.0, None,
+        "Squared distance between Gaussians of what a network makes of images. With Inception's weights it "
+        "is called FID; with another network it compares only with itself.",
+    ),
+    Metric(
+        "coverage", "Real images with a synthetic neighbour", "higher", 0.0, 1.0,
+        "Share of real images to which a synthetic one comes nearer than their fifth real neighbour does, as "
+        "a network sees them; where kinds of images are missing it is low.",
+    ),
+    Metric(
+        "bins_apart", "Kinds of images too frequent or too rare", "lower", 0.0, 1.0,
+        "Share of clusters of real images, as a network sees them, that hold another share of synthetic ones "
+        "than chance allows (NDB over K).",
+    ),
+    Metric(
         "negative_log_likelihood", "Negative log-likelihood", "lower", 0.0, None,
         "Mean of -log p(row) under the mixture that real rows were drawn from, in nats.",
     ),

@@ -1,4 +1,4 @@
-"""The models that are trained on synthetic rows: the papers' twelve classifiers, and regressors.
+"""The models that are trained on synthetic rows: the papers' twelve classifiers, a network, and regressors.
 
 The papers list the twelve (DP-HP, Table 10) with settings meant for images and scores of hard
 guesses. By default they keep the settings of scikit-learn and xgboost: on real rows of Adult (one
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.util import find_spec
 from typing import Any, Literal
 
 from understudy.errors import UsageError
+from understudy.schema.images import ImageShape
 
 Task = Literal["binary", "multiclass", "regression"]
 
@@ -41,7 +43,9 @@ class Models:
         )
 
 
-QUICK = ("logistic regression", "lda", "decision tree", "xgboost", "ridge", "boosted trees")
+QUICK = (
+    "cnn", "logistic regression", "lda", "decision tree", "xgboost", "ridge", "boosted trees",
+)  # fmt: skip
 
 
 def parse_protocol(name: str) -> Protocol:
@@ -54,10 +58,22 @@ def parse_protocol(name: str) -> Protocol:
         ) from None
 
 
-def models_for(task: Task, protocol: Protocol, *, seed: int = 0) -> Models:
-    """All models for a task, slowest first."""
+def models_for(
+    task: Task, protocol: Protocol, *, seed: int = 0, image: ImageShape | None = None
+) -> Models:
+    """All models for a task, slowest first; of images a small convolutional network too."""
     if task == "regression":
         return Models(_regressors(seed))
+    found = _classifiers(protocol, seed)
+    if image is None:
+        return found
+    network = _network(image, seed)
+    if network is None:
+        return Models(found.by_name, (*found.absent, "torch"))
+    return Models({"cnn": network} | found.by_name, found.absent)
+
+
+def _classifiers(protocol: Protocol, seed: int) -> Models:
     build = _papers_twelve if protocol is Protocol.PAPERS else _twelve
     settings = {"colsample_bytree": 0.1, "n_estimators": 50} if protocol is Protocol.PAPERS else {}
     boosting = _xgboost(settings, seed)
@@ -72,6 +88,14 @@ def _xgboost(settings: dict[str, Any], seed: int) -> Any:
     except ModuleNotFoundError:
         return None
     return XGBClassifier(random_state=seed, n_jobs=1, **settings)
+
+
+def _network(image: ImageShape, seed: int) -> Any:
+    if find_spec("torch") is None:
+        return None
+    from understudy.evaluation.convolution import SmallNetwork
+
+    return SmallNetwork(image.height, image.width, image.channels, seed=seed)
 
 
 def _twelve(seed: int) -> dict[str, Any]:

@@ -15,12 +15,15 @@ from understudy.evaluation.associations import as_matrix, association_gaps, asso
 from understudy.evaluation.columns import column_views, null_gaps, number_gaps, number_shifts
 from understudy.evaluation.comparison import Compared, Sides, compare, equal_parts
 from understudy.evaluation.geometry import make_geometry
+from understudy.evaluation.image_features import ImageFeatures, pixels_of
 from understudy.evaluation.marginals import column_sets, marginal_gaps
 from understudy.evaluation.metrics import METRICS
+from understudy.evaluation.modes import bins_apart, coverage, frechet_distance
 from understudy.evaluation.neighbours import copied_share, nearest_distances
 from understudy.evaluation.results import Associations, ColumnView, Score
 from understudy.evaluation.threads import processes
 from understudy.evaluation.two_sample import kernel_test, two_sample_auc
+from understudy.schema.images import ImageShape
 
 WIDEST_SET = 4
 
@@ -109,6 +112,20 @@ def neighbour_scores(sides: Sides, *, most_rows: int, seed: int) -> list[Score]:
         Score(METRICS["neighbour_distance"], *(float(np.median(each)) for each in distances)),
         Score(METRICS["copied_rows"], *(copied_share(other, every) for other in all_others)),
     ]
+
+
+def image_scores(
+    sides: Sides, shape: ImageShape, features: ImageFeatures, *, most_rows: int, seed: int
+) -> list[Score]:
+    """Images as a network sees them: how far, which are missing, and which are too many."""
+    parts = equal_parts(sides, most_rows=most_rows, seed=seed)
+    real, *others = (features.of(pixels_of(part.values, shape)) for part in parts)
+    found = {
+        "frechet_distance": [frechet_distance(real, other) for other in others],
+        "coverage": [coverage(real, other) for other in others],
+        "bins_apart": [bins_apart(real, other, seed=seed) for other in others],
+    }
+    return [Score(METRICS[key], *values) for key, values in found.items()]
 
 
 def _mean_score(key: str, found: Compared) -> Score:

@@ -1,6 +1,7 @@
 """Norm-bounded feature maps: pure functions of a row's cells and public randomness."""
 
 from understudy.features.base import FeatureMap, Norm, Sign, map_from_dict
+from understudy.features.buckets import Buckets
 from understudy.features.combine import Tensors, product
 from understudy.features.embedding import Block, Embedding
 from understudy.features.fourier import Fourier, Scales
@@ -8,13 +9,16 @@ from understudy.features.grid import Constant, Grid, OneHot
 from understudy.features.hermite import Hermite, Mahalanobis
 from understudy.features.kernels import Kernel, Term
 from understudy.features.landmarks import KernelSums, Landmarks
+from understudy.features.perceptual import Perceptual, perceptual
 from understudy.features.points import Points
 from understudy.features.reading import Reading
+from understudy.features.sides import Sides
 from understudy.features.spectrum import Lengths, Spectrum, Weighted
 from understudy.features.tables import Cells, Tables
 
 __all__ = [
-    "Block", "Cells", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Kernel",
-    "KernelSums", "Landmarks", "Lengths", "Mahalanobis", "Norm", "OneHot", "Points", "Reading", "Scales", "Sign",
-    "Spectrum", "Tables", "Tensors", "Term", "Weighted", "map_from_dict", "product",
+    "Block", "Buckets", "Cells", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Kernel",
+    "KernelSums", "Landmarks", "Lengths", "Mahalanobis", "Norm", "OneHot", "Perceptual", "Points", "Reading",
+    "Scales", "Sides", "Sign", "Spectrum", "Tables", "Tensors", "Term", "Weighted", "map_from_dict", "perceptual",
+    "product",
 ]  # fmt: skip

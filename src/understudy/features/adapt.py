@@ -19,6 +19,7 @@ from understudy.features.pivots import choose_landmarks
 from understudy.features.placing import place_cells
 from understudy.features.reaching import place_reach
 from understudy.features.reading import Reading
+from understudy.features.splitting import split_classes
 
 Rule = Callable[[Reading, Sequence[Reading]], Embedding]
 """Settles a stage from all earlier ones. The first argument is the stage as planned, with its noise
@@ -47,7 +48,7 @@ def scale_by_histograms(planned: Reading, earlier: Sequence[Reading]) -> Embeddi
             return map_
         own = zip(map_.length_scales, map_.numbers, strict=True)
         scales = tuple(scale * factor.get(number, 1.0) for scale, number in own)
-        return replace(map_, length_scales=scales, _cache={})
+        return replace(map_, length_scales=scales, cache={})
 
     blocks = tuple(replace(block, map=rescaled(block.map)) for block in target.blocks)
     return replace(target, blocks=blocks)
@@ -70,4 +71,5 @@ RULES: dict[str, Rule] = {
     "choose-pairs": choose_pairs,
     "choose-landmarks": choose_landmarks,
     "place-reach": place_reach,
+    "split-classes": split_classes,
 }

@@ -19,6 +19,8 @@ from scipy.special import ndtri
 from understudy.features.base import MAP_KINDS, Array, Sign
 from understudy.features.draws import uniforms
 from understudy.features.exact import exact_weights
+from understudy.features.turns import PHASE_BITS, cosines_and_sines, phases_of
+from understudy.schema.layout import POSITION_BITS
 
 
 class Scales(NamedTuple):
@@ -42,7 +44,8 @@ class Fourier:
     exp(-sum_{j in S} (x_j - x'_j)^2 / (2 (l length_scales_j)^2)), with x in units of each
     column's public range. Parts take frequencies in turn.
 
-    Frequencies F (in turns) are rounded so that F x is exact (``exact_weights``).
+    Frequencies F (in turns) are rounded to 2^-16, so that F x is exact, and a whole number of 2^-32 turns, for x
+    on the grid of positions (``exact_weights``).
     """
 
     numbers: tuple[int, ...]
@@ -50,7 +53,7 @@ class Fourier:
     parts: tuple[Scales, ...]
     num_features: int
     seed: int
-    _cache: dict[str, Array] = field(default_factory=dict, compare=False, repr=False)
+    cache: dict[str, Array] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def dim(self) -> int:
@@ -74,20 +77,39 @@ class Fourier:
         touched = ranks < size[:, None]
         normals = ndtri(draws[:, :width]) * touched
         turns = (normals / (scale[:, None] * np.asarray(self.length_scales)) / (2 * math.pi)).T
-        return exact_weights(turns)
+        return exact_weights(turns, finest=PHASE_BITS - POSITION_BITS)
 
     def __call__(self, cells: Array) -> Array:
         """Features of each row.  # (num_rows, dim)"""
         xp = array_api_compat.array_namespace(cells)
+        turns = self._turns(xp, cells)
+        # Phases are exact for rows; single precision from here on is a public rounding of 3e-7 at most.
+        if array_api_compat.is_numpy_namespace(xp):
+            waves = cosines_and_sines(phases_of(turns))
+        else:  # generators are trained through angles, which have gradients
+            angles = xp.astype((turns - xp.round(turns)) * (2 * math.pi), xp.float32)
+            waves = xp.cos(angles), xp.sin(angles)
+        return xp.astype(xp.concat(waves, axis=1) * math.sqrt(2 / self.num_features), cells.dtype)
+
+    def whole(self, cells: Array, target: int) -> npt.NDArray[np.float64]:
+        """The features times ``target``, below 2^24, rounded to whole numbers in single precision.
+
+        # (num_rows, width) -> (num_rows, dim)
+        """
+        waves = cosines_and_sines(phases_of(self._turns(np, cells)))
+        found: npt.NDArray[np.float32] = np.concatenate(waves, axis=1) * self.whole_scale(target)
+        return np.rint(found).astype(np.float64)
+
+    def whole_scale(self, target: int) -> np.float32:
+        """What ``whole`` multiplies cosines and sines by."""
+        return np.float32(target * math.sqrt(2 / self.num_features))
+
+    def _turns(self, xp: Any, cells: Array) -> Array:
+        """Phases in turns; exact for positions of rows.  # (num_rows, dim / 2)"""
         first, last = self.numbers[0], self.numbers[-1]
         in_order = self.numbers == tuple(range(first, last + 1))
         picked = cells[:, first : last + 1] if in_order else cells[:, list(self.numbers)]
-        turns = picked @ self._frequencies_like(xp, cells)
-        # The phase is exact up to here; its angle in single precision is off by 2e-7 at most,
-        # a public rounding that quarters the cost of cos and sin.
-        angles = xp.astype((turns - xp.round(turns)) * (2 * math.pi), xp.float32)
-        features = xp.concat([xp.cos(angles), xp.sin(angles)], axis=1)
-        return xp.astype(features * math.sqrt(2 / self.num_features), cells.dtype)
+        return picked @ self._frequencies_like(xp, cells)
 
     def slice(self, start: int, stop: int) -> tuple[Fourier, npt.NDArray[np.int64]]:
         """A map with some of the frequencies, of norm one, and where its features lie here."""
@@ -99,9 +121,9 @@ class Fourier:
 
     def _frequencies_like(self, xp: Any, cells: Array) -> Array:
         key = f"{xp.__name__} {cells.dtype}"
-        if key not in self._cache:
-            self._cache[key] = xp.asarray(self.frequencies, dtype=cells.dtype)
-        return self._cache[key]
+        if key not in self.cache:
+            self.cache[key] = xp.asarray(self.frequencies, dtype=cells.dtype)
+        return self.cache[key]
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 
 from understudy.features.base import FeatureMap
+from understudy.features.buckets import Buckets
 from understudy.features.combine import Tensors
 from understudy.features.grid import Constant, Grid, OneHot
+from understudy.features.sides import Sides
 from understudy.features.spectrum import Lengths
 from understudy.features.tables import Tables
 
@@ -19,7 +21,7 @@ from understudy.features.tables import Tables
 def most_nonzeros(map_: FeatureMap) -> int:
     """The largest number of features of one row that are not zero."""
     match map_:
-        case Constant() | Lengths():
+        case Constant() | Lengths() | Buckets() | Sides():
             return 1
         case OneHot(spans=spans):
             return len(spans)

@@ -13,8 +13,10 @@ import numpy.typing as npt
 from understudy.features.base import MAP_KINDS, Array, Sign
 from understudy.features.cosines import Cosines
 from understudy.features.exact import exact_weights
+from understudy.features.principal import Principal, principal_from_dict
 from understudy.schema.images import ImageShape
 
+Basis = Cosines | Principal
 NUM_BINS, OCTAVES = 64, 12
 """Bins of the histogram of lengths, and how many times the last one doubles the first."""
 
@@ -27,7 +29,9 @@ ROOM = 1 + 2.0**-15
 
 @dataclass(frozen=True)
 class Weighted:
-    """The lowest cosine coefficients of the first columns, times frequency to the power ``tilt``.
+    """The lowest coefficients of the first columns, times frequency to the power ``tilt``.
+
+    They are cosine coefficients, or those of principal directions of public images.
 
     Low frequencies of images are large and high ones small. Noise is the same on all, so weights
     that grow with frequency spread it more evenly over what there is to see.
@@ -36,26 +40,35 @@ class Weighted:
     shape: ImageShape
     count: int
     tilt: float
+    principal: Principal | None = None
     _cache: dict[str, Array] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not 1 <= self.count <= min(self.shape.num_pixels, MOST_COEFFICIENTS):
+        most = len(self.principal.spread) if self.principal else self.shape.num_pixels
+        if not 1 <= self.count <= min(most, MOST_COEFFICIENTS):
             raise ValueError("there are not so many coefficients")
+        if self.principal is not None and self.principal.shape != self.shape:
+            raise ValueError("the basis is of other images")
+
+    @cached_property
+    def basis(self) -> Basis:
+        """What images are expanded in."""
+        return self.principal or Cosines(self.shape)
 
     @cached_property
     def weights(self) -> npt.NDArray[np.float64]:
         """What each coefficient is times.  # (count,)"""
-        return Cosines(self.shape).frequencies[: self.count] ** self.tilt
+        return self.basis.frequencies[: self.count] ** self.tilt
 
     @cached_property
     def matrix(self) -> npt.NDArray[np.float64]:
         """From pixels to weighted coefficients, rounded so that products are exact."""
-        return exact_weights(Cosines(self.shape).matrix(self.count) * self.weights)
+        return exact_weights(self.basis.matrix(self.count) * self.weights)
 
     @property
     def longest(self) -> float:
         """No image is longer."""
-        return Cosines(self.shape).longest(self.count, self.tilt)
+        return self.basis.longest(self.count, self.tilt)
 
     def __call__(self, cells: Array) -> Array:
         """Weighted coefficients.  # (num_rows, count)"""
@@ -77,7 +90,8 @@ class Weighted:
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
-        return {"shape": self.shape.to_dict(), "count": self.count, "tilt": self.tilt}
+        found = {"shape": self.shape.to_dict(), "count": self.count, "tilt": self.tilt}
+        return found | ({"principal": self.principal.to_dict()} if self.principal else {})
 
 
 @dataclass(frozen=True)
@@ -149,10 +163,14 @@ class Lengths:
         return {"kind": "lengths", **self.weighted.to_dict()}
 
 
-def _weighted(document: dict[str, Any]) -> Weighted:
+def weighted_from_dict(document: dict[str, Any]) -> Weighted:
+    """Weighted coefficients from their public description."""
     shape = ImageShape(**{name: int(size) for name, size in document["shape"].items()})
-    return Weighted(shape, int(document["count"]), float(document["tilt"]))
+    principal = principal_from_dict(document.get("principal"))
+    return Weighted(shape, int(document["count"]), float(document["tilt"]), principal)
 
 
-MAP_KINDS["spectrum"] = lambda document: Spectrum(_weighted(document), float(document["reach"]))
-MAP_KINDS["lengths"] = lambda document: Lengths(_weighted(document))
+MAP_KINDS["spectrum"] = lambda document: Spectrum(
+    weighted_from_dict(document), float(document["reach"])
+)
+MAP_KINDS["lengths"] = lambda document: Lengths(weighted_from_dict(document))

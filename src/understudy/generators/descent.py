@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from understudy.errors import MissingExtraError
+from understudy.features.torch_runtime import load_torch as load_torch
+from understudy.features.torch_runtime import one_thread as one_thread
 from understudy.generators.terms import Term
 
 Progress = Callable[[int, int, float], None]
@@ -21,27 +21,6 @@ SETTLED = 0.25
 """Share of the steps that are always taken, for single columns to settle."""
 
 FEWEST_PER_LABEL = 8
-
-
-def load_torch() -> Any:
-    """Import torch, or say how to get it; call it before a budget is spent on what needs it."""
-    try:
-        import torch
-    except ModuleNotFoundError:
-        raise MissingExtraError("torch", "network") from None
-    return torch
-
-
-@contextmanager
-def one_thread() -> Iterator[Any]:
-    """Torch on one thread: sums in another order would give another generator."""
-    torch = load_torch()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield torch
-    finally:
-        torch.set_num_threads(threads)
 
 
 def descend(

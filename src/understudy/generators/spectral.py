@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features.cosines import Cosines
+from understudy.features.principal import Principal, principal_from_dict
+from understudy.features.spectrum import Basis
 from understudy.generators.base import GENERATOR_KINDS, Tensors
 from understudy.generators.condition import Condition
 from understudy.generators.label_shares import restrict_label
@@ -24,44 +26,49 @@ AT_A_TIME = 2**12
 
 @dataclass(frozen=True)
 class Spectra:
-    """Gaussian spectra of every class: a mean, dependent low frequencies, and independent detail.
+    """Gaussian spectra of every part of every class: a mean, dependent low frequencies, independent detail.
 
     An image's coefficients are ``means`` + ``factors`` z + ``detail`` e with standard normal z and
     e; higher frequencies than those that were measured have detail only.
     """
 
-    means: Floats  # (classes, measured coefficients)
-    factors: Floats  # (classes, measured coefficients, dimensions)
-    detail: Floats  # (classes, num_pixels): deviations
+    means: Floats  # (parts, measured coefficients)
+    factors: Floats  # (parts, measured coefficients, dimensions)
+    detail: Floats  # (parts, num_pixels): deviations
 
-    def images(self, cosines: Cosines, place: int, normals: Floats) -> Floats:
-        """Images of one class, in [0, 1].  # (num_images, dimensions + num_pixels) -> (…, num_pixels)"""
+    def images(self, basis: Basis, place: int, normals: Floats) -> Floats:
+        """Images of one part, in [0, 1].  # (num_images, dimensions + num_pixels) -> (…, num_pixels)"""
         dependent, own = np.split(normals, [self.factors.shape[2]], axis=1)
         coefficients = own * self.detail[place]
         coefficients[:, : self.means.shape[1]] += (
             self.means[place] + dependent @ self.factors[place].T
         )
-        return np.clip(cosines.images(coefficients), 0.0, 1.0)
+        return np.clip(basis.images(coefficients), 0.0, 1.0)
 
-    def draw(self, cosines: Cosines, place: int, count: int, rng: np.random.Generator) -> Floats:
-        """New images of one class.  # (count, num_pixels)"""
+    def draw(self, basis: Basis, place: int, count: int, rng: np.random.Generator) -> Floats:
+        """New images of one part.  # (count, num_pixels)"""
         size = self.factors.shape[2] + self.detail.shape[1]
-        return self.images(cosines, place, rng.standard_normal((count, size)))
+        return self.images(basis, place, rng.standard_normal((count, size)))
 
 
 @dataclass(frozen=True)
 class SpectralImages(Sampled):
-    """Draws a class, then an image of it."""
+    """Draws a class, then a part of it, then an image."""
 
     schema: Schema
     spectra: Spectra
     default_num_rows: int
     label_shares: tuple[float, ...] = (1.0,)
+    part_shares: tuple[tuple[float, ...], ...] = ((1.0,),)
+    """Of the parts that each class is made of, as many for all classes."""
+
+    principal: Principal | None = None
+    """The basis that spectra are in, if it is not that of cosines."""
 
     @cached_property
-    def cosines(self) -> Cosines:
+    def basis(self) -> Basis:
         """The basis that spectra are in."""
-        return Cosines(_shape(self.schema))
+        return self.principal or Cosines(_shape(self.schema))
 
     def source(self, condition: Condition) -> Source:
         """What draws images under a condition: classes are chosen, pixels left to chance."""
@@ -73,14 +80,26 @@ class SpectralImages(Sampled):
         pixels, label = _shape(self.schema).num_pixels, self.schema.label
         found = np.empty((num_rows, len(self.schema.used)), dtype=np.int64)
         drawn = rng.choice(len(self.label_shares), size=num_rows, p=np.asarray(self.label_shares))
-        for place in range(len(self.label_shares)):
-            (mine,) = np.nonzero(drawn == place)
+        parts = self._parts(drawn, rng)
+        for place in range(len(self.spectra.means)):
+            (mine,) = np.nonzero(parts == place)
             for some in np.split(mine, np.arange(AT_A_TIME, len(mine), AT_A_TIME)):
-                images = self.spectra.draw(self.cosines, place, len(some), rng)
+                images = self.spectra.draw(self.basis, place, len(some), rng)
                 found[some, :pixels] = np.rint(images * LIGHTEST)
         if label is not None:
             found[:, pixels] = np.where(drawn < len(label.categories), drawn, NULL)
         return found
+
+    def _parts(
+        self, classes: npt.NDArray[np.int64], rng: np.random.Generator
+    ) -> npt.NDArray[np.int64]:
+        """A part of each of these classes, by its place among all parts."""
+        count = len(self.part_shares[0])
+        if count == 1:
+            return classes
+        ends = np.cumsum(self.part_shares, axis=1)[classes, :-1]
+        drawn = rng.random(len(classes))[:, None]
+        return np.asarray(classes * count + (drawn >= ends).sum(axis=1))
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the spectra."""
@@ -88,6 +107,8 @@ class SpectralImages(Sampled):
             "kind": "spectral",
             "default_num_rows": self.default_num_rows,
             "label_shares": list(self.label_shares),
+            "part_shares": [list(shares) for shares in self.part_shares],
+            "principal": self.principal.to_dict() if self.principal else None,
         }
 
     def tensors(self) -> Tensors:
@@ -110,6 +131,10 @@ def _load(schema: Schema, document: dict[str, Any], tensors: Tensors) -> Spectra
         ),
         default_num_rows=int(document["default_num_rows"]),
         label_shares=tuple(float(share) for share in document["label_shares"]),
+        part_shares=tuple(
+            tuple(map(float, shares)) for shares in document.get("part_shares", [[1.0]])
+        ),
+        principal=principal_from_dict(document.get("principal")),
     )
 
 

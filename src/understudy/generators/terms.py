@@ -10,7 +10,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features import Block, FeatureMap, Fourier, Grid, OneHot, Sign, Tensors
+from understudy.features import (
+    Block,
+    Buckets,
+    FeatureMap,
+    Fourier,
+    Grid,
+    Lengths,
+    OneHot,
+    Sign,
+    Tensors,
+)
+from understudy.generators.interpolation import InterpolatedPairs
 from understudy.published import Release
 
 Integers = npt.NDArray[np.int64]
@@ -80,8 +91,8 @@ class Term:
             distances = distances - (norms - (means**2).sum(1)) / self.spare
         return (self.weights * distances).sum()
 
-    def _means(self, map_: FeatureMap, cells: Any) -> tuple[Any, Any]:
-        if isinstance(map_, Tensors):
+    def _means(self, map_: Any, cells: Any) -> tuple[Any, Any]:
+        if isinstance(map_, Tensors | InterpolatedPairs):
             return map_.means(cells, self.sizes)
         features = map_(cells)
         return self.averaging @ features, self.averaging @ (features**2).sum(1)
@@ -94,6 +105,7 @@ def loss_terms(
     *,
     convert: Callable[[FeatureMap], FeatureMap],
     features_per_step: int,
+    subsets_per_step: int = SUBSETS_PER_STEP,
     rng: np.random.Generator,
     is_exact: bool = False,
 ) -> list[Term]:
@@ -104,11 +116,11 @@ def loss_terms(
     """
     found = []
     for block in release.blocks:
-        if block.map.sign is Sign.CONSTANT or isinstance(block.map, Grid):
+        if block.map.sign is Sign.CONSTANT or isinstance(block.map, Grid | Lengths):
             continue
         pieces = [
             (convert(piece), columns, scale)
-            for piece, columns, scale in _pieces(block.map, features_per_step)
+            for piece, columns, scale in _pieces(block.map, features_per_step, subsets_per_step)
         ]
         found.append(Term(torch, release, block, sizes, pieces, is_exact=is_exact, rng=rng))
     return found
@@ -122,18 +134,23 @@ def _turn(name: str, turns: Sequence[str]) -> tuple[float, float]:
     return place / len(turns), (place + 1) / len(turns)
 
 
-def _pieces(map_: FeatureMap, size: int) -> list[Piece]:
-    """A long map in pieces of about ``size``.
+def _pieces(map_: FeatureMap, size: int, num_subsets: int) -> list[Piece]:
+    """A long map in pieces of about ``size`` features or ``num_subsets``.
 
-    Random features and drawn subsets need no company: a step sees one piece of them.
+    Random features and drawn subsets need no company: a step sees one piece of them. A batch of rows
+    stands for all of them.
     """
     if isinstance(map_, Fourier) and map_.dim > size:
         step = size // 2
         starts = range(0, map_.dim // 2 - step + 1, step)
         cut = [map_.slice(start, start + step) for start in starts]
         return [(piece, columns, math.sqrt(map_.dim / piece.dim)) for piece, columns in cut]
+    if isinstance(map_, Tensors) and isinstance(map_.factors[0], Buckets):
+        batches, other = map_.factors  # of as many rows each, on average
+        starts = range(0, map_.dim, other.dim)
+        return [(other, slice(start, start + other.dim), batches.dim) for start in starts]
     if isinstance(map_, Tensors) and not map_.is_dense:
-        count = math.ceil(len(map_.subsets) / SUBSETS_PER_STEP)
+        count = math.ceil(len(map_.subsets) / num_subsets)
         edges = [len(map_.subsets) * i // count for i in range(count + 1)]
         return [map_.part(slice(start, stop)) for start, stop in pairwise(edges)]
     return [(map_, slice(None), 1.0)]

@@ -11,7 +11,9 @@ from understudy.errors import UsageError
 from understudy.generators.anova_training import AnovaTraining, train_anova
 from understudy.generators.base import Generator
 from understudy.generators.descent import Progress
+from understudy.generators.image_training import ImageTraining, train_image_network
 from understudy.generators.mixture_training import MixtureTraining, train_mixture
+from understudy.generators.perceptual_training import PerceptualTraining, train_perceptual
 from understudy.generators.reduced_set import ReducedSet, find_reduced_set
 from understudy.generators.spectral_fit import SpectralFit, fit_spectra
 from understudy.generators.training import Training, train_network
@@ -20,22 +22,24 @@ from understudy.methods.anova import dp_anova
 from understudy.methods.balog_features import balog_features
 from understudy.methods.balog_subspace import balog_subspace
 from understudy.methods.hp import dp_hp
+from understudy.methods.mepf import dp_mepf
 from understudy.methods.merf import dp_merf
+from understudy.methods.merf_ae import dp_merf_ae
 from understudy.methods.spectrum import dp_spectrum
 from understudy.plan import Plan
 from understudy.published import Release
 from understudy.schema import Schema
 
 __all__ = [
-    "METHODS", "balog_features", "balog_subspace", "dp_anova", "dp_hp", "dp_merf", "dp_spectrum", "fit_release",
-    "make_plan", "needs_torch",
+    "METHODS", "balog_features", "balog_subspace", "dp_anova", "dp_hp", "dp_mepf", "dp_merf", "dp_merf_ae",
+    "dp_spectrum", "fit_release", "make_plan", "needs_torch",
 ]  # fmt: skip
 
 METHODS: dict[str, Callable[..., Plan]] = {
     "dp-anova": dp_anova, "dp-merf": dp_merf, "dp-hp": dp_hp, "balog-subspace": balog_subspace,
-    "balog-features": balog_features, "dp-spectrum": dp_spectrum,
+    "balog-features": balog_features, "dp-spectrum": dp_spectrum, "dp-merf-ae": dp_merf_ae, "dp-mepf": dp_mepf,
 }  # fmt: skip
-IMAGE_METHODS = ("dp-spectrum",)
+IMAGE_METHODS = ("dp-spectrum", "dp-merf-ae", "dp-mepf")
 """Methods that take images and nothing else."""
 
 DEFAULT_METHOD, IMAGE_METHOD = "dp-anova", "dp-spectrum"
@@ -46,6 +50,8 @@ FITS: dict[str, tuple[Callable[..., Any], Callable[..., Generator]]] = {
     "weights": (Weighting, weigh_points),
     "reduced-set": (ReducedSet, find_reduced_set),
     "spectral": (SpectralFit, fit_spectra),
+    "image-network": (ImageTraining, train_image_network),
+    "perceptual": (PerceptualTraining, train_perceptual),
 }
 """Settings and fit of every generator, by the name that plans give it."""
 

@@ -109,7 +109,14 @@ def dp_anova(
     def noise(part: float) -> float:
         """Noise on the share of rows in a cell, if there were one table."""
         sign = Sign.NONNEGATIVE
-        return noise_of_mean(budget, neighbours, share=part, num_rows=num_rows, sign=sign)
+        return noise_of_mean(
+            budget,
+            neighbours,
+            share=part,
+            num_rows=num_rows,
+            sign=sign,
+            max_rows=schema.privacy.max_rows,
+        )
 
     looks = _looks(len(places), noise(shares[LOOKS]), norm, wanted=pairs, seed=seed)
     parts = dict(shares if looks else without_pairs)

@@ -115,7 +115,9 @@ def balog_subspace(
     looks = bool(left[min(FEW_POINTS, len(left)) - 1] > CLOSE) if look is None else look
     is_signed = neighbours is Neighbours.ADD_REMOVE
     share = (1 - LOOK_SHARE if looks else 1.0) * (1 - COUNT_SHARE if is_signed else 1.0)
-    noise = noise_of_mean(budget, neighbours, share=share, num_rows=num_rows)
+    noise = noise_of_mean(
+        budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows
+    )
     kept = places if looks else places[: enough_points(left, noise, seen=False)]
     settings: dict[str, Any] = {
         "generator": "weights",

@@ -71,15 +71,16 @@ def noise_of_mean(
     num_rows: int | None,
     nonzeros: float = 1,
     sign: Sign = Sign.SIGNED,
+    max_rows: int = 1,
 ) -> float:
     """Deviation of the noise on a mean feature of a map that has this share of the budget.
 
-    For the planned row count. Laplace noise grows with the number of features of a row that are
-    not zero, Gaussian noise does not.
+    For the planned row count, and at most ``max_rows`` rows of a person. Laplace noise grows with the
+    number of features of a row that are not zero, Gaussian noise does not.
     """
     total = float(mechanism_for(budget).total(budget))
     is_replaced = neighbours is Neighbours.REPLACE_ONE
-    part, rows = max(share, 1e-18), num_rows or ROWS_IF_UNSAID
+    part, rows = max(share, 1e-18), (num_rows or ROWS_IF_UNSAID) / max_rows
     if norm_for(budget) is Norm.L1:
         return (2 if is_replaced else 1) * math.sqrt(2 * nonzeros) / (total * part) / rows
     reach = math.sqrt(sign.replace_factor_squared) if is_replaced else 1.0

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
-from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Sign
 from understudy.features.nonzeros import l1_bound
+from understudy.generators.image_training import ImageTraining
 from understudy.generators.mixture_training import MixtureTraining
 from understudy.generators.training import Training
 from understudy.methods.common import (
@@ -28,9 +28,15 @@ from understudy.methods.common import (
     norm_for,
 )
 from understudy.methods.hp_kernels import Kernels, Wish, plan_kernels
+from understudy.methods.image_sets import image_generator, image_set, table_generator
 from understudy.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 from understudy.stage import weighed_for_laplace, with_epsilon_parts
+
+IMAGE_TRAINING = ImageTraining(
+    architecture="connected", noise_dim=10, steps=1500, batch=100, subsets_per_step=2000
+)
+"""The paper's network for MNIST. Steps take pairs of pixels in turn."""
 
 TRAININGS: dict[str, type[MixtureTraining] | type[Training]] = {
     "mixture": MixtureTraining, "network": Training,
@@ -54,9 +60,9 @@ def dp_hp(
     product_share: float | None = None,
     fresh_products: bool = False,
     preset: str | None = None,
-    generator: Literal["mixture", "network"] = "mixture",
+    generator: str | None = None,
     seed: int = 0,
-    training: MixtureTraining | Training | None = None,
+    training: MixtureTraining | Training | ImageTraining | None = None,
     steps: int | None = None,
 ) -> Plan:
     """Plan a DP-HP release: Hermite features of numbers, one-hot features of choices.
@@ -89,23 +95,25 @@ def dp_hp(
         fresh_products: release each subset by itself, as the paper does every epoch, and train
             on one at a time. Costs the same budget and a pass over the rows per subset.
         preset: settings of one of the paper's experiments, for what is not given.
-        generator: ``mixture`` of products (fast, keeps atoms), or the papers' ``network``.
+        generator: ``mixture`` of products (the default: fast, keeps atoms), or the papers' ``network``;
+            for images ``connected`` (the default) or ``convolutional``.
         seed: public seed of subsets and training.
         training: settings of the generator.
         steps: training steps, if only their number should differ.
     """
     num_rows = num_rows if num_rows is not None else schema.rows
     neighbours = neighbours_by_name(neighbours)
-    if generator not in TRAININGS:
-        raise UsageError("generator", "must be one of " + ", ".join(TRAININGS))
+    has_images = labels != "none" and image_set(schema) is not None
     wish = Wish(
         order, product_order, product_dim, num_products, gamma, product_share,
         length_scale, product_length_scale,
-    ).filled(preset, budget)  # fmt: skip
+    ).filled(preset, budget, has_images=has_images)  # fmt: skip
     columns = labelled_columns(schema, labels)
 
     def noise(share: float) -> float:
-        return noise_of_mean(budget, neighbours, share=share, num_rows=num_rows)
+        return noise_of_mean(
+            budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows
+        )
 
     kernels = plan_kernels(
         Layout(schema), columns, wish, noise=noise, norm=norm_for(budget),
@@ -115,13 +123,14 @@ def dp_hp(
     stages, squares = make_stages(kernels, columns)
     if budget.is_pure:
         stages, squares = _for_laplace(stages, wish.product_share)
-    training = training or TRAININGS[generator](seed=seed)
-    if not isinstance(training, TRAININGS[generator]):
-        raise UsageError("training", f"is not that of the {generator} generator")
+    asked: dict[str, Any] = {"generator": generator, "training": training, "steps": steps}
+    if has_images:
+        made = image_generator(replace(IMAGE_TRAINING, seed=seed), **asked)
+    else:
+        made = table_generator(TRAININGS, **asked, seed=seed)
     settings: dict[str, Any] = {
         "labels": labels,
-        "generator": generator,
-        "training": asdict(training if steps is None else replace(training, steps=steps)),
+        **made,
         "loss_weights": kernels.losses(squares),
         "turns": [stage.embedding.blocks[0].name for stage in stages[1:]],
         "explanation": kernels.explanation,

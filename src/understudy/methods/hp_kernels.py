@@ -40,6 +40,13 @@ MOST_SUBSETS, MOST_NUMBERS = 1500, 300_000
 LARGEST_SUBSET, LARGEST_RELEASE = 2**20, 10_000_000
 FRESH_RELEASES = 8
 
+IMAGE_KERNELS: dict[str, Any] = {
+    "order": 10, "product_order": 1, "product_length_scale": 0.5,
+    "num_products": 20_000, "product_share": 0.7,
+}  # fmt: skip
+"""Pixels are many and mostly dark or bright: two features of each tell which, and what a release of so
+many pairs loses in noise on each it gains by how many there are."""
+
 Noise = Callable[[float], float]
 """Deviation of the noise on a mean feature that has a share of the budget to itself."""
 
@@ -75,16 +82,16 @@ class Wish:
         if self.product_share is not None and not 1e-4 <= self.product_share <= 1 - 1e-4:
             raise UsageError("product share", "must lie between 0.0001 and 0.9999")
 
-    def filled(self, preset: str | None, budget: Budget) -> Wish:
-        """The same with a preset's settings where nothing was asked for."""
-        if preset is None:
-            return self
-        known = preset_by_name(preset)
-        values: dict[str, Any] = {
-            "order": known.order, "product_order": known.product_order,
-            "product_dim": known.product_dim, "num_products": FRESH_RELEASES,
-            "gamma": known.gamma, "product_share": known.product_share(budget),
-        }  # fmt: skip
+    def filled(self, preset: str | None, budget: Budget, *, has_images: bool = False) -> Wish:
+        """The same with a preset's settings where nothing was asked for, or those for images."""
+        values: dict[str, Any] = dict(IMAGE_KERNELS) if has_images else {}
+        if preset is not None:
+            known = preset_by_name(preset)
+            values = {
+                "order": known.order, "product_order": known.product_order,
+                "product_dim": known.product_dim, "num_products": FRESH_RELEASES,
+                "gamma": known.gamma, "product_share": known.product_share(budget),
+            }  # fmt: skip
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         return replace(self, **{k: v for k, v in values.items() if own[k] is None})
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
-from typing import Literal
+from typing import Any, Literal
 
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
@@ -14,6 +13,7 @@ from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import UsageError
 from understudy.features import (
     Block,
+    Buckets,
     Embedding,
     FeatureMap,
     Fourier,
@@ -23,6 +23,7 @@ from understudy.features import (
     product,
 )
 from understudy.features.adapt import HISTOGRAMS
+from understudy.generators.image_training import ImageTraining
 from understudy.generators.training import Training
 from understudy.methods.common import (
     COUNT_SHARE,
@@ -31,6 +32,12 @@ from understudy.methods.common import (
     labelled_columns,
     noise_of_mean,
     scales_by_name,
+)
+from understudy.methods.image_sets import (
+    image_generator,
+    image_length_scale,
+    image_set,
+    table_generator,
 )
 from understudy.plan import Plan, Stage
 from understudy.schema import Layout, Schema
@@ -46,6 +53,7 @@ the number of columns, as distances grow with it)."""
 HISTOGRAM_BINS, HISTOGRAM_SHARE = 64, 0.1
 LABEL_FEATURES = 20
 FEWEST_FEATURES, MOST_FEATURES = 200, 20_000
+MOST_IMAGE_FEATURES, MOST_BATCHES = 10_000, 1000
 
 
 def dp_merf(
@@ -58,8 +66,10 @@ def dp_merf(
     length_scale: LengthScale = None,
     num_features: int | None = None,
     separate_releases: bool = False,
+    mini_batches: int = 1,
+    generator: str | None = None,
     seed: int = 0,
-    training: Training | None = None,
+    training: Training | ImageTraining | None = None,
     steps: int | None = None,
 ) -> Plan:
     """Plan a DP-MERF release: Fourier features of numbers, one-hot features of choices.
@@ -67,7 +77,8 @@ def dp_merf(
     Numbers enter through Fourier features of Gaussian kernels, choices through one-hot
     features (sec. 4.3, heterogeneous data), and both are multiplied by the one-hot label
     (sec. 4.1) when the schema has one. The number of rows, or of rows per label value
-    (sec. 4.2, imbalanced data), is one more block of the same vector.
+    (sec. 4.2, imbalanced data), is one more block of the same vector. Images with at most a
+    label of named classes have one Gaussian kernel of all pixels, and an image network.
 
     Args:
         schema: the public description of the table.
@@ -80,11 +91,16 @@ def dp_merf(
             ``imbalanced`` for a categorical label; a numeric label gets a Gaussian kernel.
         length_scale: of the Gaussian kernel, in units of each column's public range: one
             number for all, or a number per column name, or ``private`` to spend a tenth of
-            the budget on noisy histograms that set it. By default a mixture of scales.
+            the budget on noisy histograms that set it. By default a mixture of scales, and for
+            images the root of the mean squared distance of two images of pure chance.
         num_features: how many Fourier features; by default the minimiser of the error bound
-            of Prop. 3.1, at most 20,000 (past that the bound is flat and time is not).
+            of Prop. 3.1, at most 20,000 (past that the bound is flat and time is not). For images
+            the bound of a class, and at most 10,000.
         separate_releases: charge class embeddings and counts as C + 1 separate releases, as
             the first version of the paper did. Looser; for comparison.
+        mini_batches: deal rows into so many batches, each with a noisy embedding of its own,
+            which training takes in turn, as the first version of the paper did. For comparison.
+        generator: ``network`` for tables; ``convolutional`` (the default) or ``connected`` for images.
         seed: public seed of frequencies and training.
         training: settings of the network.
         steps: training steps, if only their number should differ.
@@ -93,8 +109,15 @@ def dp_merf(
     neighbours = neighbours_by_name(neighbours)
     if num_features is not None and num_features < 2:
         raise UsageError("features", "must be at least 2", "Leave it out for the default")
-    layout = Layout(schema)
     columns = labelled_columns(schema, labels)
+    image = image_set(schema) if labels != "none" else None
+    if image is not None and length_scale is None:
+        length_scale = image_length_scale(image)
+    if not 1 <= mini_batches <= MOST_BATCHES or (mini_batches > 1 and length_scale == "private"):
+        raise UsageError(
+            "mini batches", f"must lie between 1 and {MOST_BATCHES}, with a public length scale"
+        )
+    layout = Layout(schema)
     weights = _block_weights(num_numbers=len(layout.numbers), num_choices=len(columns.spans))
     share = 1.0 - HISTOGRAM_SHARE if length_scale == "private" else 1.0
     if num_features is None:
@@ -105,10 +128,18 @@ def dp_merf(
             if budget.is_pure:
                 bounds = [1.0, math.sqrt(count), math.sqrt(max(1, len(columns.spans)))]
                 own = epsilon_parts(list(squares.values()), bounds)[1]
-            return noise_of_mean(budget, neighbours, share=own, num_rows=num_rows, nonzeros=count)
+            whole = noise_of_mean(
+                budget, neighbours, share=own, num_rows=num_rows, nonzeros=count,
+                max_rows=schema.privacy.max_rows,
+            )  # fmt: skip
+            return whole * mini_batches * (columns.num_labels if image is not None else 1)
 
         num_features = best_num_features(noise)
+        num_features = min(num_features, MOST_IMAGE_FEATURES) if image is not None else num_features
     maps = _maps(layout, columns.spans, columns.target, length_scale, num_features, seed)
+    if mini_batches > 1 and layout.numbers:
+        batches = Buckets(tuple(range(len(layout.numbers))), mini_batches, seed)
+        maps["numbers"] = product(batches, maps["numbers"])
     if separate_releases:
         weights["count"] = 1.0
     blocks = [
@@ -123,9 +154,12 @@ def dp_merf(
             Stage(HISTOGRAMS, Embedding((Block(HISTOGRAMS, grid, 1.0),)), HISTOGRAM_SHARE),
             Stage("embedding", embedding, share, rule="scale-by-histograms"),
         ]
-    training = training or Training(seed=seed)
-    training = training if steps is None else replace(training, steps=steps)
-    settings = {"labels": labels, "generator": "network", "training": asdict(training)}
+    wish: dict[str, Any] = {"generator": generator, "training": training, "steps": steps}
+    if image is not None:
+        made = image_generator(ImageTraining(seed=seed), **wish)
+    else:
+        made = table_generator({"network": Training}, **wish, seed=seed)
+    settings = {"labels": labels, **made}
     return Plan(
         schema=schema, method="dp-merf", budget=budget, neighbours=neighbours,
         stages=tuple(stages), num_rows=num_rows, settings=tuple(settings.items()),

@@ -15,7 +15,7 @@ from understudy.schema.encode import encode_batch
 
 def given_points(schema: Schema, table: object) -> Points:
     """Rows of a public table (Arrow, pandas, or a mapping of columns) as points."""
-    rows = _as_table(table)
+    rows = public_table(table)
     missing = [column.name for column in schema.used if column.name not in rows.column_names]
     if missing:
         raise InputError(
@@ -31,7 +31,8 @@ def given_points(schema: Schema, table: object) -> Points:
     return points_of_codes(Layout(schema), encode_batch(schema, batch))
 
 
-def _as_table(table: object) -> pa.Table:
+def public_table(table: object) -> pa.Table:
+    """A public table in any of the usual forms."""
     if isinstance(table, pa.Table):
         return table
     if isinstance(table, Mapping):
@@ -41,6 +42,6 @@ def _as_table(table: object) -> pa.Table:
     except (AttributeError, TypeError, pa.ArrowException):
         pass
     raise UsageError(
-        "public points", "must be an Arrow table, a pandas data frame or a mapping of columns",
-        "Read the file first; the command line does it for --public-points FILE",
+        "public rows", "must be an Arrow table, a pandas data frame or a mapping of columns",
+        "Read the file first; the command line does it for a FILE",
     )  # fmt: skip

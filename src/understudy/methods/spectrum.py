@@ -3,30 +3,61 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from dataclasses import replace
 
 import numpy as np
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
-from understudy.errors import UsageError
-from understudy.features import Block, Embedding, Lengths, Spectrum, Tensors, Weighted
+from understudy.errors import InputError, UsageError
+from understudy.features import (
+    Block,
+    Embedding,
+    FeatureMap,
+    Lengths,
+    Sides,
+    Spectrum,
+    Tensors,
+    Weighted,
+    product,
+)
+from understudy.features.principal import Principal, principal_of
 from understudy.features.reaching import LENGTHS
 from understudy.features.spectrum import MOST_COEFFICIENTS
-from understudy.generators.spectral_fit import MEANS, SECONDS, SpectralFit
-from understudy.methods.common import ROWS_IF_UNSAID, labelled_columns, noise_of_mean
+from understudy.features.splitting import LOOK_MEANS, LOOK_SECONDS
+from understudy.generators.image_training import ImageTraining
+from understudy.generators.spectral_fit import MEANS, PARTS, SECONDS, SpectralFit
+from understudy.methods.common import (
+    ROWS_IF_UNSAID,
+    LabelledColumns,
+    labelled_columns,
+    noise_of_mean,
+)
+from understudy.methods.image_sets import image_generator, image_set, table_generator
+from understudy.methods.public_points import public_table
 from understudy.plan import Plan, Stage
 from understudy.schema import Schema
+from understudy.schema.images import ImageShape
+from understudy.schema.pixels import pixel_array
 
 FIRST_SHARE, COUNT_PART = 0.04, 0.5
 """Share of the budget for row counts and lengths, and of that for row counts."""
 
-MEANS_PART = 0.2
-"""Share of the rest for first moments."""
+MEANS_PART, PARTS_PART = 0.2, 0.02
+"""Shares of the rest for first moments, and for counts of the parts of classes."""
 
 TILT = 1.0
 FEWEST, MOST = 30, 400
 NOISE_EXPONENT, COEFFICIENTS_AT_ONE = 0.25, 24.0
 """Coefficients: so many for a mean image measured to within 1, and more as noise falls."""
+
+LOOK_SHARE, LOOK_COEFFICIENTS = 0.05, 40
+"""What a look at classes may cost, before they are split, and how many coefficients it sees."""
+
+SPLIT_BELOW, USUAL_COMPONENTS = 1.5e-4, 4
+"""Classes are split if noise on the mean image of one is below this."""
+
+COMPONENTS = (1, 2, 4, 8, 16)
+SPECTRAL = "spectral"
 
 
 def dp_spectrum(
@@ -37,13 +68,18 @@ def dp_spectrum(
     num_rows: int | None = None,
     num_coefficients: int | None = None,
     tilt: float = TILT,
+    components: int | None = None,
+    basis: object = None,
+    generator: str | None = None,
     seed: int = 0,
-    training: SpectralFit | None = None,
+    training: SpectralFit | ImageTraining | None = None,
+    steps: int | None = None,
 ) -> Plan:
     """Plan a release of images: moments of their lowest cosine coefficients, by class.
 
     A first, small stage counts images by class and by the length of their weighted coefficients, which
-    decides what lengths the second stage reaches to.
+    decides what lengths the last stage reaches to. With several components a second small stage looks
+    at the lowest coefficients, and each class is split across the directions in which it varies most.
 
     Args:
         schema: the public description; it has images, and at most a categorical label beside them.
@@ -53,12 +89,17 @@ def dp_spectrum(
             planned for. By default what the schema says.
         num_coefficients: how many; by default what the noise allows.
         tilt: weights are frequency to this power.
+        components: Gaussian spectra of a class, a power of 2; by default 1, and 4 once noise is small.
+        basis: public images, none of them private, whose principal directions take the place of cosines:
+            an Arrow table, a data frame or a mapping with the schema's pixels.
+        generator: ``spectral``, or an image network trained on the same release: ``convolutional`` or
+            ``connected``, for one component.
         seed: public seed of fitting and samples.
         training: settings of the generator.
+        steps: training steps of a network, if only their number should differ.
     """
-    image, label = schema.image, schema.label
-    others = len(schema.used) - (image.num_pixels if image else 0) - (label is not None)
-    if image is None or others or (label is not None and not label.is_choice):
+    image = image_set(schema)
+    if image is None:
         raise UsageError(
             "method", "dp-spectrum is for images with at most one label of named classes",
             "Use the default method for other tables, or drop the other columns",
@@ -69,16 +110,24 @@ def dp_spectrum(
     neighbours = neighbours_by_name(neighbours)
     columns = labelled_columns(schema, "auto")
     most = min(image.num_pixels, MOST_COEFFICIENTS)
+    share = (1 - FIRST_SHARE) * (1 - MEANS_PART)
+    noise = columns.num_labels * noise_of_mean(
+        budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows
+    )
+    is_network = generator not in (None, SPECTRAL)
+    if components is None:
+        components = USUAL_COMPONENTS if noise < SPLIT_BELOW and not is_network else 1
+    if components not in COMPONENTS or (is_network and components > 1):
+        raise UsageError(
+            "components", f"must be one of {', '.join(map(str, COMPONENTS))}, and 1 for a network"
+        )
     if num_coefficients is None:
-        share = (1 - FIRST_SHARE) * (1 - MEANS_PART)
-        noise = noise_of_mean(budget, neighbours, share=share, num_rows=num_rows)
-        wanted = COEFFICIENTS_AT_ONE * (noise * columns.num_labels) ** -NOISE_EXPONENT
+        wanted = COEFFICIENTS_AT_ONE * noise**-NOISE_EXPONENT
         num_coefficients = min(most, int(np.clip(round(wanted), FEWEST, MOST)))
     if not 1 <= num_coefficients <= most:
         raise UsageError("num coefficients", f"must lie between 1 and {most}")
-    weighted = Weighted(image, num_coefficients, tilt)
-    spectrum = Spectrum(weighted, weighted.longest)
-    by_class = columns.classes is not None
+    principal = None if basis is None else _public_basis(basis, image, num_coefficients)
+    weighted = Weighted(image, num_coefficients, tilt, principal)
     first = Embedding(
         (
             columns.count_block(math.sqrt(COUNT_PART)),
@@ -86,27 +135,79 @@ def dp_spectrum(
         ),
         columns.classes,
     )
-    second = Embedding(
-        (
-            Block(MEANS, spectrum, math.sqrt(MEANS_PART), by_class),
-            Block(SECONDS, Tensors((spectrum,), ((0, 0),)), math.sqrt(1 - MEANS_PART), by_class),
-        ),
-        columns.classes,
-    )
+    stages = [Stage("lengths", first, FIRST_SHARE)]
+    if components == 1:
+        second = _moments(weighted, columns, None)
+        stages.append(Stage("moments", second, 1 - FIRST_SHARE, rule="place-reach"))
+    else:
+        coarse = replace(weighted, count=min(LOOK_COEFFICIENTS, num_coefficients), _cache={})
+        look = _moments(coarse, columns, None, names=(LOOK_MEANS, LOOK_SECONDS))
+        split = _moments(weighted, columns, _no_planes(coarse, columns, components))
+        stages += [
+            Stage("look", look, LOOK_SHARE, rule="place-reach"),
+            Stage("moments", split, 1 - FIRST_SHARE - LOOK_SHARE, rule="split-classes"),
+        ]
+    if is_network:
+        made = image_generator(
+            ImageTraining(seed=seed), generator=generator, training=training, steps=steps
+        )
+    else:
+        made = table_generator({SPECTRAL: SpectralFit}, generator=generator, training=training,
+                               steps=None, seed=seed)  # fmt: skip
     settings = {
-        "generator": "spectral",
-        "training": asdict(training or SpectralFit(seed=seed)),
+        **made,
+        "components": components,
         "explanation": [
-            f"{num_coefficients} of {image.num_pixels} cosine coefficients, weighted by frequency to the {tilt:g}",
-            f"planned for {num_rows or ROWS_IF_UNSAID:,} images of {columns.num_labels} class(es)",
+            f"{num_coefficients} of {image.num_pixels} {'principal' if principal else 'cosine'} coefficients, "
+            f"weighted by frequency to the {tilt:g}",
+            f"planned for {num_rows or ROWS_IF_UNSAID:,} images of {columns.num_labels} class(es), "
+            f"{components} component(s) each",
             f"a histogram of lengths ({FIRST_SHARE:.0%} of the budget, counts included) decides what is cut",
         ],
     }
     return Plan(
         schema=schema, method="dp-spectrum", budget=budget, neighbours=neighbours, num_rows=num_rows,
-        stages=(
-            Stage("lengths", first, FIRST_SHARE),
-            Stage("moments", second, 1 - FIRST_SHARE, rule="place-reach"),
-        ),
-        settings=tuple(settings.items()),
+        stages=tuple(stages), settings=tuple(settings.items()),
     )  # fmt: skip
+
+
+def _public_basis(rows: object, image: ImageShape, count: int) -> Principal:
+    """Principal directions of public images; as many images as directions make some of each."""
+    table = public_table(rows)
+    missing = [name for name in image.names if name not in table.column_names]
+    if missing or table.num_rows <= count:
+        raise InputError(
+            "basis", f"needs more than {count} public images of {image.height} x {image.width} x {image.channels}",
+            "Give more images of the same size, or fewer --coefficients",
+        )  # fmt: skip
+    return principal_of(pixel_array(table, image), image, count)
+
+
+def _moments(
+    weighted: Weighted,
+    columns: LabelledColumns,
+    sides: Sides | None,
+    *,
+    names: tuple[str, str] = (MEANS, SECONDS),
+) -> Embedding:
+    """First and second moments of every class, or of every part of it."""
+    spectrum = Spectrum(weighted, weighted.longest)
+    first: FeatureMap = spectrum
+    second, own, by_class = Tensors((spectrum,), ((0, 0),)), 1.0, columns.classes is not None
+    if sides is not None:
+        first, own = product(sides, spectrum), 1 - PARTS_PART
+        second = Tensors((sides, spectrum), ((0, 1, 1),))
+    blocks = [
+        Block(names[0], first, math.sqrt(own * MEANS_PART), by_class),
+        Block(names[1], second, math.sqrt(own * (1 - MEANS_PART)), by_class),
+    ]
+    if sides is not None:
+        blocks.append(Block(PARTS, sides, math.sqrt(PARTS_PART), by_class))
+    return Embedding(tuple(blocks), columns.classes)
+
+
+def _no_planes(coarse: Weighted, columns: LabelledColumns, components: int) -> Sides:
+    """As many planes as classes are to have; where they lie is settled later."""
+    count = columns.num_labels * int(math.log2(components))
+    flat = (0.0,) * coarse.count
+    return Sides(coarse, columns.classes, (flat,) * count, (0.0,) * count)

@@ -47,6 +47,11 @@ def to_lattice(
     whole = np.clip(features, -1.0 if sign is Sign.SIGNED else 0.0, 1.0)
     whole *= target
     np.rint(whole, out=whole)
+    return inside(whole, radius, norm)
+
+
+def inside(whole: Floats, radius: int, norm: Norm) -> Floats:
+    """Whole numbers with every row's norm at most ``radius``; rows that are longer are pulled in."""
     broken = ~_is_inside(whole, radius, norm)
     if broken.any():
         whole[broken] = _shrunk(whole[broken], radius, norm)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import platform
 import secrets
+from collections.abc import Iterable
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -14,13 +15,17 @@ from understudy.accounting import Neighbours
 from understudy.errors import BudgetError, InputError
 from understudy.plan import Plan
 from understudy.private import ledger as ledgers
+from understudy.private.decoders import Arrays, read_images, train_decoder
+from understudy.private.engines.passes import Run, can_be_read_again, sum_table
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
-from understudy.private.readers import is_one_pass, open_source
 from understudy.private.sealed import sealed
-from understudy.private.sums import check_purity, sum_rows
+from understudy.private.sums import Work, check_purity
+from understudy.published.certificate import public_networks
 from understudy.published.directories import check_new_directory
 from understudy.published.release import Release, load_release, save_release
+from understudy.schema import Schema
 
+_PER, _OF = "; per ", " of at most "
 SOFTWARE = ("understudy", "numpy", "opendp", "dp-accounting")
 
 
@@ -32,18 +37,21 @@ def release_table(
     ledger: str | Path | None = None,
     key: str | None = None,
     query: str | None = None,
+    run: Run | None = None,
     noise: NoiseSource | None = None,
 ) -> Release:
     """Read private rows once per stage and publish the plan's noisy vectors.
 
     Args:
-        data: a file, a data frame, an Arrow table, or a database (with ``query``).
+        data: a file, a directory or pattern of files, a data frame, an Arrow table, or a database
+            (with ``query``).
         plan: what to release; see ``understudy.methods``.
         directory: where to write the release; it must not exist.
         ledger: an SQLite ledger made by ``create_ledger``; it is charged before noise is drawn.
         key: names this release in the ledger. The same key and plan give the stored release back,
             at no further cost and without reading the data. By default it is a new random name.
         query: SQL that selects the rows; a file or frame is called ``data`` in it.
+        run: how rows are passed over: threads and progress.
         noise: for tests only.
 
     Guarantee:
@@ -55,7 +63,7 @@ def release_table(
     key = key or f"{plan.schema.name}-{secrets.token_hex(6)}"
     if directory is not None:
         check_new_directory(directory)
-    if len(plan.stages) > 1 and is_one_pass(data):
+    if (len(plan.stages) > 1 or plan.descent is not None) and not can_be_read_again(data):
         raise InputError(
             "data", "the plan reads it once per stage, and a stream can be read once",
             "Pass a file, a table or a dataset",
@@ -64,26 +72,33 @@ def release_table(
         stored = None if fresh else _stored_release(ledger, plan, key=key, directory=directory)
         if stored is not None:
             return stored
-        _check_affordable(ledger, plan)
+        check_affordable(ledger, plan)
     for stage in plan.stages:
         check_purity(plan.layout, stage.embedding, plan.lattice)
     source = noise or ExactNoise()
-    add_noise = source.add_laplace_noise if plan.budget.is_pure else source.add_noise
-    facts = release_facts(source, query)
+    extra = ("torch",) if public_networks(plan) else ()
+    facts = release_facts(source, query, (*SOFTWARE, *extra))
     row: int | None = None
     vectors: tuple[Integers, ...] = ()
 
     def next_vector() -> Integers:
         nonlocal row
-        sums = _private_sum(data, plan, vectors, query=query)
+        total = private_total(data, plan, vectors, query=query, run=run or Run())
+        check_row_count(plan, int(total[-1]))
         if ledger is not None and row is None:
-            row = _charge(ledger, plan, key=key)
-        return add_noise(sums, plan.noise_scales[len(vectors)])
+            row = charge(ledger, plan, key=key)
+        return noisy(total[:-1], plan, len(vectors), source)
 
+    weights: Arrays = {}
+    if plan.descent is not None:
+        images = sealed(lambda: read_images(data, plan, query=query))
+        row = charge(ledger, plan, key=key) if ledger is not None else None
+        weights = train_decoder(images, plan.descent, noise=source)
     while len(vectors) < len(plan.stages):
         vectors = (*vectors, sealed(next_vector))
     charged = {"key": key, "row": row} if row is not None else None
-    release = Release(plan, vectors, (*facts, ("ledger", charged)))
+    facts = (*facts, ("ledger", charged))
+    release = Release(plan, vectors, facts, tuple(sorted(weights.items())))
     if directory is not None:
         save_release(release, directory)
     if ledger is not None and row is not None:
@@ -92,30 +107,47 @@ def release_table(
     return release
 
 
-def _private_sum(
-    data: object, plan: Plan, vectors: tuple[Integers, ...], *, query: str | None
+def work_of(plan: Plan, vectors: tuple[Integers, ...]) -> Work:
+    """What the next stage sums, given the noisy vectors before it."""
+    return Work(plan.layout, plan.embeddings(vectors)[len(vectors)], plan.lattice)
+
+
+def private_total(
+    data: object, plan: Plan, vectors: tuple[Integers, ...], *, query: str | None, run: Run
 ) -> Integers:
-    """The exact sum of the next stage. PRIVATE: it must meet noise before it goes anywhere."""
-    embedding = plan.embeddings(vectors)[len(vectors)]
+    """The exact sum of the next stage, and how many rows count.  # (dim + 1,)
+
+    PRIVATE: it must meet noise before it goes anywhere.
+    """
+    work = work_of(plan, vectors)
     if plan.stages[len(vectors)].rule is not None:  # noise has settled other maps than were probed
-        check_purity(plan.layout, embedding, plan.lattice)
-    columns = [column.name for column in plan.schema.used]
-    with open_source(data, columns=columns, query=query) as batches:
-        sums, num_rows = sum_rows(
-            batches, layout=plan.layout, embedding=embedding, lattice=plan.lattice
-        )
+        check_purity(plan.layout, work.embedding, plan.lattice)
+    return sum_table(data, work, query=query, run=run)
+
+
+def check_row_count(plan: Plan, num_rows: int) -> None:
+    """Refuse a table that has not the number of rows that replace-one makes public."""
     if plan.neighbours is Neighbours.REPLACE_ONE and num_rows != plan.num_rows:
         raise InputError(
             "row count", "differs from the public one that replace-one was told",
             "Mend --rows or rows: in the schema, or use --neighbours add-remove",
         )  # fmt: skip
-    return sums
 
 
-def _check_affordable(ledger: str | Path, plan: Plan) -> None:
-    """Refuse what the ledger would refuse, before rows are read."""
+def noisy(sums: Integers, plan: Plan, stage: int, source: NoiseSource) -> Integers:
+    """The sum of a stage with the plan's noise, which makes it safe to publish once it is paid for."""
+    add_noise = source.add_laplace_noise if plan.budget.is_pure else source.add_noise
+    return add_noise(sums, plan.noise_scales[stage])
+
+
+def check_affordable(
+    ledger: str | Path, plan: Plan, *, stages: Iterable[int] | None = None
+) -> None:
+    """Refuse what the ledger would refuse, before rows are read; ``stages`` are charged one by one."""
     try:
-        ledgers.check_affordable(ledger, _cost_in(ledger, plan))
+        each = [None] if stages is None else stages
+        costs = tuple(cost for stage in each for cost in _cost_in(ledger, plan, stage))
+        ledgers.check_affordable(ledger, costs, slack=plan.charge.slack)
     except BudgetError as refusal:
         if not plan.budget.is_pure or ledgers.read_ledger(ledger).is_pure:
             raise
@@ -124,28 +156,51 @@ def _check_affordable(ledger: str | Path, plan: Plan) -> None:
         raise BudgetError(where, rule, remedy) from None
 
 
-def _charge(ledger: str | Path, plan: Plan, *, key: str) -> int:
-    """Pay for all stages, in the ledger's notion of neighbours."""
+def charge(ledger: str | Path, plan: Plan, *, key: str, stage: int | None = None) -> int:
+    """Pay for all stages, or for one of them, in the ledger's notion of neighbours."""
     return ledgers.spend(
-        ledger, key=key, plan_id=plan.fingerprint, costs=_cost_in(ledger, plan),
-        description=f"{plan.method} on {plan.schema.name}",
+        ledger, key=key, plan_id=plan.fingerprint, costs=_cost_in(ledger, plan, stage),
+        description=described(plan.method, plan.schema), slack=plan.charge.slack,
     )  # fmt: skip
 
 
-def _cost_in(ledger: str | Path, plan: Plan) -> tuple[Fraction, ...]:
-    """What a plan costs in a ledger's notion of neighbours, and in what it counts.
+def described(method: str, schema: Schema) -> str:
+    """What a ledger's line says of a release; whose privacy it is counted for is read back from it."""
+    words, unit = f"{method} on {schema.name}".replace(_PER, "; "), schema.privacy
+    return words if unit.is_row else f"{words}{_PER}{unit.unit}{_OF}{unit.max_rows} rows"
+
+
+def check_unit(ledger: str | Path, state: ledgers.LedgerState, unit: str) -> None:
+    """Refuse a ledger that counts for others than a release does."""
+    others = {_unit_in(row.description) for row in state.rows} - {unit}
+    if others:
+        raise InputError(
+            f"ledger '{ledger}'", f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
+            "Keep a ledger for each unit of privacy",
+        )  # fmt: skip
+
+
+def _unit_in(description: str) -> str:
+    if _PER not in description:
+        return "row"
+    return description.rpartition(_PER)[2].rpartition(_OF)[0]
+
+
+def _cost_in(ledger: str | Path, plan: Plan, stage: int | None) -> tuple[Fraction, ...]:
+    """What a plan, or one stage of it, costs in a ledger's notion of neighbours, and in what it counts.
 
     A replace-one release tells the row count, which an add-remove ledger promises to hide.
     Gaussian noise has a delta, which a pure ledger promises to be 0.
     """
     state = ledgers.read_ledger(ledger)
     notion = state.neighbours
+    check_unit(ledger, state, plan.schema.privacy.unit)
     if notion is Neighbours.ADD_REMOVE and plan.neighbours is Neighbours.REPLACE_ONE:
         raise InputError(
             f"ledger '{ledger}'", "hides the row count (add-remove), and a replace-one release tells it",
             "Release with --neighbours add-remove, or make a ledger with --neighbours replace-one",
         )  # fmt: skip
-    costs = plan.cost(notion)
+    costs = plan.cost(notion) if stage is None else plan.stage_costs(notion)[stage]
     if not state.is_pure:
         return plan.mechanism.mu_squared(costs)
     if not plan.budget.is_pure:
@@ -171,9 +226,11 @@ def _stored_release(
     return release
 
 
-def release_facts(source: NoiseSource, query: str | None) -> tuple[tuple[str, Any], ...]:
+def release_facts(
+    source: NoiseSource, query: str | None, packages: tuple[str, ...] = SOFTWARE
+) -> tuple[tuple[str, Any], ...]:
     """The public circumstances of a release: when, and with which noise and software."""
-    software = {"python": platform.python_version()} | {name: version(name) for name in SOFTWARE}
+    software = {"python": platform.python_version()} | {name: version(name) for name in packages}
     return (
         ("created", dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")),
         ("is_private", source.is_private),

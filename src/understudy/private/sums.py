@@ -1,7 +1,8 @@
-"""One pass over the rows: the exact integer sum of an embedding."""
+"""The exact integer sum of an embedding over some rows, and how such sums add up."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,41 +14,111 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from understudy.errors import InputError
-from understudy.features import Block, Constant, Embedding, FeatureMap, Tables, Tensors
+from understudy.features import (
+    Block,
+    Constant,
+    Embedding,
+    FeatureMap,
+    Fourier,
+    Norm,
+    Tables,
+    Tensors,
+)
 from understudy.features.combine import tensor
+from understudy.features.embedding import embedding_from_dict, kept_radius
 from understudy.features.nonzeros import most_nonzeros, nonzeros_of
-from understudy.private.lattice import Floats, to_lattice
+from understudy.private.kernels import fourier_sums, has_kernel
+from understudy.private.lattice import Floats, inside, to_lattice
 from understudy.schema import NULL, Layout
 from understudy.schema.encode import encode_batch
 from understudy.schema.layout import Choice
+from understudy.schema.table import parse_schema
 
 Integers = npt.NDArray[np.int64]
 LARGEST_SUM = 2**62
-TABLE_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**15, 512, 32, 2**11
+TABLE_ROWS, COMPILED_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**15, 2**12, 512, 32, 2**11
+MANY_COLUMNS = 256
 PROBE_ROWS = 24
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is to be summed: public, the same for every worker, and small enough to send to one."""
+
+    layout: Layout
+    embedding: Embedding
+    lattice: int
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that rows are read with: the used ones, and whose rows they are."""
+        names = [column.name for column in self.layout.schema.used]
+        unit = self.layout.schema.privacy
+        return names if unit.is_row else [*names, unit.unit]
+
+    def partial(self, batch: pa.RecordBatch) -> Integers:
+        """The sum over a batch, and how many rows it has.  # (dim + 1,)
+
+        Guarantee:
+            The exact sum of one integer vector per row, each a function of that row alone and
+            inside its blocks' radii; so partial sums of any split, in any order, add up to the same
+            integers. It is private, and so is the count.
+        """
+        return self.partial_of_codes(encode_batch(self.layout.schema, batch))
+
+    def partial_of_codes(self, codes: Integers) -> Integers:
+        """The same for rows that are encoded already.  # (num_rows, num_used) -> (dim + 1,)"""
+        total = self.nothing()
+        total[-1] = len(codes)
+        for rows in _row_blocks(codes, self.layout, self.embedding):
+            total[:-1] += partial_sum(rows, embedding=self.embedding, lattice=self.lattice)
+        return total
+
+    def nothing(self) -> Integers:
+        """The sum over no rows."""
+        return np.zeros(self.embedding.dim + 1, dtype=np.int64)
+
+    def add(self, total: Integers, partial: Integers) -> None:
+        """Add a partial sum to a total, in place, unless the sum might wrap around."""
+        if partial.shape != total.shape or partial[-1] < 0:
+            raise ValueError("a partial sum of something else")
+        if (int(total[-1]) + int(partial[-1])) * self.lattice > LARGEST_SUM:
+            raise InputError(
+                "data", "has more rows than one release can hold", "Release parts of it"
+            )
+        total += partial
+
+    def to_json(self) -> str:
+        """A public description, from which ``work_from_json`` makes the same work."""
+        schema, embedding = self.layout.schema.to_dict(), self.embedding.to_dict()
+        return json.dumps({"schema": schema, "embedding": embedding, "lattice": self.lattice})
+
+
+def work_from_json(text: str) -> Work:
+    """The work that a description asks for."""
+    document = json.loads(text)
+    layout = Layout(parse_schema(document["schema"], name="table"))
+    return Work(layout, embedding_from_dict(document["embedding"]), int(document["lattice"]))
+
+
+def one_blas_thread() -> Any:
+    """A context in which matrix products keep to the thread that asks for them.
+
+    They are small: a second BLAS thread costs several times what it saves.
+    """
+    return threadpool_limits(limits=1, user_api="blas")
 
 
 def sum_rows(
     batches: Iterable[pa.RecordBatch], *, layout: Layout, embedding: Embedding, lattice: int
 ) -> tuple[Integers, int]:
-    """The integer sum over all rows, and how many rows there were.
-
-    Guarantee:
-        The sum is the exact sum of one integer vector per row, each a function of that row
-        alone and inside its blocks' radii. It is private, and so is the count.
-    """
-    total = np.zeros(embedding.dim, dtype=np.int64)
-    num_rows = 0
-    # The products are small: a second BLAS thread costs several times what it saves.
-    with threadpool_limits(limits=1, user_api="blas"):
-        for rows in _row_blocks(batches, layout, embedding):
-            num_rows += len(rows.codes)
-            if num_rows * lattice > LARGEST_SUM:  # sums might wrap around
-                raise InputError(
-                    "data", "has more rows than one release can hold", "Release parts of it"
-                )
-            total += partial_sum(rows, embedding=embedding, lattice=lattice)
-    return total, num_rows
+    """The integer sum over all rows, and how many rows there were, in one thread."""
+    work = Work(layout, embedding, lattice)
+    total = work.nothing()
+    with one_blas_thread():
+        for batch in batches:
+            work.add(total, work.partial(batch))
+    return total[:-1], int(total[-1])
 
 
 @dataclass(frozen=True)
@@ -96,11 +167,25 @@ def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
 def _plain_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
     """Sums of a block's whole features, a row per copy.  # (copies, block dim)"""
     radius, unit = block.rounding(lattice)
+    if isinstance(block.map, Fourier) and block.norm is Norm.L2:
+        return _fourier_sums(cells, block.map, members, radius) * unit
     features = np.asarray(block.map(cells), dtype=np.float64)
     count = most_nonzeros(block.map)
     whole = to_lattice(features, radius, sign=block.map.sign, norm=block.norm, nonzeros=count)
     # Matrix products of whole numbers below 2^53 are exact in any order.
     return (members.T @ whole) * unit
+
+
+def _fourier_sums(cells: Floats, map_: Fourier, members: Floats, radius: int) -> Floats:
+    """The same for Fourier features, which are rounded in single precision as they are made."""
+    target, copies = kept_radius(radius, map_.dim), members.shape[1]
+    if has_kernel():
+        slots = np.where(members.any(axis=1), members.argmax(axis=1), copies)
+        scale = map_.whole_scale(target)
+        found = fourier_sums(map_, cells, slots, copies, scale=scale, radius=radius)
+        if found is not None:
+            return found.astype(np.float64)
+    return members.T @ inside(map_.whole(cells, target), radius, Norm.L2)
 
 
 def _product_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
@@ -155,21 +240,24 @@ def _copies(rows: Rows, block: Block, embedding: Embedding) -> tuple[Integers, i
     return rows.slots(embedding.label), embedding.num_labels
 
 
-def _row_blocks(
-    batches: Iterable[pa.RecordBatch], layout: Layout, embedding: Embedding
-) -> Iterator[Rows]:
+def _row_blocks(codes: Integers, layout: Layout, embedding: Embedding) -> Iterator[Rows]:
     """Rows in blocks whose features fit a core's cache, which more than doubles the speed.
 
-    Tables have no features to hold, and their blocks are long.
+    Tables and compiled sums have no features to hold, and their blocks are long.
     """
-    widest = max(_width(block.map) for block in embedding.blocks)
-    step = MANY_ROWS if widest <= NARROW else FEW_ROWS
-    if all(isinstance(block.map, Tables | Constant) for block in embedding.blocks):
-        step = TABLE_ROWS
-    for batch in batches:
-        codes = encode_batch(layout.schema, batch)
-        for start in range(0, len(codes), step):
-            yield Rows(layout, codes[start : start + step])
+    summed = (Tables, Constant, Fourier) if has_kernel() else (Tables, Constant)
+    widest = max(
+        (_width(b.map) for b in embedding.blocks if not isinstance(b.map, summed)), default=0
+    )
+    if widest == 0:
+        has_cells = any(isinstance(block.map, Fourier) for block in embedding.blocks)
+        step = COMPILED_ROWS if has_cells else TABLE_ROWS
+    else:
+        # Expanding many columns, as images have, costs more for few rows than the cache saves.
+        is_wide = len(layout.schema.used) > MANY_COLUMNS
+        step = MANY_ROWS if widest <= NARROW or is_wide else FEW_ROWS
+    for start in range(0, len(codes), step):
+        yield Rows(layout, codes[start : start + step])
 
 
 def _width(map_: FeatureMap) -> int:

@@ -9,12 +9,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from understudy.accounting import LAPLACE, Neighbours
-from understudy.features import Points
+from understudy.accounting.descent import Charge, epsilon_of_charges
+from understudy.features import (
+    FeatureMap,
+    Lengths,
+    Perceptual,
+    Points,
+    Sides,
+    Spectrum,
+    Tensors,
+)
 from understudy.plan import ROW_CAP, Plan
 from understudy.schema import Column
 from understudy.schema.images import LIGHTEST, without_pixels
@@ -30,6 +40,14 @@ NEIGHBOUR_WORDS = {
     Neighbours.ADD_REMOVE: "Any one row may be added or removed. The number of rows is private too.",
     Neighbours.REPLACE_ONE: "Any one row may be replaced by any other. The number of rows is public.",
 }
+_OWN_NOISE = (
+    " Each party added the whole noise to its own sum, so that the guarantee holds towards the merger and the other "
+    "parties too; the release states the noise of all of them together."
+)
+PERSON_WORDS = (
+    "All rows of any one '{unit}' may be added or removed, however many they are; at most {max_rows} of them "
+    "count. The numbers of rows and of ids are private too."
+)
 
 
 def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
@@ -46,8 +64,9 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             "epsilon": round_up(plan.epsilon()),
             "delta": plan.budget.delta,
             "neighbours": plan.neighbours.value,
-            "neighbours_in_words": NEIGHBOUR_WORDS[plan.neighbours],
+            "neighbours_in_words": _neighbours_in_words(plan),
             "unit": plan.schema.privacy.unit,
+            "rows_of_a_unit_that_count": plan.schema.privacy.max_rows,
             "epsilon_add_remove": round_up(plan.epsilon(Neighbours.ADD_REMOVE)),
             "epsilon_add_remove_covers": "the whole release"
             if plan.neighbours is Neighbours.ADD_REMOVE
@@ -57,7 +76,7 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             # Without a delta there is one epsilon and no curve.
             "curve": []
             if plan.budget.is_pure
-            else [[delta, round_up(mechanism.epsilon(cost, delta))] for delta in CURVE_DELTAS],
+            else [[delta, round_up(plan.epsilon(delta=delta))] for delta in CURVE_DELTAS],
         },
         "odds": _odds(plan),
         "mechanism": _mechanism(plan, facts),
@@ -72,6 +91,13 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
         "software": facts.get("software"),
         "verify": "understudy verify DIRECTORY",
     }
+
+
+def _neighbours_in_words(plan: Plan) -> str:
+    unit = plan.schema.privacy
+    if unit.is_row:
+        return NEIGHBOUR_WORDS[plan.neighbours]
+    return PERSON_WORDS.format(unit=unit.unit, max_rows=unit.max_rows)
 
 
 def render_html(certificate: dict[str, Any]) -> str:
@@ -100,12 +126,12 @@ def round_up(value: float) -> float:
 
 
 def _odds(plan: Plan) -> dict[str, Any]:
-    epsilon, mechanism = plan.epsilon(), plan.mechanism
+    epsilon = plan.epsilon()
     return {
-        "best_guess_percent": round_up(100 * mechanism.best_guess(plan.cost())),
+        "best_guess_percent": round_up(100 * plan.best_guess),
         "suspicion_from_percent": 50.0,
         "suspicion_to_percent": round_up(100 / (1 + math.exp(-epsilon))),
-        "except_with_probability": round_up(mechanism.exceedance(plan.cost(), epsilon)),
+        "except_with_probability": round_up(plan.exceedance),
     }
 
 
@@ -114,6 +140,7 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
         "name": MECHANISM_NAMES[plan.mechanism.name],
         "noise": facts.get("noise"),
         "lattice": plan.lattice,
+        **_descent(plan),
         "stages": [
             {
                 "name": stage.name,
@@ -138,6 +165,23 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
             )
         ],
     }  # fmt: skip
+
+
+def _descent(plan: Plan) -> dict[str, Any]:
+    """What a plan with a network that is trained on rows states of it."""
+    if plan.descent is None:
+        return {}
+    described = plan.descent.to_dict()
+    told = {
+        name: described[name] for name in ("sampling_rate", "noise_multiplier", "steps", "clip")
+    }
+    return {
+        "descent": told
+        | {
+            "mu": round_up(math.sqrt(plan.charge.mu_squared)),
+            "except_with_probability": float(plan.charge.slack),
+        }
+    }
 
 
 def _laplace_numbers(plan: Plan, index: int) -> dict[str, Any]:
@@ -186,6 +230,7 @@ def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
         "sources": dict(sorted(sources.items())),
         "rows": rows,
         "given_points": given_points(plan),
+        **_networks(plan),
         "query": facts.get("query"),
         "settings": dict(plan.settings),
     }
@@ -198,6 +243,67 @@ def given_points(plan: Plan) -> int:
     maps = [block.map for stage in plan.stages for block in stage.embedding.blocks]
     points = [getattr(map_, "points", None) for map_ in maps]
     return max((len(each) for each in points if isinstance(each, Points)), default=0)
+
+
+def public_networks(plan: Plan) -> dict[tuple[str, str], tuple[str, ...]]:
+    """Name and hash of every public network that features are taken from, and its layers."""
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for stage in plan.stages:
+        for block in stage.embedding.blocks:
+            for map_ in _factors(block.map):
+                if isinstance(map_, Perceptual):
+                    key = (map_.network, map_.sha256)
+                    found[key] = tuple(dict.fromkeys((*found.get(key, ()), *map_.layers)))
+    return found
+
+
+def _origin(plan: Plan, name: str, sha256: str) -> tuple[str, str]:
+    """Where a network comes from, and what that adds to the guarantee."""
+    cost = (plan.setting("encoder") or {}).get("private_cost")
+    if not cost:
+        return (
+            "public network",
+            f"The network '{name}' (SHA-256 {sha256}) was public before, and nothing in it was learnt from the "
+            "private rows.",
+        )
+    charges = [
+        Charge(Fraction(cost["mu_squared"]), Fraction(cost["slack"])),
+        *(Charge(each) for each in plan.mechanism.mu_squared(plan.cost(Neighbours.ADD_REMOVE))),
+    ]
+    together = round_up(epsilon_of_charges(charges, plan.budget.delta))
+    return (
+        "network learnt from the same rows",
+        f"The network '{name}' (SHA-256 {sha256}) was learnt from the private rows by noisy descent, in a release of "
+        f"its own with epsilon {round_up(cost['epsilon'])} at delta {cost['delta']:g}. The guarantee above is that of "
+        f"the moments alone; both together have epsilon {together} at delta {plan.budget.delta:g} (add-remove).",
+    )
+
+
+def has_given_basis(plan: Plan) -> bool:
+    """Whether the plan holds directions that were found in images given as public."""
+    maps = [
+        map_
+        for stage in plan.stages
+        for block in stage.embedding.blocks
+        for map_ in _factors(block.map)
+    ]
+    return any(
+        isinstance(map_, Spectrum | Lengths | Sides) and map_.weighted.principal is not None
+        for map_ in maps
+    )
+
+
+def _networks(plan: Plan) -> dict[str, Any]:
+    """What is said of public networks, where there are any."""
+    found = [
+        {"name": name, "sha256": sha256, "layers": list(layers)}
+        for (name, sha256), layers in public_networks(plan).items()
+    ]
+    return {"networks": found} if found else {}
+
+
+def _factors(map_: FeatureMap) -> tuple[FeatureMap, ...]:
+    return map_.factors if isinstance(map_, Tensors) else (map_,)
 
 
 def _plain(bound: object) -> str:
@@ -215,10 +321,17 @@ def domain_words(column: Column) -> str:
 
 
 def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
+    unit = plan.schema.privacy
     found = [
         (
             "one row, one unit",
             "Each protected person or thing has at most one row in the table as read.",
+        )
+        if unit.is_row
+        else (
+            "one id, one unit",
+            f"All rows of a protected person or thing have the same cell in '{unit.unit}', and rows without a cell "
+            "there are left out.",
         ),
         (
             "public schema",
@@ -245,6 +358,12 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "refusals of malformed files) is not published.",
         ),
     ]
+    if facts.get("merged_from"):
+        found.append((
+            "one party, one unit",
+            f"The rows of {facts['merged_from']} parties were summed apart and merged. Each protected person or thing "
+            "has rows at one of them only." + _OWN_NOISE * (plan.parties > 1),
+        ))  # fmt: skip
     if facts.get("query"):
         found.append((
             "row by row query",
@@ -258,6 +377,28 @@ def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "They were public before, and which rows they are does not depend on any other row of the table. What "
             "they themselves tell is outside the guarantee.",
         ))  # fmt: skip
+    if has_given_basis(plan):
+        found.append((
+            "public images",
+            "The images whose principal directions are the basis were public before and are no part of the table. What "
+            "the directions, which the release holds as they are, tell of them is outside the guarantee.",
+        ))  # fmt: skip
+    if plan.descent is not None:
+        found.append((
+            "row independence of gradients",
+            "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on "
+            "made-up rows before training.",
+        ))  # fmt: skip
+    for name, sha256 in public_networks(plan):
+        found += [
+            _origin(plan, name, sha256),
+            (
+                "row independence of the network",
+                "Torch on this machine gives an image the same numbers at every place of a padded block, whatever "
+                "images are beside it; tested on made-up images before the data is read. Norms do not rest on the "
+                "network: they are enforced on whole numbers, row by row.",
+            ),
+        ]
     rounded = [column.name for column in plan.schema.used if column.bounds_from == "rounded"]
     if rounded:
         found.append((

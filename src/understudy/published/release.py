@@ -20,6 +20,9 @@ from understudy.published.certificate import build_certificate, render_html
 from understudy.published.directories import write_directory
 
 FORMAT = 1
+LEARNT = "learnt/"
+"""How the names of what a descent has learnt begin in the file of vectors."""
+
 EMBEDDING, DOCUMENT, SCHEMA = "embedding.safetensors", "release.json", "schema.yaml"
 CERTIFICATE, CERTIFICATE_PAGE = "certificate.json", "certificate.html"
 
@@ -39,11 +42,13 @@ class Release:
 
     ``vectors`` are integers on the plan's lattice, one per stage. ``facts`` are the public
     circumstances of the release: when, with which software and noise, under which ledger row.
+    ``weights`` are what a descent has learnt, by name.
     """
 
     plan: Plan
     vectors: tuple[Integers, ...]
     facts: tuple[tuple[str, Any], ...]
+    weights: tuple[tuple[str, npt.NDArray[np.float32]], ...] = ()
 
     @cached_property
     def embeddings(self) -> tuple[Embedding, ...]:
@@ -112,11 +117,12 @@ class Release:
         }
 
     def tensors(self) -> bytes:
-        """The vectors as safetensors bytes."""
+        """The vectors, and what a descent has learnt, as safetensors bytes."""
         named = {
             stage.name: vector for stage, vector in zip(self.plan.stages, self.vectors, strict=True)
         }
-        return bytes(safetensors.numpy.save(named))
+        learnt = {f"{LEARNT}{name}": value for name, value in self.weights}
+        return bytes(safetensors.numpy.save(named | learnt))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -166,6 +172,11 @@ def load_release(directory: str | Path) -> Release:
             plan=plan,
             vectors=tuple(tensors[stage.name] for stage in plan.stages),
             facts=tuple(document["facts"].items()),
+            weights=tuple(
+                (name.removeprefix(LEARNT), value)
+                for name, value in sorted(tensors.items())
+                if name.startswith(LEARNT)
+            ),
         )
         sizes = [embedding.dim for embedding in release.embeddings]
         whole = all(

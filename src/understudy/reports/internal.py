@@ -40,6 +40,7 @@ def render_report(
     version: str,
     reference: str = "as given",
     certificate: dict[str, Any] | None = None,
+    pictures: tuple[str, str] | None = None,
 ) -> str:
     """The internal report as HTML.
 
@@ -49,6 +50,7 @@ def render_report(
         version: of the program.
         reference: where the real rows came from, in words.
         certificate: of the release that the synthetic rows were made from.
+        pictures: of real and of synthetic images, as data addresses.
     """
     verdict = judge(evaluation, epsilon=stated_epsilon(certificate))
     cards = [_card(view, is_drawn=i < COLUMNS_DRAWN) for i, view in enumerate(evaluation.columns)]
@@ -61,6 +63,7 @@ def render_report(
             "version": version,
             "reference": reference,
             "certificate": certificate,
+            "pictures": pictures,
             "evaluation": evaluation,
             "verdict": verdict,
             "scores": [_score(score) for score in evaluation.scores],

@@ -33,6 +33,7 @@ from understudy.reports.charts import Series, categories, histogram
 from understudy.reports.heat import LARGEST_RESIDUAL, MOST_COLUMNS, residual_map
 from understudy.reports.margins import Margin, PairFit, margins_of, pairs_of
 from understudy.reports.pages import render
+from understudy.reports.pictures import LOOKED_AT, picture_of
 from understudy.reports.words import counted, decimal, listed, percent
 from understudy.schema import Schema
 from understudy.schema.encode import encode_batch
@@ -67,6 +68,8 @@ class PublicReport:
     """Worst first."""
     pairs: tuple[PairFit, ...]
     """Worst first."""
+    picture: str | None = None
+    """Of drawn images, as a data address."""
 
     @property
     def inside(self) -> float:
@@ -122,6 +125,9 @@ def examine(
         agreements,
         tuple(margins_of(release, agreements)),
         tuple(pairs_of(release, agreements)),
+        picture_of(generator.sample(LOOKED_AT, seed=seed), generator.schema)
+        if generator.schema.image
+        else None,
     )
 
 
@@ -146,6 +152,7 @@ def render_public(report: PublicReport, *, version: str) -> str:
             "certificate": certificate,
             "version": version,
             "report": report,
+            "picture": report.picture,
             "is_private": report.is_private,
             "public_rows": release.plan.num_rows if is_count_public else None,
             "total": total,

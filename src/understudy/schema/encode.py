@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.errors import InputError
-from understudy.schema.columns import BLANKS, NULL, Column, Kind
+from understudy.schema.columns import BLANKS, NULL, Column, Kind, Role
 from understudy.schema.table import Schema
 
 Codes = npt.NDArray[np.int64]
@@ -57,6 +57,24 @@ def encode_column(column: Column, cells: Any) -> Codes:
     return _number_codes(
         column, _moments(column, cells) if column.kind is Kind.DATETIME else _floats(column, cells)
     )
+
+
+def encode_ids(name: str, cells: Any) -> Any:
+    """The cells of a column of ids as bytes; null where a cell is null, NaN or blank, and names nobody.
+
+    Guarantee:
+        Equal cells become equal bytes, different ones of a type different bytes but for blanks around text, and
+        what a cell becomes depends on that cell alone.
+    """
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    column = Column(name=name, kind=Kind.ID, role=Role.ID)
+    if pa.types.is_decimal(cells.type):  # as floats, two people with long numbers would be one
+        digits = pc.replace_substring_regex(cells.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
+        return pc.replace_substring_regex(digits, r"\.$", "").cast(pa.binary())
+    if pa.types.is_nested(cells.type):
+        raise _wrong_type(column, "a nested type")
+    return _labels(column, _blank_to_null(cells)).cast(pa.binary())
 
 
 def _dictionary_codes(column: Column, cells: Any) -> Codes:
@@ -229,9 +247,8 @@ def _to_numpy(cells: Any) -> npt.NDArray[np.float64]:
 
 
 def _wrong_type(column: Column, found: str) -> InputError:
-    wanted = (
-        "categories" if column.is_choice else "dates" if column.kind is Kind.DATETIME else "numbers"
-    )
+    kinds = {Kind.DATETIME: "dates", Kind.ID: "text or numbers"}
+    wanted = "categories" if column.is_choice else kinds.get(column.kind, "numbers")
     return InputError(
         f"column '{column.name}'", f"is {column.kind} and must hold {wanted}, but holds {found}",
         "Mend the column, or change its kind in the schema",

@@ -29,10 +29,18 @@ KNOWN_KEYS = (
 
 @dataclass(frozen=True, slots=True)
 class PrivacyUnit:
-    """Whose contribution the guarantee hides: a row, or a person with at most ``max_rows``."""
+    """Whose contribution the guarantee hides: a row, or all rows with one id.
+
+    ``unit`` is ``row`` or the name of the column of ids; at most ``max_rows`` rows of an id count.
+    """
 
     unit: str = "row"
     max_rows: int = 1
+
+    @property
+    def is_row(self) -> bool:
+        """Whether every row stands for itself."""
+        return self.unit == "row"
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from understudy.accounting.descent import DescentCost
 from understudy.classifier.maps import LocallyLinearMaps, MapShape, answer_gradients
 from understudy.classifier.plan import RADIUS
 from understudy.errors import InputError
+from understudy.features.exact import row_norms
 from understudy.private.descent.drawing import Draw, drawn_rows
 from understudy.private.descent.noisy_sums import noisy_sum
 from understudy.private.descent.steps import Steps, Walk
@@ -161,8 +162,7 @@ def check_purity(shape: MapShape, weights: Floats, clip: float) -> None:
 
 def _clipped(slopes: Floats, clip: float) -> Floats:
     """In units of the clipping norm, shortened to norm 1 where they are longer."""
-    norms = np.sqrt(np.einsum("ij,ij->i", slopes, slopes))
-    return np.asarray(slopes / np.maximum(norms, clip)[:, None])
+    return np.asarray(slopes / np.maximum(row_norms(slopes), clip)[:, None])
 
 
 def _whole_weights(weights: Floats) -> Floats:

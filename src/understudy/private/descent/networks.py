@@ -5,7 +5,7 @@ The one place on the private side that loads torch, and only when it is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from understudy.accounting.descent import DescentCost
 from understudy.errors import InputError, MissingExtraError, UsageError
+from understudy.features.exact import row_norms
 from understudy.private.descent.drawing import Draw, drawn_rows
 from understudy.private.descent.noisy_sums import noisy_sum
 from understudy.private.descent.steps import Steps, Walk
@@ -151,8 +152,7 @@ def _clipped_sum(
 
 def _clipped(gradients: Floats, clip: float) -> Floats:
     """Gradients in units of the clipping norm, shortened to norm 1 where they are longer."""
-    norms = np.sqrt(np.einsum("ij,ij->i", gradients, gradients))
-    return np.asarray(gradients / np.maximum(norms, clip)[:, None])
+    return np.asarray(gradients / np.maximum(row_norms(gradients), clip)[:, None])
 
 
 def _padded(array: npt.NDArray[Any], block: int) -> npt.NDArray[Any]:
@@ -204,3 +204,24 @@ def _torch() -> Any:
     except ModuleNotFoundError:
         raise MissingExtraError("torch", "network") from None
     return torch
+
+
+def descend_from(
+    parameters: Mapping[str, npt.NDArray[np.float32]],
+    row_loss: RowLoss,
+    rows: Sequence[npt.NDArray[Any]],
+    *,
+    cost: DescentCost,
+    clip: float,
+    expected_rows: float,
+    steps: Steps,
+    noise: NoiseSource | None = None,
+) -> dict[str, npt.NDArray[np.float32]]:
+    """``noisy_descent`` from arrays to arrays, for callers who do not load torch."""
+    torch = _torch()
+    first = {name: torch.from_numpy(value.copy()) for name, value in parameters.items()}
+    found = noisy_descent(
+        first, row_loss, rows,
+        cost=cost, clip=clip, expected_rows=expected_rows, steps=steps, noise=noise,
+    )  # fmt: skip
+    return {name: value.detach().numpy() for name, value in found.items()}

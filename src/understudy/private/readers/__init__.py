@@ -6,10 +6,11 @@ becomes never depends on the other rows. Refusals name files and columns, never 
 
 from understudy.private.readers.sources import (
     is_one_pass,
+    open_parts,
     open_source,
     source_columns,
     source_name,
 )
 from understudy.private.readers.stream import RowStream
 
-__all__ = ["RowStream", "is_one_pass", "open_source", "source_columns", "source_name"]
+__all__ = ["RowStream", "is_one_pass", "open_parts", "open_source", "source_columns", "source_name"]

@@ -63,16 +63,16 @@ class DelimitedFile:
         with self._stream() as stream, self._reader(stream, names, columns) as reader:
             yield from reader
 
-    def attach(self, connection: Any) -> None:
+    def attach(self, connection: Any, *, name: str = "data") -> None:
         """Show the file to DuckDB as a view of text columns.
 
         Not by DuckDB's own reader: it drops some ragged rows without a word (seen in 1.1 to 2.0).
         The lines are checked in a pass of their own, because a dataset opens the file itself.
         """
         names, has_more = self._header()
-        schema = pa.schema([(name, pa.string()) for name in names])
+        schema = pa.schema([(column, pa.string()) for column in names])
         if not has_more:
-            connection.register("data", schema.empty_table())
+            connection.register(name, schema.empty_table())
             return
         self._check()
         layout = ds.CsvFileFormat(
@@ -82,7 +82,7 @@ class DelimitedFile:
                 read_options=_reading(names),
             ),
         )
-        connection.register("data", ds.dataset(str(self.path), schema=schema, format=layout))
+        connection.register(name, ds.dataset(str(self.path), schema=schema, format=layout))
 
     def explain(self, error: Exception) -> UnderstudyError:
         """Which rule was broken, told by how the message opens and never by its text."""
@@ -157,6 +157,39 @@ class DelimitedFile:
         return pyarrow.csv.ParseOptions(
             delimiter=self.delimiter, newlines_in_values=False, ignore_empty_lines=len(names) > 1
         )
+
+
+@dataclass(frozen=True)
+class DelimitedFiles:
+    """Several text tables with the same header line, one after another."""
+
+    where: str
+    files: tuple[DelimitedFile, ...]
+
+    def fields(self) -> list[Field]:
+        """The names that all the headers share, in one order."""
+        first = self.files[0].fields()
+        if any(other.fields() != first for other in self.files[1:]):
+            raise InputError(
+                self.where, "its files differ in their header lines", "Write them with one header"
+            )
+        return first
+
+    def batches(self, columns: list[str]) -> Batches:
+        """The columns asked for, a file at a time."""
+        for each in self.files:
+            yield from each.batches(columns)
+
+    def attach(self, connection: Any) -> None:
+        """Show the files to DuckDB as one view of text columns, checked one by one."""
+        for number, each in enumerate(self.files):
+            each.attach(connection, name=f"data_{number}")
+        parts = [f"SELECT * FROM data_{number}" for number in range(len(self.files))]  # noqa: S608
+        connection.execute("CREATE TEMP VIEW data AS " + " UNION ALL ".join(parts))
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        """As for one file; which of them it was is not said."""
+        return DelimitedFile(self.where, self.files[0].path, ",", False).explain(error)
 
 
 def _reading(names: list[str]) -> Any:

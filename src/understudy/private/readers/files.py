@@ -50,6 +50,10 @@ class ParquetFiles:
             ) as parquet:
                 yield from parquet.iter_batches(batch_rows, columns=columns)
 
+    def count_rows(self) -> int:
+        """Rows of all files, by their footers."""
+        return sum(pq.read_metadata(path).num_rows for path in self.paths)
+
     def attach(self, connection: Any) -> None:
         """Show the files to DuckDB as a view, once they are known to share a schema."""
         self.fields()
@@ -65,8 +69,8 @@ class ParquetFiles:
         )
 
 
-def parquet_directory(where: str, folder: Path) -> ParquetFiles | None:
-    """The Parquet files under a folder; None if it has none."""
+def refuse_table_log(where: str, folder: Path) -> None:
+    """Refuse the folder of a table format that keeps files it no longer means."""
     for log, name in _TABLE_LOGS.items():
         if any(folder.glob(log)):
             raise InputError(
@@ -74,8 +78,6 @@ def parquet_directory(where: str, folder: Path) -> ParquetFiles | None:
                 f"it is a {name} table, whose old files hold rows that it no longer has",
                 "Pass its current rows as an Arrow dataset, or export them to one Parquet file",
             )
-    paths = sorted(path for path in files_under(folder) if path.suffix.lower() == ".parquet")
-    return ParquetFiles(where, tuple(paths)) if paths else None
 
 
 def files_under(folder: Path) -> Iterator[Path]:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
+from glob import glob, has_magic
 from pathlib import Path
 
 from understudy.errors import InputError, UnderstudyError
-from understudy.private.readers.delimited import DelimitedFile
+from understudy.private.readers.delimited import DelimitedFile, DelimitedFiles
 from understudy.private.readers.encoded import EncodedImages, is_encoded, with_images
-from understudy.private.readers.files import ParquetFiles, arrow_file, parquet_directory
+from understudy.private.readers.files import (
+    ParquetFiles,
+    arrow_file,
+    files_under,
+    refuse_table_log,
+)
 from understudy.private.readers.frames import ArrowStream, explain_frame, frame_source
 from understudy.private.readers.npz import NpzImages
 from understudy.private.readers.picture_folder import PictureFolder, picture_folder
@@ -44,7 +51,8 @@ def open_source(source: object, *, columns: Sequence[str], query: str | None = N
 
     Args:
         source: a path to a .csv or .tsv (also .gz), .parquet, .arrow, .feather or .ipc file, a
-            directory of Parquet files, a DuckDB or SQLite file; an image set in an .npz file, a
+            directory or a pattern (``2024-*.csv``) of Parquet files or of text files, a DuckDB or
+            SQLite file; an image set in an .npz file, a
             folder of PNG or JPEG files, or a Parquet column called image; a pyarrow, pandas or
             polars table; or any object with an Arrow stream.
         columns: the columns to read, in the order wanted. Others are not read where the format
@@ -63,13 +71,38 @@ def open_source(source: object, *, columns: Sequence[str], query: str | None = N
     Guarantee:
         No refusal, here or while reading, holds a cell, a row number or a count of rows.
     """
+    return RowStream(_checked(source, columns, query), columns)
+
+
+def open_parts(
+    source: object, *, columns: Sequence[str], query: str | None = None
+) -> list[RowStream]:
+    """The same table as streams that may be read at once: one per file, if there are several.
+
+    Guarantee:
+        Every row is in one of them, once.
+    """
+    return [RowStream(part, columns) for part in _split(_checked(source, columns, query))]
+
+
+def _checked(source: object, columns: Sequence[str], query: str | None) -> Source:
+    """The source that a path or frame is, once it is known to have the columns."""
     found = _find(source, query)
     if isinstance(found, ImageSet):
         found = found.for_columns(columns)
     elif query is not None and any(is_pixel(name) for name in columns) and _has_images(found):
         raise _no_query(found.where)
     require_columns(found, columns)
-    return RowStream(found, columns)
+    return found
+
+
+def _split(found: Source) -> list[Source]:
+    if isinstance(found, ParquetFiles):
+        return [replace(found, paths=(path,)) for path in found.paths]
+    if isinstance(found, EncodedImages):
+        files = [replace(found.files, paths=(path,)) for path in found.files.paths]
+        return [replace(found, files=each) for each in files]
+    return list(found.files) if isinstance(found, DelimitedFiles) else [found]
 
 
 def source_columns(source: object, *, query: str | None = None) -> list[Field]:
@@ -91,6 +124,8 @@ def source_name(source: object) -> str:
     path = Path(source).absolute()
     if not _is_plain(path.name):
         return "source"
+    if has_magic(path.name):
+        return path.parent.name
     name = Path(path.stem if path.suffix.lower() == ".gz" else path.name)
     known = (*_DELIMITERS, *_ARROW, *_DATABASES, ".parquet", ".npz")
     return name.stem if name.suffix.lower() in known else name.name
@@ -143,6 +178,9 @@ def _find_path(
     where = f"file '{path.name}'" if _is_plain(path.name) else "source"
     if not os.fspath(source):
         raise InputError("source", "the path is empty", "Name a file")
+    if has_magic(os.fspath(path)) and not path.exists():
+        paths = [Path(each) for each in glob(os.fspath(path), recursive=True)]
+        return shielded(lambda: _find_files(where, paths), lambda e: _unreadable(where, e))
     return shielded(lambda: _find_file(where, path, query), lambda e: _unreadable(where, e))
 
 
@@ -155,8 +193,7 @@ def _find_file(
         head = opened.read(_HEAD_BYTES)
     if not head:
         raise InputError(where, "the file is empty (zero bytes)", "Write it again from its source")
-    gzipped = path.suffix.lower() == ".gz"
-    suffix = Path(path.stem if gzipped else path.name).suffix.lower()
+    suffix, gzipped = _suffix(path)
     if suffix in _DELIMITERS:
         return DelimitedFile(where, path, _DELIMITERS[suffix], gzipped)
     if suffix == ".parquet" and not gzipped:
@@ -174,18 +211,45 @@ def _find_file(
     )
 
 
-def _find_directory(where: str, folder: Path) -> ParquetFiles | ImageSet:
-    files = parquet_directory(where, folder)
-    if files is not None:
-        return with_images(files)
-    pictures = picture_folder(where, folder)
-    if pictures is None:
+def _suffix(path: Path) -> tuple[str, bool]:
+    """What kind of file a name says it is, and whether it is compressed."""
+    gzipped = path.suffix.lower() == ".gz"
+    return Path(path.stem if gzipped else path.name).suffix.lower(), gzipped
+
+
+def _find_directory(where: str, folder: Path) -> Viewable | ImageSet:
+    refuse_table_log(where, folder)
+    paths = [path for path in files_under(folder) if _is_table(path)]
+    has_parquet = any(_suffix(path)[0] == ".parquet" for path in paths)
+    # A folder of pictures may have text files beside them.
+    found = None if has_parquet else picture_folder(where, folder)
+    if found is None and paths:
+        return _find_files(where, paths)
+    if found is None:
         raise InputError(
             where,
-            "it is a directory without Parquet files and without images",
-            "Name a file, or a directory of .parquet, .png or .jpg files",
+            "it is a directory without Parquet files, text files and images",
+            "Name a file, or a directory of .parquet, .csv, .png or .jpg files",
         )
-    return pictures
+    return found
+
+
+def _find_files(where: str, paths: Sequence[Path]) -> Viewable | ImageSet:
+    """Several files as one table; they are all Parquet files, or all text files."""
+    kinds = {_suffix(path)[0] for path in paths}
+    if not paths or not all(_is_table(path) for path in paths) or len(kinds) > 1:
+        rule = "it names no file" if not paths else "its files are not all of one kind"
+        raise InputError(where, rule, "Name .parquet files only, or .csv files only, or .tsv files")
+    if kinds == {".parquet"}:
+        return with_images(ParquetFiles(where, tuple(sorted(paths))))
+    delimiter = _DELIMITERS[kinds.pop()]
+    files = [DelimitedFile(where, path, delimiter, _suffix(path)[1]) for path in sorted(paths)]
+    return DelimitedFiles(where, tuple(files)) if len(files) > 1 else files[0]
+
+
+def _is_table(path: Path) -> bool:
+    suffix, gzipped = _suffix(path)
+    return path.is_file() and (suffix in _DELIMITERS or (suffix == ".parquet" and not gzipped))
 
 
 def _find_database(

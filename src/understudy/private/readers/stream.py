@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
@@ -88,6 +89,18 @@ class RowStream:
         self._source = source
         self._batches = _exact(source, list(columns))
         self._closed = False
+
+    @property
+    def known_rows(self) -> int | None:
+        """How many rows there are, if the source can tell without reading them. It is private."""
+        count = getattr(self._source, "count_rows", None)
+        return None if count is None else shielded(count, self._source.explain)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files that it reads, if they are files of one table each."""
+        path = getattr(self._source, "path", None)
+        return getattr(self._source, "paths", () if path is None else (path,))
 
     def __enter__(self) -> Self:
         return self

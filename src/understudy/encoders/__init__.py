@@ -1,0 +1,11 @@
+"""Public networks that perceptual features are taken from: made from public images, kept, found by name."""
+
+from understudy.encoders.files import load_encoder, save_encoder
+from understudy.encoders.form import Encoder, EncoderForm
+from understudy.encoders.training import EncoderTraining, train_encoder
+from understudy.encoders.vision import VISION, vision_network
+
+__all__ = [
+    "VISION", "Encoder", "EncoderForm", "EncoderTraining", "load_encoder", "save_encoder", "train_encoder",
+    "vision_network",
+]  # fmt: skip

@@ -1,0 +1,70 @@
+"""A row's batch, by a public draw from its own numbers: batches that no other row has a say in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import array_api_compat
+import numpy as np
+import numpy.typing as npt
+
+from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.features.draws import uniforms
+from understudy.features.exact import exact_weights
+
+SPREAD = 64.0
+"""Weights reach this far, so that a step of one number turns the draw around."""
+
+
+@dataclass(frozen=True)
+class Buckets:
+    """One-hot: which of ``count`` batches a row is in, namely the fraction of a random sum of its numbers.
+
+    Were batches dealt out by the rows' order, one row more could move all others to other batches.
+    """
+
+    numbers: tuple[int, ...]
+    count: int
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.count <= 2**16:
+            raise ValueError("there are 1 to 65,536 batches")
+
+    @property
+    def dim(self) -> int:
+        """Number of batches."""
+        return self.count
+
+    @property
+    def sign(self) -> Sign:
+        """Counts are never negative."""
+        return Sign.NONNEGATIVE
+
+    @cached_property
+    def weights(self) -> npt.NDArray[np.float64]:
+        """Weights of the numbers, rounded so that sums are exact.  # (numbers, 1)"""
+        draws = uniforms(self.seed, len(self.numbers))[:, None]
+        return exact_weights((2 * draws - 1) * SPREAD)
+
+    def __call__(self, cells: Array) -> Array:
+        """Memberships.  # (num_rows, count)"""
+        xp = array_api_compat.array_namespace(cells)
+        sums = xp.astype(cells[:, list(self.numbers)], xp.float64) @ xp.asarray(self.weights)
+        batch = xp.floor((sums - xp.floor(sums)) * self.count)
+        return xp.astype(batch == xp.arange(self.count, dtype=xp.float64), cells.dtype)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description."""
+        return {
+            "kind": "buckets", "numbers": list(self.numbers), "count": self.count, "seed": self.seed,
+        }  # fmt: skip
+
+
+MAP_KINDS["buckets"] = lambda document: Buckets(
+    tuple(int(number) for number in document["numbers"]),
+    int(document["count"]),
+    int(document["seed"]),
+)

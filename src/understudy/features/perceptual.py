@@ -1,0 +1,134 @@
+"""What the layers of a public network make of an image: moments for DP-MEPF."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import array_api_compat
+import numpy as np
+import numpy.typing as npt
+
+from understudy.features.activations import activations, activations_of_rows, sizes_of
+from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.features.public_networks import PublicNetwork, from_shelf
+from understudy.schema.images import ImageShape
+
+EXACT_BITS = 52
+"""Squares of whole numbers add up exactly below 2^53."""
+
+
+@dataclass(frozen=True)
+class Perceptual:
+    """Activations of several layers (``moment`` 1) or their squares (2), each layer alike.
+
+    A layer's numbers are divided by their Euclidean norm, so that every row has norm 1 in each of L
+    layers, over sqrt(L). With ``rectified`` negative activations count as zero: what a ReLU after
+    the layer would leave.
+
+    The weights are not here: ``sha256`` says which network it is (``public_networks``).
+    """
+
+    shape: ImageShape
+    network: str
+    sha256: str
+    layers: tuple[str, ...]
+    sizes: tuple[int, ...]
+    moment: int = 1
+    rectified: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.layers or len(self.layers) != len(self.sizes) or min(self.sizes) < 1:
+            raise ValueError("there are layers, each with a size")
+        if len(set(self.layers)) < len(self.layers) or self.moment not in (1, 2):
+            raise ValueError("layers differ, and there are two moments")
+
+    @property
+    def dim(self) -> int:
+        """Numbers of all layers."""
+        return sum(self.sizes)
+
+    @property
+    def sign(self) -> Sign:
+        """Squares are never negative, nor is what a ReLU leaves."""
+        return Sign.NONNEGATIVE if self.moment == 2 or self.rectified else Sign.SIGNED
+
+    def __call__(self, cells: Array) -> Array:
+        """Features of each row.  # (num_rows, dim)"""
+        network = from_shelf(self.sha256, self.network)
+        if array_api_compat.is_torch_array(cells):
+            found = activations(network, cells, self.shape, self.layers)
+            return self.of_activations(found).to(cells.dtype)
+        rows = activations_of_rows(network, np.asarray(cells), self.shape, self.layers)
+        each = [_unit(self._moment_of(layer.astype(np.float64))) for layer in rows]
+        return np.concatenate(each, axis=1) / math.sqrt(len(each))
+
+    def of_activations(self, layers: Sequence[Array]) -> Array:
+        """Features from the outputs of the layers in torch, differentiable.  # (num_rows, dim)"""
+        xp = array_api_compat.array_namespace(layers[0])
+        found = []
+        for layer in layers:
+            values = self._moment_of(layer)
+            norms = xp.sqrt(xp.sum(values**2, axis=1, keepdims=True) + TINY)
+            found.append(values / norms)
+        return xp.concat(found, axis=1) / math.sqrt(len(found))
+
+    def _moment_of(self, layer: Array) -> Array:
+        values = layer.clip(0.0) if self.rectified else layer
+        return values**2 if self.moment == 2 else values
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description."""
+        return {
+            "kind": "perceptual", "shape": self.shape.to_dict(), "network": self.network,
+            "sha256": self.sha256, "layers": list(self.layers), "sizes": list(self.sizes),
+            "moment": self.moment, "rectified": self.rectified,
+        }  # fmt: skip
+
+
+TINY = 1e-20
+"""Keeps the slope of a norm finite at zero."""
+
+
+def perceptual(
+    network: PublicNetwork,
+    shape: ImageShape,
+    *,
+    layers: tuple[str, ...] | None = None,
+    moment: int = 1,
+    rectified: bool = False,
+) -> Perceptual:
+    """The map of a network for images of a shape; by default of the layers that it was made for."""
+    chosen = layers or network.layers
+    sizes = sizes_of(network, shape, chosen)
+    return Perceptual(shape, network.name, network.sha256, chosen, sizes, moment, rectified)
+
+
+def _unit(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Rows over their norms, the same whatever rows stand around; rows of zeros stay.
+
+    Norms are of whole numbers, whose squares add up exactly in any order.
+    """
+    scale = 2.0 ** ((EXACT_BITS - math.ceil(math.log2(values.shape[1] + 1))) // 2)
+    largest = np.abs(values).max(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore"):  # what is not a number becomes zero on the lattice
+        whole = np.rint(values / np.where(largest > 0, largest, 1.0) * scale)
+    squares = (whole**2).sum(axis=1, keepdims=True)
+    return np.asarray(whole / np.sqrt(np.maximum(squares, 1.0)))
+
+
+def _load(document: dict[str, Any]) -> Perceptual:
+    return Perceptual(
+        shape=ImageShape(**{name: int(size) for name, size in document["shape"].items()}),
+        network=str(document["network"]),
+        sha256=str(document["sha256"]),
+        layers=tuple(str(name) for name in document["layers"]),
+        sizes=tuple(int(size) for size in document["sizes"]),
+        moment=int(document["moment"]),
+        rectified=bool(document["rectified"]),
+    )
+
+
+MAP_KINDS["perceptual"] = _load

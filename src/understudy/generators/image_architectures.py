@@ -1,0 +1,118 @@
+"""Networks that turn noise and a label into images: what they are made of (torch, handed in)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from understudy.schema.images import ImageShape
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """A kind of network, and the sizes that are its own.
+
+    Inputs are ``noise_dim`` standard normal numbers and the one-hot label. ``hidden`` are the widths of
+    fully connected layers; ``channels`` the depths of the layers after them, for kinds that have some.
+    """
+
+    kind: str = "convolutional"
+    noise_dim: int = 5
+    hidden: tuple[int, ...] = (200,)
+    channels: tuple[int, ...] = (16, 8)
+
+    def __post_init__(self) -> None:
+        if self.kind not in ARCHITECTURES:
+            raise ValueError(f"there is no architecture '{self.kind}'")
+
+    def build(self, torch: Any, shape: ImageShape, num_labels: int) -> Any:
+        """A new module, inputs (num_rows, noise_dim + num_labels) to values in [0, 1] of every pixel.
+
+        # -> (num_rows, channels, height, width)
+        """
+        with torch.random.fork_rng(devices=[]):  # first values are drawn by ``initialise``
+            module = ARCHITECTURES[self.kind](torch, self, shape, num_labels)
+        return module.to(memory_format=torch.channels_last)  # twice as fast on a processor
+
+
+Builder = Callable[[Any, Architecture, ImageShape, int], Any]
+KERNEL = 5
+"""Width of the convolutions."""
+
+LEAK = 0.1
+"""Slope of rectified units below zero. With none, as published, a class whose units are all off stays so."""
+
+
+def initialise(torch: Any, module: Any, seed: int) -> None:
+    """Draw the first values of all weights, uniformly up to one over the root of their inputs.
+
+    A part that has a ``spread`` gets values so many times as large.
+    """
+    source = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for part in module.modules():
+            weight = getattr(part, "weight", None)
+            if weight is None or weight.dim() < 2:
+                continue
+            bound = getattr(part, "spread", 1.0) / math.sqrt(weight[0].numel())
+            for values in (weight, part.bias):
+                if values is not None:
+                    values.uniform_(-bound, bound, generator=source)
+
+
+def connected(torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int) -> Any:
+    """Fully connected layers alone."""
+    inputs = architecture.noise_dim + num_labels
+    layers = connected_layers(torch, (inputs, *architecture.hidden))
+    last = torch.nn.Linear((inputs, *architecture.hidden)[-1], shape.num_pixels)
+    axes = (shape.channels, shape.height, shape.width)
+    return torch.nn.Sequential(*layers, last, torch.nn.Unflatten(1, axes), torch.nn.Sigmoid())
+
+
+def convolutional(
+    torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int
+) -> Any:
+    """A small image from fully connected layers, then bilinear up-sampling and a convolution in turn.
+
+    Every up-sampling doubles height and width, the last to those of the images (DP-MERF's code).
+    """
+    nn, depths = torch.nn, architecture.channels
+    heights, widths = (halved(size, len(depths)) for size in (shape.height, shape.width))
+    first = depths[0] * heights[0] * widths[0]
+    inputs = architecture.noise_dim + num_labels
+    layers = connected_layers(torch, (inputs, *architecture.hidden, first))
+    layers.append(nn.Unflatten(1, (depths[0], heights[0], widths[0])))
+    steps = pairwise((*depths, shape.channels))
+    for (fewer, more), size in zip(steps, zip(heights[1:], widths[1:], strict=True), strict=True):
+        layers.append(nn.Upsample(size, mode="bilinear", align_corners=False))
+        layers.append(nn.Conv2d(fewer, more, KERNEL, padding=KERNEL // 2))
+        layers += [nn.BatchNorm2d(more), nn.LeakyReLU(LEAK)]
+    return nn.Sequential(*layers[:-2], nn.Sigmoid())
+
+
+def connected_layers(torch: Any, widths: tuple[int, ...]) -> list[Any]:
+    """Fully connected layers, each with batch normalisation and leaky rectified units."""
+    nn = torch.nn
+    return [
+        part
+        for before, after in pairwise(widths)
+        for part in (nn.Linear(before, after), nn.BatchNorm1d(after), nn.LeakyReLU(LEAK))
+    ]
+
+
+def halved(size: int, times: int) -> list[int]:
+    """A size halved so many times, rounded up, from the smallest to itself."""
+    found = [size]
+    for _ in range(times):
+        found.append((found[-1] + 1) // 2)
+    return found[::-1]
+
+
+ARCHITECTURES: dict[str, Builder] = {"convolutional": convolutional, "connected": connected}
+"""Every kind of image network by its name."""
+
+HIDDEN: dict[str, tuple[int, ...]] = {"convolutional": (200,), "connected": (500, 500)}
+"""The usual widths of fully connected layers."""

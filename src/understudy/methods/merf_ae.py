@@ -1,0 +1,100 @@
+"""DP-MERF+AE: the first version's images by way of codes, with a decoder that noisy descent trains."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting.descent import calibrated_descent, slack_for
+from understudy.accounting.gaussian import mu_squared_of_budget
+from understudy.descents import Descent
+from understudy.errors import UsageError
+from understudy.features.autoencoder import AutoEncoder
+from understudy.generators.decoded import DECODED
+from understudy.generators.image_training import ImageTraining
+from understudy.methods.common import ROWS_IF_UNSAID, Labels, labelled_columns
+from understudy.methods.image_sets import image_set
+from understudy.methods.merf import dp_merf
+from understudy.plan import Plan
+from understudy.schema import Schema
+
+EMBEDDING_SHARE = 0.3
+"""Of mu squared, for the embedding; the rest trains the decoder, which has more to learn."""
+
+FEWEST_CODES, HIDDEN = 10, 64
+BATCH, STEPS = 500, 300
+CLIP, LEARNING_RATE = 1.0, 1e-2
+
+
+def dp_merf_ae(
+    schema: Schema,
+    budget: Budget,
+    *,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    num_rows: int | None = None,
+    labels: Labels = "auto",
+    length_scale: float | None = None,
+    num_features: int | None = None,
+    descent_steps: int = STEPS,
+    embedding_share: float = EMBEDDING_SHARE,
+    seed: int = 0,
+    training: ImageTraining | None = None,
+    steps: int | None = None,
+) -> Plan:
+    """Plan a release of images with two mechanisms: noisy descent for a decoder, then DP-MERF's embedding.
+
+    A generator of codes is then trained so that decoded codes have the embedding (Algorithm 2 of the first
+    version). The epsilon is that of both together, by privacy loss distributions.
+
+    Args:
+        schema: images with at most one label of named classes.
+        budget: the guarantee to meet; delta is above 0.
+        neighbours: ``add-remove``, which descent is accounted for.
+        num_rows: a public guess that sizes are planned for. By default what the schema says.
+        labels: as for ``dp_merf``.
+        length_scale: as for ``dp_merf``.
+        num_features: as for ``dp_merf``.
+        descent_steps: steps of the descent, each on about 500 images, or a tenth of all if they are few.
+        embedding_share: of mu squared, for the embedding.
+        seed: public seed of frequencies and first parameters.
+        training: settings of the generator of codes.
+        steps: its training steps, if only their number should differ.
+    """
+    image = image_set(schema)
+    if image is None or labels == "none":
+        raise UsageError(
+            "method", "dp-merf-ae is for images with at most one label of named classes",
+            "Use dp-merf for other tables, or drop the other columns",
+        )  # fmt: skip
+    if not 0.01 <= embedding_share <= 0.99:
+        raise UsageError("embedding share", "must lie between 0.01 and 0.99")
+    if neighbours_by_name(neighbours) is not Neighbours.ADD_REMOVE:
+        raise UsageError("neighbours", "must be add-remove for dp-merf-ae")
+    rows = num_rows or schema.rows or ROWS_IF_UNSAID
+    num_labels = labelled_columns(schema, labels).num_labels
+    network = AutoEncoder(
+        image.num_pixels, num_labels, max(FEWEST_CODES, num_labels), (HIDDEN, HIDDEN // 2), HIDDEN
+    )
+    rate = min(0.1, BATCH / rows)
+    spendable = Budget(budget.epsilon, float(Fraction(budget.delta) - slack_for(budget, rate)))
+    beside = mu_squared_of_budget(spendable) * Fraction(embedding_share)
+    cost = calibrated_descent(budget, sampling_rate=rate, steps=descent_steps, beside=(beside,))
+    codes = training or ImageTraining(noise_dim=network.code_dim, seed=seed)
+    codes = replace(codes, architecture=DECODED, channels=(network.code_dim, network.decoder))
+    plan = dp_merf(
+        schema, budget, num_rows=num_rows, labels=labels, length_scale=length_scale,
+        num_features=num_features, seed=seed, training=codes, steps=steps,
+    )  # fmt: skip
+    explanation = [
+        f"decoder: {descent_steps} steps, each on about {rate * rows:.0f} images, with noise of "
+        f"{cost.noise_multiplier:.3g} clipping norms; all images are held in memory meanwhile",
+        f"embedding: {embedding_share:.0%} of the budget",
+    ]
+    return replace(
+        plan,
+        settings=(*plan.settings, ("explanation", explanation)),
+        method="dp-merf-ae",
+        stages=tuple(replace(stage, share=embedding_share) for stage in plan.stages),
+        descent=Descent(network, cost, CLIP, LEARNING_RATE, rows, seed),
+    )

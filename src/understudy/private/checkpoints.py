@@ -1,0 +1,96 @@
+"""A pass that was cut short goes on from the files that it had summed. Nothing is spent before noise is drawn."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from understudy.errors import InputError
+from understudy.private.readers import RowStream
+from understudy.private.secret_files import read_secret, write_secret
+from understudy.private.sums import Integers, Work
+
+SECONDS_BETWEEN = 10.0
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Where a pass keeps the sum of the files that it is done with, encrypted."""
+
+    path: Path
+    key: bytes
+
+    def begin(self, work: Work, parts: list[RowStream], query: str | None) -> Progress:
+        """What is left to do, and the sum of what is not.
+
+        A file counts as done if its path, length and time of change are what they were. If the work
+        is another, or a file that was summed is gone or has changed, the pass starts anew.
+        """
+        if query is not None or not all(part.paths for part in parts):
+            raise InputError(
+                "checkpoint", "is kept by file, and this source is not read by files",
+                "Leave out --checkpoint, or pass a directory of Parquet or text files",
+            )  # fmt: skip
+        progress = Progress(self, work)
+        names = {name_of_part(part): part for part in parts}
+        stored = self._load(work)
+        if stored is None or stored[0] != progress.work_name or not set(stored[1]) <= set(names):
+            progress.left = parts
+            return progress
+        _, progress.done, progress.total = stored
+        progress.left = [part for name, part in names.items() if name not in progress.done]
+        return progress
+
+    def _load(self, work: Work) -> tuple[str, list[str], Integers] | None:
+        if not self.path.exists():
+            return None
+        header, content = read_secret(self.path, [self.key])
+        size = int(header.get("size", 0))
+        total = np.frombuffer(content[:size], dtype=np.int64).copy()
+        if header.get("kind") != "checkpoint" or total.shape != work.nothing().shape:
+            return None
+        return str(header["work"]), json.loads(content[size:]), total
+
+
+class Progress:
+    """The files that have been summed so far, and their sum. PRIVATE."""
+
+    def __init__(self, checkpoint: Checkpoint, work: Work) -> None:
+        self.work_name, self.total = _name_of(work), work.nothing()
+        self.done: list[str] = []
+        self.left: list[RowStream] = []
+        self._checkpoint, self._work, self._saved = checkpoint, work, time.monotonic()
+
+    def part_done(self, part: RowStream, partial: Integers) -> None:
+        """Note a part, and save every few seconds."""
+        self._work.add(self.total, partial)
+        self.done.append(name_of_part(part))
+        if time.monotonic() - self._saved >= SECONDS_BETWEEN:
+            self.save()
+
+    def save(self) -> None:
+        """Write what there is, in place of what was written before."""
+        sums = self.total.tobytes()
+        header = {"kind": "checkpoint", "work": self.work_name, "size": len(sums)}
+        content = sums + json.dumps(self.done).encode()
+        write_secret(self._checkpoint.path, header, content, key=self._checkpoint.key)
+        self._saved = time.monotonic()
+
+    def finish(self) -> None:
+        """Forget it."""
+        self._checkpoint.path.unlink(missing_ok=True)
+
+
+def name_of_part(part: RowStream) -> str:
+    """What a file is known by: where it lies, how long it is and when it was changed."""
+    facts = [(str(path), (s := path.stat()).st_size, s.st_mtime_ns) for path in part.paths]
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _name_of(work: Work) -> str:
+    return hashlib.sha256(work.to_json().encode()).hexdigest()

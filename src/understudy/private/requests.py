@@ -1,0 +1,88 @@
+"""What several parties are asked for: a plan, and the noisy vectors of its earlier rounds. Public."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from understudy.errors import InputError
+from understudy.plan import Plan, plan_from_dict
+from understudy.private.noise import Integers
+from understudy.published.release import to_json
+
+FORMAT = "understudy request, format 1"
+
+
+@dataclass(frozen=True)
+class Request:
+    """The next stage of a plan, which parties answer with partial sums.
+
+    ``vectors`` are the noisy vectors of the stages before; ``ledger`` is what the merger's ledger was charged.
+    """
+
+    plan: Plan
+    vectors: tuple[Integers, ...] = ()
+    ledger: dict[str, Any] | None = None
+
+    @property
+    def round(self) -> int:
+        """Which stage is asked for, from 0."""
+        return len(self.vectors)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over the plan and what was found so far: two requests with the same one ask the same."""
+        digest = hashlib.sha256(self.plan.fingerprint.encode())
+        for vector in self.vectors:
+            digest.update(len(vector).to_bytes(8, "big") + vector.astype("<i8").tobytes())
+        return digest.hexdigest()
+
+    def after(self, vector: Integers, ledger: dict[str, Any] | None) -> Request:
+        """The request of the next round."""
+        return replace(self, vectors=(*self.vectors, vector), ledger=ledger)
+
+    def save(self, path: Path | str) -> None:
+        """Write it as a file; it must not exist."""
+        document = {
+            "format": FORMAT, "plan": self.plan.to_dict(), "ledger": self.ledger,
+            "vectors": [base64.b64encode(v.astype("<i8").tobytes()).decode() for v in self.vectors],
+            "fingerprint": self.fingerprint,
+        }  # fmt: skip
+        try:
+            with Path(path).open("xb") as file:
+                file.write(to_json(document))
+        except OSError:
+            raise InputError(
+                f"request '{path}'", "exists already or cannot be written", "Choose another name"
+            ) from None
+
+
+def load_request(path: Path | str) -> Request:
+    """Read a request back."""
+    try:
+        document = json.loads(Path(path).read_bytes())
+        plan = plan_from_dict(document["plan"])
+        read = [np.frombuffer(base64.b64decode(v), "<i8") for v in document["vectors"]]
+        vectors = tuple(vector.astype(np.int64) for vector in read)
+        request = Request(plan, vectors, document["ledger"])
+        sizes = [embedding.dim for embedding in plan.embeddings(vectors)[: len(vectors)]]
+        whole = (
+            document["format"] == FORMAT
+            and request.fingerprint == document["fingerprint"]
+            and len(vectors) < len(plan.stages)
+            and [len(vector) for vector in vectors] == sizes
+        )
+    except Exception:  # rules run on what the file says, and may stumble over anything in it
+        whole = False
+    if not whole:
+        raise InputError(
+            f"request '{path}'", "is damaged or is no request", "Make one: understudy plan -o FILE"
+        )
+    return request

@@ -1,0 +1,97 @@
+"""Encrypted files for what has no noise yet: partial sums of one site, and checkpoints of a pass."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from understudy.errors import InputError, MissingExtraError, UsageError
+
+MAGIC = b"UNDERSTUDY SECRET 1\n"
+KEY_BYTES, NONCE_BYTES, LENGTH_BYTES = 32, 12, 4
+KEY_VARIABLE = "UNDERSTUDY_KEY"
+HOW_TO_MAKE = "Make one: openssl rand -hex 32 > FILE, and chmod 600 FILE"
+
+
+def read_key(path: Path | str | None) -> bytes:
+    """A key of 32 bytes in hexadecimal, from a file, or else from the variable UNDERSTUDY_KEY."""
+    where = f"key file '{path}'" if path is not None else f"variable {KEY_VARIABLE}"
+    try:
+        text = Path(path).read_text() if path is not None else os.environ[KEY_VARIABLE]
+        key = bytes.fromhex(text.strip())
+    except (OSError, KeyError, ValueError):
+        key = b""
+    if len(key) != KEY_BYTES:
+        raise UsageError(
+            where, f"must hold a key of {2 * KEY_BYTES} hexadecimal digits", HOW_TO_MAKE
+        )
+    return key
+
+
+def write_secret(path: Path | str, header: dict[str, Any], content: bytes, *, key: bytes) -> None:
+    """Encrypt content with AES-256-GCM into a file that only its owner may read.
+
+    Guarantee:
+        The file tells the header and the length of the content. Nobody without the key can read the content,
+        or change either unnoticed (NIST SP 800-38D; every file has a random nonce of its own).
+    """
+    cipher, told = _cipher(key), json.dumps(header, sort_keys=True).encode()
+    front = MAGIC + len(told).to_bytes(LENGTH_BYTES, "big") + told
+    nonce = secrets.token_bytes(NONCE_BYTES)
+    whole = front + nonce + cipher.encrypt(nonce, content, front)
+    beside = Path(f"{path}.{secrets.token_hex(4)}.part")
+    handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(whole)
+        file.flush()
+        os.fsync(file.fileno())
+    beside.replace(path)
+
+
+def read_secret(path: Path | str, keys: Sequence[bytes]) -> tuple[dict[str, Any], bytes]:
+    """The header and content of an encrypted file, by whichever key fits it.
+
+    Raises:
+        InputError: it is not such a file, it was changed, or no key fits.
+    """
+    where = f"file '{Path(path).name}'"
+    try:
+        whole = Path(path).read_bytes()
+        start = len(MAGIC) + LENGTH_BYTES
+        end = start + int.from_bytes(whole[len(MAGIC) : start], "big")
+        header = json.loads(whole[start:end])
+        if not whole.startswith(MAGIC) or not isinstance(header, dict):
+            raise ValueError
+    except (OSError, ValueError):
+        raise InputError(where, "is not a secret file of this program", "Check the path") from None
+    front, nonce, sealed = whole[:end], whole[end : end + NONCE_BYTES], whole[end + NONCE_BYTES :]
+    for key in keys:
+        content = _opened(key, nonce, sealed, front)
+        if content is not None:
+            return header, content
+    raise InputError(
+        where, "no key given opens it, or it was changed", "Use the key that it was written with"
+    )
+
+
+def _opened(key: bytes, nonce: bytes, sealed: bytes, front: bytes) -> bytes | None:
+    cipher = _cipher(key)
+    from cryptography.exceptions import InvalidTag
+
+    try:
+        return bytes(cipher.decrypt(nonce, sealed, front))
+    except (InvalidTag, ValueError):
+        return None
+
+
+def _cipher(key: bytes) -> Any:
+    if find_spec("cryptography") is None:
+        raise MissingExtraError("cryptography", "parties")
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    return AESGCM(key)

@@ -1,0 +1,71 @@
+"""Images of every class in one picture, for people who would rather look than read."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import io
+
+import numpy as np
+import pyarrow as pa
+
+from understudy.schema import Schema
+from understudy.schema.columns import Column
+from understudy.schema.encode import encode_column
+from understudy.schema.images import ImageShape
+from understudy.schema.pixels import Bytes, pixel_array
+
+GAP, PAPER = 2, 255
+LARGEST_ZOOMED = 56
+"""Small images are enlarged by a whole number, at most to this many dots a side."""
+
+SHOWN_PER_CLASS, LOOKED_AT = 8, 4000
+
+
+def named_classes(schema: Schema) -> Column | None:
+    """The label, if it has categories for images to be sorted by."""
+    return schema.label if schema.label is not None and schema.label.is_choice else None
+
+
+def images_by_class(
+    rows: pa.Table | pa.RecordBatch, shape: ImageShape, label: Column | None
+) -> list[Bytes]:
+    """The images of every class, in the order of the rows; without classes all of them."""
+    images = pixel_array(rows, shape)
+    if label is None:
+        return [images]
+    codes = encode_column(label, rows.column(label.name))
+    return [images[codes == code] for code in range(len(label.categories))]
+
+
+def picture_of(rows: pa.Table, schema: Schema, *, per_class: int = SHOWN_PER_CLASS) -> str | None:
+    """A page's picture of the first images of every class, as a data address; none without Pillow."""
+    if schema.image is None or importlib.util.find_spec("PIL") is None:
+        return None
+    found = images_by_class(rows.slice(0, LOOKED_AT), schema.image, named_classes(schema))
+    shown = found if len(found) > 1 else in_rows(found[0][: per_class**2], per_class)
+    content = draw_grid([images[:per_class] for images in shown], columns=per_class)
+    return f"data:image/png;base64,{base64.b64encode(content).decode()}"
+
+
+def in_rows(images: Bytes, columns: int) -> list[Bytes]:
+    """Images cut into rows of a grid."""
+    return [images[start : start + columns] for start in range(0, len(images), columns)]
+
+
+def draw_grid(rows: list[Bytes], *, columns: int) -> bytes:
+    """A PNG file with the images of each array side by side, one array below the other."""
+    from PIL import Image
+
+    height, width, *channels = rows[0].shape[1:]
+    zoom = max(1, LARGEST_ZOOMED // max(height, width))
+    tall, wide = height * zoom + GAP, width * zoom + GAP
+    paper = np.full((len(rows) * tall + GAP, columns * wide + GAP, *channels), PAPER, np.uint8)
+    for i, images in enumerate(rows):
+        for j, image in enumerate(images):
+            top, left = GAP + i * tall, GAP + j * wide
+            tile = image.repeat(zoom, axis=0).repeat(zoom, axis=1)
+            paper[top : top + height * zoom, left : left + width * zoom] = tile
+    content = io.BytesIO()
+    Image.fromarray(paper).save(content, "PNG")
+    return content.getvalue()

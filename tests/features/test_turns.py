@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from understudy.features.turns import WORST_ERROR, cosines_and_sines, phases_of
+
+EDGES = np.array([0, 1, -1, 2**29, -(2**29), 2**30, -(2**30), 2**31 - 1, -(2**31)], dtype=np.int64)
+
+
+def some_phases(count: int) -> np.ndarray:
+    drawn = np.random.default_rng(0).integers(-(2**31), 2**31, count)
+    near = (EDGES[:, None] + np.arange(-40, 41)).ravel()
+    return np.concatenate([drawn, near]).astype(np.int32)
+
+
+def test_cosines_and_sines_are_close_to_the_true_ones_and_their_norm_to_one() -> None:
+    phases = some_phases(200_000)
+    angles = phases.astype(np.float64) * (2 * np.pi / 2**32)
+    cosines, sines = (each.astype(np.float64) for each in cosines_and_sines(phases))
+    assert np.abs(cosines - np.cos(angles)).max() < WORST_ERROR
+    assert np.abs(sines - np.sin(angles)).max() < WORST_ERROR
+    assert np.abs(np.hypot(cosines, sines) - 1).max() < 2 * WORST_ERROR
+
+
+def test_they_agree_with_many_digits() -> None:
+    phases = some_phases(50)
+    for phase, cosine, sine in zip(phases.tolist(), *cosines_and_sines(phases), strict=True):
+        angle = 2 * mpmath.pi * mpmath.mpf(phase) / 2**32
+        assert abs(float(cosine) - mpmath.cos(angle)) < WORST_ERROR
+        assert abs(float(sine) - mpmath.sin(angle)) < WORST_ERROR
+
+
+def test_a_phase_does_not_depend_on_the_phases_beside_it() -> None:
+    phases = some_phases(1000)
+    together = np.stack(cosines_and_sines(phases))
+    alone = np.stack([np.concatenate(cosines_and_sines(phases[i : i + 1])) for i in range(1000)])
+    assert np.array_equal(together[:, :1000], alone.T)
+
+
+@pytest.mark.parametrize(
+    "turns", [0.0, 0.25, -0.25, 0.5, -0.5, 3.5, 1000.125, 2.0**-32, -(2.0**-32)]
+)
+def test_whole_turns_are_left_out_of_a_phase(turns: float) -> None:
+    (phase,) = phases_of(np.array([turns])).tolist()
+    assert -(2**31) <= phase < 2**31
+    assert (phase - round(turns * 2**32)) % 2**32 == 0
+
+
+def test_on_the_axes_nothing_is_rounded() -> None:
+    cosines, sines = cosines_and_sines(np.array([0, 2**30, -(2**31), -(2**30)], dtype=np.int32))
+    assert cosines.tolist() == [1, 0, -1, 0]
+    assert sines.tolist() == [0, 1, 0, -1]
