@@ -105,7 +105,7 @@ def noisy_maps(
     if plan.look_noise is not None:
         whitening = _look(rows, plan.look_noise, noise)
         rows = sealed(lambda: _whitened(rows, whitening))
-        num_rows = num_rows or round(whitening.num_rows)
+        num_rows = plan.num_rows or round(whitening.num_rows)
     training = plan.training
     rate = training.learning_rate * plan.shape.map_dim
     maps = train_maps(
