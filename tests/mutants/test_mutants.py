@@ -185,7 +185,7 @@ MUTANTS = {
         RELEASE + "test_maps_that_noise_has_settled_are_probed_as_well[1e-05]",
     ),
     "given points not told of": Mutant(
-        "published/certificate.py",
+        "published/assumptions.py",
         "if given_points(plan):",
         "if False:",
         "published/test_certificate.py"
@@ -798,7 +798,7 @@ MUTANTS = {
     ),
     "gradients of linear maps not clipped": Mutant(
         "private/descent/linear.py",
-        "slopes / np.maximum(norms, clip)[:, None]",
+        "slopes / np.maximum(row_norms(slopes), clip)[:, None]",
         "slopes / clip",
         DESCENT + "test_linear.py::test_a_long_gradient_is_shortened_and_keeps_its_direction[maps]",
     ),
@@ -843,7 +843,7 @@ MUTANTS = {
     ),
     "gradients of networks not clipped": Mutant(
         "private/descent/networks.py",
-        "gradients / np.maximum(norms, clip)[:, None]",
+        "gradients / np.maximum(row_norms(gradients), clip)[:, None]",
         "gradients / clip",
         DESCENT + "test_networks.py::test_a_step_adds_up_gradients_that_were_clipped_one_by_one",
     ),

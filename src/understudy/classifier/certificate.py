@@ -15,13 +15,8 @@ from understudy.accounting import (
 )
 from understudy.accounting.descent import exceedance_of_charges
 from understudy.classifier.plan import RADIUS, ClassifierPlan
-from understudy.published.certificate import (
-    COLUMNS_SHOWN,
-    CURVE_DELTAS,
-    NEIGHBOUR_WORDS,
-    domain_words,
-    round_up,
-)
+from understudy.published.certificate import COLUMNS_SHOWN, CURVE_DELTAS, NEIGHBOUR_WORDS
+from understudy.published.words import domain_words, round_up
 from understudy.schema.images import LIGHTEST, without_pixels
 
 METHOD = "DP-LLM (locally linear maps)"

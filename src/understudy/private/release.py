@@ -20,8 +20,8 @@ from understudy.private.engines.passes import Run, can_be_read_again, sum_table
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
 from understudy.private.sealed import sealed
 from understudy.private.sums import Work, check_purity
-from understudy.published.certificate import public_networks
 from understudy.published.directories import check_new_directory
+from understudy.published.given import public_networks
 from understudy.published.release import Release, load_release, save_release
 from understudy.schema import Schema
 
