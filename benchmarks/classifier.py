@@ -44,7 +44,7 @@ PAPER = {
     "num_coefficients": 784,
     "look": 0.0,
     "sampling_rate": 0.05,
-    "steps": 240,
+    "steps": 120,
 }
 
 
@@ -155,15 +155,15 @@ def lines(arguments: argparse.Namespace) -> Any:
     figures = {"epsilons", "maps", "projections"} & set(arguments.parts)
     rows = image_rows(folder, "mnist") if figures else None
     if rows is not None and "epsilons" in figures:
-        for epsilon in (0.1, 0.2, 0.5, 1.0, 2.0, 4.0, 8.0):
-            yield "epsilons", measured(rows, epsilon, 0, inputs="strokes")
+        for epsilon in (0.1, 0.2, 0.5, 1.0, 2.0, 4.0):
+            yield "epsilons", measured(rows, epsilon, 0, inputs="strokes", sampling_rate=0.25)
     if rows is not None and "maps" in figures:
-        for maps in (1, 2, 4, 8):
+        for maps in (1, 3, 10):
             for epsilon in (0.5, 2.0):
-                wish = {"inputs": "cosines", "num_maps": maps, "sampling_rate": 0.25}
+                wish = {"inputs": "cosines", "num_maps": maps, "sampling_rate": 0.1}
                 yield "maps", measured(rows, epsilon, 0, **wish)
     if rows is not None and "projections" in figures:
-        for projected in (50, 150, 300):
+        for projected in (30, 100, 300):
             yield "projections", measured(rows, 2.0, 0, num_maps=4, projected=projected, **PAPER)
     if "adult" in arguments.parts:
         adult = adult_rows(folder)

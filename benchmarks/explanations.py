@@ -1,6 +1,6 @@
 """Maps beside attributions: what locally linear maps show, and integrated gradients and SmoothGrad of a network.
 
-    python benchmarks/explanations.py [--data DIR] [--set fashion_mnist] [--epsilon 2] [--steps 250] --figure FILE
+    python benchmarks/explanations.py [--data DIR] [--set fashion_mnist] [--epsilon 2] [--steps 150] --figure FILE
 
 Trains a small convolutional network without privacy and by noisy descent (the baseline of 003), and locally linear
 maps at the same epsilon, both with inputs that can be drawn (cosines). Prints CSV with their test accuracies and how
@@ -25,7 +25,7 @@ from command_line import add_data_argument
 from classifier import image_rows
 from understudy.accounting import Budget
 from understudy.accounting.descent import calibrated_descent
-from understudy.classifier.explain import explain_row, filter_images
+from understudy.classifier.explain import contrast, drawn_images, explain_row, patterns
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.private.descent.networks import noisy_descent
@@ -72,7 +72,7 @@ def row_loss(parameters: Tensors, image: Any, label: Any) -> Any:
     return torch.nn.functional.cross_entropy(found, label[None])
 
 
-def without_privacy(images: np.ndarray, labels: np.ndarray, epochs: int = 3) -> Tensors:
+def without_privacy(images: np.ndarray, labels: np.ndarray, epochs: int = 2) -> Tensors:
     """The network by plain Adam."""
     parameters = {name: each.requires_grad_() for name, each in first_parameters(0).items()}
     optimiser = torch.optim.Adam(list(parameters.values()), lr=2e-3)
@@ -91,7 +91,7 @@ def without_privacy(images: np.ndarray, labels: np.ndarray, epochs: int = 3) -> 
 
 def with_privacy(images: np.ndarray, labels: np.ndarray, epsilon: float, steps: int) -> Tensors:
     """The network by noisy descent."""
-    cost = calibrated_descent(Budget(epsilon), sampling_rate=1024 / len(labels), steps=steps)
+    cost = calibrated_descent(Budget(epsilon), sampling_rate=512 / len(labels), steps=steps)
     return noisy_descent(
         first_parameters(0), row_loss, (images, labels), cost=cost, clip=1.0,
         expected_rows=len(labels), steps=Steps(1.5, averaged=0.2),
@@ -168,9 +168,9 @@ def maps_lines(
     codes = images.reshape(len(images), -1).astype(np.int64)
     predicted = trained.probabilities(codes).argmax(axis=1)
     right = predicted[chosen] == labels[chosen]
-    filters = filter_images(trained)[0, :, :, :, 0][predicted[chosen]]
+    filters = drawn_images(trained, contrast(patterns(trained)))[0, :, :, :, 0][predicted[chosen]]
     places = np.stack([explain_row(trained, codes[place]).by_place for place in chosen])
-    named = {"filter of the class": filters, "what places add": places}
+    named = {"pattern of the class": filters, "what places add": places}
     accuracy = round(float((predicted == labels).mean()), 4)
     lines = [
         [
@@ -214,7 +214,7 @@ def main() -> None:
     add_data_argument(parser)
     parser.add_argument("--set", default="fashion_mnist")
     parser.add_argument("--epsilon", type=float, default=2.0)
-    parser.add_argument("--steps", type=int, default=250, help="of the network's noisy descent")
+    parser.add_argument("--steps", type=int, default=150, help="of the network's noisy descent")
     parser.add_argument("--explained", type=int, default=200, help="test images")
     parser.add_argument("--figure", type=Path)
     arguments = parser.parse_args()

@@ -10,6 +10,7 @@ from dp_accounting import pld, rdp
 from scipy.stats import norm
 
 from understudy.accounting import Budget, epsilon_of, mu_squared_of_budget
+from understudy.accounting import descent as module
 from understudy.accounting.descent import (
     RATE_UNITS,
     Charge,
@@ -142,3 +143,22 @@ def test_refusals() -> None:
         DescentCost(0.5, 1.0, 0)
     with pytest.raises(UsageError, match="noise multiplier"):
         DescentCost(0.5, 0.0, 1)
+
+
+@pytest.mark.parametrize(("steps", "mu"), [(10_000, 1.0), (100_000, 0.5)])
+def test_what_transforms_lose_over_many_steps_is_allowed_for(steps: int, mu: float) -> None:
+    # At a rate of 1 the curve is known exactly, so that what was lost can be seen.
+    cost = DescentCost(1.0, math.sqrt(steps) / mu, steps)
+    epsilons = mu * np.linspace(5, 8, 13)
+    found = np.asarray(module._loss_distribution(cost).get_delta_for_epsilon(epsilons))
+    exact = norm.cdf(mu / 2 - epsilons / mu) - np.exp(
+        epsilons + norm.logcdf(-mu / 2 - epsilons / mu)
+    )
+    assert np.all(found + module._rounding(cost) / 2 >= exact)
+
+
+def test_a_delta_that_rounding_would_be_felt_in_is_refused() -> None:
+    cost = DescentCost(exact_rate(0.01), 2.0, 20_000)
+    with pytest.raises(UsageError, match="so many sampled steps"):
+        charge_of_descent(cost, Fraction(1e-12))
+    assert epsilon_of_descent(cost, 1e-12) == math.inf

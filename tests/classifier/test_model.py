@@ -1,21 +1,26 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
+from understudy.accounting import Budget
+from understudy.classifier.certificate import classifier_certificate
 from understudy.classifier.model import (
     Classifier,
     load_classifier,
     save_classifier,
     verify_classifier,
 )
+from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.errors import InputError
 
-from .conftest import visits
+from .conftest import TABLE, visits
 
 
 def test_a_classifier_comes_back_from_its_directory(trained: Classifier, tmp_path: Path) -> None:
@@ -89,3 +94,16 @@ def test_the_certificate_states_all_that_matters(trained: Classifier) -> None:
     page = trained.files()["certificate.html"].decode()
     assert "second moments of inputs" in page
     assert "3000" not in json.dumps(certificate)  # how many rows there were
+
+
+def test_how_often_odds_move_further_counts_what_slack_lets_through() -> None:
+    # The worst pair of a Gaussian and its slack: an event that gives the table away, and a tail.
+    training = Training(steps=30, sampling_rate=0.05, look=0.0)
+    plan = ClassifierPlan(TABLE, Budget(1.0), training, 1000)
+    (charge,) = plan.charges
+    mu, slack, odds = math.sqrt(charge.mu_squared), float(charge.slack), math.exp(plan.epsilon())
+    tails = np.linspace(0.0, 12.0, 20_001)
+    seen, unseen = slack + (1 - slack) * norm.cdf(mu - tails), (1 - slack) * norm.cdf(-tails)
+    worst = seen[seen >= odds * unseen].max()
+    stated = classifier_certificate(plan, {}, fingerprint="")["odds"]["except_with_probability"]
+    assert worst <= stated <= 1.01 * worst

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from understudy.features.exact import EXACT_BITS, FINEST_BITS, exact_weights
+from understudy.features.exact import EXACT_BITS, FINEST_BITS, exact_weights, row_norms
 from understudy.schema.layout import POSITION_BITS
 
 Floats = npt.NDArray[np.float64]
@@ -98,3 +99,22 @@ def test_no_weights_at_all_are_no_error() -> None:
 def test_weights_come_back_contiguous_whatever_their_order_was() -> None:
     found = exact_weights(np.asfortranarray(np.random.default_rng(0).normal(size=(3, 5))))
     assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize("dim", [1, 7, 9001, 20_000])
+def test_the_norm_of_a_row_has_the_same_bits_in_any_block(dim: int) -> None:
+    rows = np.random.default_rng(0).normal(size=(40, dim))
+    together = row_norms(rows)
+    assert together == pytest.approx(np.linalg.norm(rows, axis=1), rel=1e-5)
+    for place in range(len(rows)):
+        assert row_norms(rows[place : place + 1])[0] == together[place]
+        assert row_norms(rows[place:])[0] == together[place]
+
+
+def test_norms_of_strange_rows() -> None:
+    strange = [[0.0, 0.0], [1e-310, 0.0], [1e150, 1e150], [np.nan, 1.0], [np.inf, 1.0]]
+    zero, tiny, huge, *broken = row_norms(np.array(strange))
+    assert zero == 0
+    assert tiny < 1e-200
+    assert huge == pytest.approx(math.sqrt(2) * 1e150)
+    assert np.isnan(broken).all()

@@ -82,6 +82,7 @@ LARGEST = (
 )
 L1_BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_l1_ball"
 PICTURES = "private/test_pictures.py::"
+DESCENT = "private/descent/"
 LANDMARKS = "features/test_landmarks.py::"
 BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_integer_ball"
 PERCEPTUAL = "features/test_perceptual.py::"
@@ -184,7 +185,7 @@ MUTANTS = {
         RELEASE + "test_maps_that_noise_has_settled_are_probed_as_well[1e-05]",
     ),
     "given points not told of": Mutant(
-        "published/certificate.py",
+        "published/assumptions.py",
         "if given_points(plan):",
         "if False:",
         "published/test_certificate.py"
@@ -794,6 +795,100 @@ MUTANTS = {
         "if spent > self._total:",
         "if spent > 2 * self._total:",
         "methods/test_merf_ae.py::test_a_plan_whose_parts_cost_more_than_the_budget_is_no_plan",
+    ),
+    "gradients of linear maps not clipped": Mutant(
+        "private/descent/linear.py",
+        "slopes / np.maximum(norms, clip)[:, None]",
+        "slopes / clip",
+        DESCENT + "test_linear.py::test_a_long_gradient_is_shortened_and_keeps_its_direction[maps]",
+    ),
+    "norms of linear gradients not checked": Mutant(
+        "private/descent/linear.py",
+        "pulls = to_lattice(_clipped(slopes.reshape(len(part), -1), clip), RADIUS)",
+        "pulls = np.rint(slopes.reshape(len(part), -1) / clip * RADIUS)",
+        DESCENT + "test_linear.py::test_no_row_moves_a_sum_further_than_the_radius[maps]",
+    ),
+    "answers that are not exact": Mutant(
+        "private/descent/linear.py",
+        "answers = np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT)",
+        "answers = np.matmul(seen.astype(np.float32), np.swapaxes(whole, 1, 2).astype(np.float32))"
+        ".astype(np.float64) / (RADIUS * WEIGHT_UNIT)",
+        DESCENT + "test_linear.py::test_answers_are_exact_however_many_inputs_there_are",
+    ),
+    "steps divided by the rows that were drawn": Mutant(
+        "private/descent/linear.py",
+        "walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))",
+        "walk.move(noisy * (clip / max(1, len(places))))",
+        DESCENT
+        + "test_linear.py::test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there",
+    ),
+    "noise for another norm": Mutant(
+        "private/descent/noisy_sums.py",
+        "lattice_noise_std(radius**2, 1 / Fraction(noise_multiplier) ** 2)",
+        "lattice_noise_std(radius**2, 2 / Fraction(noise_multiplier) ** 2)",
+        DESCENT + "test_linear.py::test_noise_has_the_deviation_that_was_paid_for[1.0]",
+    ),
+    "batches of a fixed size": Mutant(
+        "private/descent/drawing.py",
+        "np.flatnonzero(words < round(rate * RATE_UNITS))",
+        "np.sort(np.argsort(words)[: round(rate * num_rows)])",
+        DESCENT
+        + "test_drawing.py::test_every_row_is_drawn_with_the_same_chance_and_by_itself[0.25]",
+    ),
+    "sampling with a seed": Mutant(
+        "private/descent/drawing.py",
+        "np.frombuffer(os.urandom(4 * num_rows), dtype=np.uint32)",
+        "np.random.default_rng(0).integers(0, 2**32, num_rows, dtype=np.uint32)",
+        DESCENT + "test_drawing.py::test_two_draws_differ",
+    ),
+    "gradients of networks not clipped": Mutant(
+        "private/descent/networks.py",
+        "gradients / np.maximum(norms, clip)[:, None]",
+        "gradients / clip",
+        DESCENT + "test_networks.py::test_a_step_adds_up_gradients_that_were_clipped_one_by_one",
+    ),
+    "a Gaussian that is too narrow for a descent": Mutant(
+        "accounting/descent.py",
+        "return bool(np.all(found[:-1] <= allowed))",
+        "return bool(np.mean(found[:-1] <= allowed) > 0.5)",
+        "accounting/test_descent.py::test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere",
+    ),
+    "slack that is not charged": Mutant(
+        "private/ledger.py",
+        "units = math.ceil(Fraction(slack) * UNITS_PER_SLACK)",
+        "units = math.floor(Fraction(slack) * UNITS_PER_SLACK / 2)",
+        "private/test_ledger.py::test_slack_is_granted_exactly_while_the_reserve_holds_it",
+    ),
+    "a reserve that is spent twice": Mutant(
+        "private/ledger.py",
+        "spendable = Budget(budget.epsilon, _without_reserve(budget.delta, slack_units))",
+        "spendable = budget",
+        "private/test_ledger.py::test_a_reserve_is_taken_from_delta_for_good",
+    ),
+    "a classifier trained before it is paid for": Mutant(
+        "private/training.py",
+        "        row = ledgers.spend(",
+        "        noisy_maps(rows, plan, noise=noise or LongNoise())\n        row = ledgers.spend(",
+        "private/test_training.py::test_a_ledger_is_charged_before_noise_is_drawn",
+    ),
+    "later rounds of merged sums unpaid": Mutant(
+        "private/parties.py",
+        "        if ledger is not None:\n            key = key or",
+        "        if ledger is not None and request.round == 0:\n            key = key or",
+        PARTIES + "test_every_merge_of_every_round_is_paid_for",
+    ),
+    "a later round without the ledger": Mutant(
+        "private/parties.py",
+        "(ledger is None) != (request.ledger is None)",
+        "False",
+        PARTIES + "test_a_ledger_is_given_in_every_round_or_in_none",
+    ),
+    "norms that hang on the block": Mutant(
+        "private/descent/networks.py",
+        "np.maximum(row_norms(gradients), clip)",
+        "np.maximum(np.sqrt(np.einsum('ij,ij->i', gradients, gradients)), clip)",
+        "private/descent/test_networks.py::"
+        "test_a_long_gradient_is_clipped_alike_alone_and_beside_others",
     ),
 }
 UNCHANGED = "an unchanged copy"

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting import UNITS_PER_COST, Budget, Neighbours
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.methods import make_plan
 from understudy.plan import Plan, plan_from_dict
@@ -323,3 +325,64 @@ def test_vectors_that_integers_do_not_hold_are_not_added() -> None:
     huge = parties.Answer("file", {}, np.array([2**62], dtype=np.int64))
     with pytest.raises(InputError, match="too large"):
         parties._added([huge, huge])
+
+
+# Sums that are merged more than once
+
+
+def test_every_merge_of_every_round_is_paid_for(tmp_path: Path) -> None:
+    ledger, plan = tmp_path / "ledger.db", plan_for("dp-anova")
+    create_ledger(ledger, Budget(3.0))
+    first = Request(plan)
+    second = merge_partials(
+        first, answered(first, [table_of(30)], tmp_path), keys=[KEY], ledger=ledger
+    )
+    assert isinstance(second, Request)
+    paths = answered(second, [table_of(30)], tmp_path)
+    # The mean of many noises over the same sums would have less noise than any was paid for.
+    spent = [read_ledger(ledger).spent_units]
+    for _ in range(3):
+        merge_partials(second, paths, keys=[KEY], ledger=ledger)
+        spent.append(read_ledger(ledger).spent_units)
+    (cost,) = {after - before for before, after in pairwise(spent)}
+    assert Fraction(cost, UNITS_PER_COST) >= sum(plan.stage_costs()[1])
+
+
+def test_all_rounds_together_cost_what_the_plan_does(tmp_path: Path) -> None:
+    ledger, plan = tmp_path / "ledger.db", plan_for("dp-anova")
+    create_ledger(ledger, Budget(1.01))
+    request = Request(plan)
+    while isinstance(request, Request):
+        paths = answered(request, [table_of(30)], tmp_path)
+        request = merge_partials(  # type: ignore[assignment]
+            request, paths, keys=[KEY], ledger=ledger, key="census"
+        )
+    state = read_ledger(ledger)
+    assert [(row.key, row.state) for row in state.rows] == [("census", "published")] * len(
+        plan.stages
+    )
+    spent = Fraction(state.spent_units, UNITS_PER_COST)
+    assert 0 <= spent - sum(plan.cost()) <= Fraction(len(plan.stages), UNITS_PER_COST)
+
+
+def test_a_ledger_that_is_too_small_for_later_rounds_is_refused_in_the_first(
+    tmp_path: Path,
+) -> None:
+    ledger, request = tmp_path / "ledger.db", Request(plan_for("dp-anova"))
+    create_ledger(ledger, Budget(0.9))
+    paths = answered(request, [table_of(30)], tmp_path)
+    with pytest.raises(BudgetError):
+        merge_partials(request, paths, keys=[KEY], ledger=ledger)
+    assert read_ledger(ledger).rows == ()
+
+
+@pytest.mark.parametrize("paid_first", [True, False])
+def test_a_ledger_is_given_in_every_round_or_in_none(tmp_path: Path, paid_first: bool) -> None:
+    ledger, request = tmp_path / "ledger.db", Request(plan_for("dp-anova"))
+    create_ledger(ledger, Budget(3.0))
+    paths = answered(request, [table_of(30)], tmp_path)
+    following = merge_partials(request, paths, keys=[KEY], ledger=ledger if paid_first else None)
+    assert isinstance(following, Request)
+    paths = answered(following, [table_of(30)], tmp_path)
+    with pytest.raises(UsageError, match="every round"):
+        merge_partials(following, paths, keys=[KEY], ledger=None if paid_first else ledger)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,16 @@ def test_ids_are_read_from_any_plain_type_and_blanks_do_not_make_two_people() ->
         assert encode_ids("person", cells).to_pylist() == [b"7"] * 3 + [None] * 2, name
     with pytest.raises(InputError, match="a nested type"):
         encode_ids("person", pa.array([["7"]]))
+
+
+def test_long_decimal_ids_stay_apart_and_short_ones_are_whole_numbers() -> None:
+    long = [Decimal(12345678901234567890123), Decimal(12345678901234567890124)]
+    found = encode_ids("person", pa.array(long, pa.decimal128(38, 0))).to_pylist()
+    assert found == [str(number).encode() for number in long]
+    mixed = [Decimal("7.00"), Decimal("7.50"), Decimal("70.00"), Decimal("-0.05"), None]
+    told = [b"7", b"7.5", b"70", b"-0.05", None]
+    for kind in (pa.decimal128(9, 2), pa.decimal256(40, 2)):
+        assert encode_ids("person", pa.array(mixed, kind)).to_pylist() == told
 
 
 def many_rows(count: int = 4000) -> pa.Table:

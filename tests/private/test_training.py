@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,15 @@ import pytest
 from understudy.accounting import Budget, Neighbours
 from understudy.classifier.plan import RADIUS, ClassifierPlan, Training
 from understudy.errors import BudgetError, InputError
+from understudy.methods import make_plan
 from understudy.private import training as module
 from understudy.private.descent.linear import integer_inputs
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.long_noise import LongNoise
 from understudy.private.noise import SeededNoise
+from understudy.private.release import check_affordable, release_table
 from understudy.private.training import second_moments, train_classifier
-from understudy.schema import load_schema
+from understudy.schema import PrivacyUnit, load_schema
 
 SCHEMA = load_schema(
     {
@@ -139,6 +142,29 @@ def test_a_pure_ledger_refuses(tmp_path: Path) -> None:
     create_ledger(tmp_path / "l", Budget(1.0, 0))
     with pytest.raises(InputError, match="pure"):
         train_classifier(table(), plan(), ledger=tmp_path / "l")
+
+
+def test_a_ledger_that_counts_for_people_refuses(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.db"
+    create_ledger(ledger, Budget(9.0))
+    people = replace(SCHEMA, privacy=PrivacyUnit("person", 3))
+    per_person = make_plan(people, Budget(1.0), method="dp-merf", options={"num_features": 4})
+    visits = table(20).append_column("person", pa.array([str(i % 7) for i in range(20)]))
+    release_table(visits, per_person, ledger=ledger)
+    with pytest.raises(InputError, match="holds releases per person, and a cost per row"):
+        train_classifier(table(), plan(), ledger=ledger)
+    assert len(read_ledger(ledger).rows) == 1
+
+
+def test_a_name_cannot_pass_rows_off_as_people(tmp_path: Path) -> None:
+    ledger = tmp_path / "ledger.db"
+    create_ledger(ledger, Budget(9.0))
+    named = replace(SCHEMA, name="visits; per person of at most 3 rows")
+    train_classifier(table(), ClassifierPlan(named, Budget(1.0), QUICK), ledger=ledger)
+    people = replace(SCHEMA, privacy=PrivacyUnit("person", 3))
+    per_person = make_plan(people, Budget(1.0), method="dp-merf", options={"num_features": 4})
+    with pytest.raises(InputError, match="holds releases per row, and a cost per person"):
+        check_affordable(ledger, per_person)
 
 
 def test_the_same_key_gives_the_stored_classifier_back(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -221,3 +222,19 @@ def test_an_image_set_is_one_line():
     assert [column["name"] for column in public["columns"]] == ["image", "kind"]
     assert "20 x 30 x 3" in public["columns"][0]["domain"]
     assert public["columns_not_shown"] == 0
+
+
+@pytest.mark.parametrize("components", [1, 4])
+def test_images_that_a_basis_was_found_in_are_called_unprotected(components: int) -> None:
+    schema = load_schema({"name": "dots", "image": {"height": 3, "width": 3}, "columns": []})
+    assert schema.image is not None
+    grey = np.random.default_rng(0).integers(0, 256, (30, 9))
+    basis = dict(zip(schema.image.names, grey.T.tolist(), strict=True))
+    options: dict[str, Any] = {"num_coefficients": 4, "components": components}
+    plan = dp_spectrum(schema, Budget(1.0), basis=basis, **options)
+    found = certificate_of(plan)
+    (told,) = [a["statement"] for a in found["assumptions"] if a["name"] == "public images"]
+    assert "outside the guarantee" in told
+    assert told in page_of(found)
+    cosines = dp_spectrum(schema, Budget(1.0), **options)
+    assert "public images" not in assumptions(certificate_of(cosines))

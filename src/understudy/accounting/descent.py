@@ -37,8 +37,9 @@ SMALLEST_DELTA = 1e-10
 """Below it, rounding inside the accountant would be felt in the slack."""
 
 FINEST, COARSEST = 1e-5, 5e-3
-ROUNDING = 1e-13
-"""Absolute error of any computed delta, many times over."""
+ROUNDING, ROUNDING_OF_A_STEP = 1e-13, 5e-16
+"""Absolute error of any computed delta, several times over, and how much each composed step adds to it: a
+Fourier transform's relative error grows with the power that it is raised to."""
 
 GRID = 2000
 LARGEST_MULTIPLIER = 2.0**20
@@ -147,12 +148,18 @@ def charge_of_descent(cost: DescentCost, slack: Fraction) -> Charge:
 
 @lru_cache(maxsize=256)
 def _dominating_mu_squared(cost: DescentCost, slack: float) -> Fraction:
+    rounding = _rounding(cost)
+    if rounding > slack / 2:
+        raise UsageError(
+            "delta", "is too small to be accounted for with so many sampled steps",
+            "Take fewer steps, a larger delta, or a sampling rate of 1",
+        )  # fmt: skip
     curve = _loss_distribution(cost)
-    reach = float(curve.get_epsilon_for_delta(slack - ROUNDING))
+    reach = float(curve.get_epsilon_for_delta(slack - rounding))
     if not math.isfinite(reach):
         raise UsageError("noise multiplier", "is too small to be accounted for", "Add more noise")
     grid = np.linspace(0.0, reach, GRID)
-    found = np.asarray(curve.get_delta_for_epsilon(grid)) + ROUNDING
+    found = np.asarray(curve.get_delta_for_epsilon(grid)) + rounding
 
     def dominates(mu: float) -> bool:
         allowed = slack + (1 - slack) * (_gaussian_delta(mu, grid[1:]) - ROUNDING)
@@ -174,7 +181,10 @@ def epsilon_of_descent(
     others = sum(beside, Fraction(0))
     if not cost.is_sampled:
         return epsilon_of([charge_of_descent(cost, Fraction(0)).mu_squared, others], delta)
-    return float(_losses_beside(cost, others).get_epsilon_for_delta(delta))
+    surely = delta - _rounding(cost)
+    if surely <= 0:
+        return math.inf
+    return float(_losses_beside(cost, others).get_epsilon_for_delta(surely))
 
 
 def epsilon_of_charges(charges: Iterable[Charge], delta: float) -> float:
@@ -212,6 +222,11 @@ def _losses_beside(cost: DescentCost, mu_squared: Fraction) -> Any:
     if not mu_squared:
         return found
     return found.compose(_gaussian_losses(1 / math.sqrt(mu_squared), 1.0, _interval(cost)))
+
+
+def _rounding(cost: DescentCost) -> float:
+    """How far a computed delta of a descent may be below the one that was meant."""
+    return ROUNDING + ROUNDING_OF_A_STEP * cost.steps
 
 
 def _step_losses(cost: DescentCost) -> Any:

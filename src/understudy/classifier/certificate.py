@@ -7,15 +7,16 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
-from understudy.accounting import Neighbours, best_guess_probability, exceedance_probability
-from understudy.classifier.plan import RADIUS, ClassifierPlan
-from understudy.published.certificate import (
-    COLUMNS_SHOWN,
-    CURVE_DELTAS,
-    NEIGHBOUR_WORDS,
-    domain_words,
-    round_up,
+from understudy.accounting import (
+    Neighbours,
+    best_guess_probability,
+    epsilon_of,
+    exceedance_probability,
 )
+from understudy.accounting.descent import exceedance_of_charges
+from understudy.classifier.plan import RADIUS, ClassifierPlan
+from understudy.published.certificate import COLUMNS_SHOWN, CURVE_DELTAS, NEIGHBOUR_WORDS
+from understudy.published.words import domain_words, round_up
 from understudy.schema.images import LIGHTEST, without_pixels
 
 METHOD = "DP-LLM (locally linear maps)"
@@ -70,8 +71,6 @@ def _guarantee(plan: ClassifierPlan, epsilon: float) -> dict[str, Any]:
 
 
 def _replaced(plan: ClassifierPlan, mu_squared: Fraction) -> float:
-    from understudy.accounting import epsilon_of
-
     return epsilon_of([mu_squared], plan.budget.delta)
 
 
@@ -82,7 +81,11 @@ def _odds(plan: ClassifierPlan, epsilon: float) -> dict[str, Any]:
         "best_guess_percent": round_up(100 * (best_guess_probability(costs) + slack)),
         "suspicion_from_percent": 50.0,
         "suspicion_to_percent": round_up(100 / (1 + math.exp(-epsilon))),
-        "except_with_probability": round_up(exceedance_probability(costs, epsilon) + slack),
+        "except_with_probability": round_up(
+            exceedance_of_charges(plan.charges, epsilon)
+            if slack
+            else exceedance_probability(costs, epsilon)
+        ),
     }
 
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from understudy.classifier.strokes import Strokes
 from understudy.errors import UsageError
 from understudy.features.cosines import Cosines
+from understudy.features.exact import row_norms
 from understudy.schema import Layout, Schema
 from understudy.schema.columns import Column, Role
 from understudy.schema.images import LIGHTEST, ImageShape
@@ -159,7 +160,7 @@ def unit_inputs(inputs: Inputs, codes: Integers) -> Floats:
 
 def lengthened(vectors: Floats) -> Floats:
     """Vectors at length one; a zero vector stays."""
-    norms = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    norms = row_norms(vectors)
     return np.asarray(vectors / np.where(norms > 0, norms, 1.0)[:, None])
 
 

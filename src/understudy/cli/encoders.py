@@ -162,7 +162,7 @@ def private(
     from understudy.encoders import EncoderTraining
     from understudy.encoders.extractor import ExtractorPlan
     from understudy.private.extractor import train_private_encoder
-    from understudy.published.certificate import round_up
+    from understudy.published.words import round_up
     from understudy.schema import load_schema
 
     training = EncoderTraining(steps=steps, batch=batch, seed=seed)

@@ -183,7 +183,7 @@ GeneratorName = Annotated[
     str | None,
     typer.Option(
         "--generator",
-        help="Tables: mixture (default of dp-hp) or network. Images: convolutional or connected.",
+        help="Tables: mixture (default of dp-hp) or network. Images: convolutional, connected, clouds or residual.",
     ),
 ]
 Coefficients = Annotated[

@@ -96,7 +96,7 @@ def delta_words(plan: Plan) -> str:
 
 def plan_lines(plan: Plan) -> list[str]:
     """The same for people."""
-    from understudy.published.certificate import round_up
+    from understudy.published.words import round_up
 
     document = plan_document(plan)
     rows = [

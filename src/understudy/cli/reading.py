@@ -123,7 +123,7 @@ def _release(
     from understudy.private.ledger import read_ledger
     from understudy.private.release import release_table
     from understudy.published import release_warnings
-    from understudy.published.certificate import round_up
+    from understudy.published.words import round_up
 
     if key is not None and ledger is None:
         raise UsageError(

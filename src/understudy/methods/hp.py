@@ -34,9 +34,9 @@ from understudy.schema import Layout, Schema
 from understudy.stage import weighed_for_laplace, with_epsilon_parts
 
 IMAGE_TRAINING = ImageTraining(
-    architecture="connected", noise_dim=10, steps=1500, batch=200, subsets_per_step=4000
+    architecture="connected", noise_dim=10, steps=1500, batch=100, subsets_per_step=2000
 )
-"""The paper's batches, and its network for MNIST. Steps take pairs of pixels in turn."""
+"""The paper's network for MNIST. Steps take pairs of pixels in turn."""
 
 TRAININGS: dict[str, type[MixtureTraining] | type[Training]] = {
     "mixture": MixtureTraining, "network": Training,

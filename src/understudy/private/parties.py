@@ -76,7 +76,7 @@ def write_partial(
         )
     source = noise or ExactNoise()
     if ledger is not None:
-        check_affordable(ledger, plan, stage=request.round)
+        check_affordable(ledger, plan, stages=[request.round])
     header = {
         "kind": KIND, "request": request.fingerprint, "round": request.round, "party": party,
         "id": secrets.token_hex(16), "own_noise": own_noise, "is_private": source.is_private,
@@ -111,8 +111,9 @@ def merge_partials(
         The release after the last round; before it, the request of the next one.
 
     Guarantee:
-        Sums of another request, of the same party, or the same file twice are refused. The ledger is
-        charged for all rounds in the first, before noise is drawn.
+        Sums of another request, of the same party, or the same file twice are refused. Every noise that is drawn
+        is charged before, however often the same sums are merged; the first round is refused if
+        the ledger has not enough for all of them.
     """
     plan = request.plan
     if directory is not None:
@@ -122,13 +123,18 @@ def merge_partials(
     own_noise, source = plan.parties > 1, noise or ExactNoise()
     if ledger is not None and own_noise:
         raise UsageError("ledger", "each party has charged its own", "Leave it out here")
+    if not own_noise and request.round > 0 and (ledger is None) != (request.ledger is None):
+        raise UsageError(
+            "ledger", "must be the same in every round, or there must be none in any",
+            "Give the one that the first round was charged to",
+        )  # fmt: skip
     charged = request.ledger
     if own_noise:
         vector = _added(answers)
         is_private = all(answer.header["is_private"] for answer in answers)
     else:
-        if ledger is not None and request.round == 0:
-            check_affordable(ledger, plan)
+        if ledger is not None:
+            check_affordable(ledger, plan, stages=range(request.round, len(plan.stages)))
 
         def exact() -> Integers:
             work = work_of(plan, request.vectors)
@@ -139,12 +145,18 @@ def merge_partials(
             return total[:-1]
 
         sums, is_private = sealed(exact), source.is_private
-        if ledger is not None and request.round == 0:
-            key = key or f"{plan.schema.name}-{secrets.token_hex(6)}"
-            charged = {"key": key, "row": charge(ledger, plan, key=key)}
+        if ledger is not None:
+            key = key or (charged or {}).get("key") or f"{plan.schema.name}-{secrets.token_hex(6)}"
+            # The same sums may be merged again, and the mean of many noises is less than one.
+            row = charge(ledger, plan, key=key, stage=request.round)
+            charged = {"key": key, "row": row}
         vector = sealed(lambda: noisy(sums, plan, request.round, source))
     following = request.after(vector, charged)
     if following.round < len(plan.stages):
+        if ledger is not None and charged is not None:
+            ledgers.mark_published(
+                ledger, charged["row"], fingerprint=following.fingerprint, directory=None
+            )
         return following
     facts = dict(release_facts(source, None)) | {
         "is_private": is_private, "ledger": charged, "merged_from": len(answers),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import platform
 import secrets
+from collections.abc import Iterable
 from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
@@ -19,9 +20,10 @@ from understudy.private.engines.passes import Run, can_be_read_again, sum_table
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
 from understudy.private.sealed import sealed
 from understudy.private.sums import Work, check_purity
-from understudy.published.certificate import public_networks
 from understudy.published.directories import check_new_directory
+from understudy.published.given import public_networks
 from understudy.published.release import Release, load_release, save_release
+from understudy.schema import Schema
 
 _PER, _OF = "; per ", " of at most "
 SOFTWARE = ("understudy", "numpy", "opendp", "dp-accounting")
@@ -138,10 +140,14 @@ def noisy(sums: Integers, plan: Plan, stage: int, source: NoiseSource) -> Intege
     return add_noise(sums, plan.noise_scales[stage])
 
 
-def check_affordable(ledger: str | Path, plan: Plan, *, stage: int | None = None) -> None:
-    """Refuse what the ledger would refuse, before rows are read."""
+def check_affordable(
+    ledger: str | Path, plan: Plan, *, stages: Iterable[int] | None = None
+) -> None:
+    """Refuse what the ledger would refuse, before rows are read; ``stages`` are charged one by one."""
     try:
-        ledgers.check_affordable(ledger, _cost_in(ledger, plan, stage), slack=plan.charge.slack)
+        each = [None] if stages is None else stages
+        costs = tuple(cost for stage in each for cost in _cost_in(ledger, plan, stage))
+        ledgers.check_affordable(ledger, costs, slack=plan.charge.slack)
     except BudgetError as refusal:
         if not plan.budget.is_pure or ledgers.read_ledger(ledger).is_pure:
             raise
@@ -154,14 +160,24 @@ def charge(ledger: str | Path, plan: Plan, *, key: str, stage: int | None = None
     """Pay for all stages, or for one of them, in the ledger's notion of neighbours."""
     return ledgers.spend(
         ledger, key=key, plan_id=plan.fingerprint, costs=_cost_in(ledger, plan, stage),
-        description=_described(plan), slack=plan.charge.slack,
+        description=described(plan.method, plan.schema), slack=plan.charge.slack,
     )  # fmt: skip
 
 
-def _described(plan: Plan) -> str:
+def described(method: str, schema: Schema) -> str:
     """What a ledger's line says of a release; whose privacy it is counted for is read back from it."""
-    words, unit = f"{plan.method} on {plan.schema.name}", plan.schema.privacy
+    words, unit = f"{method} on {schema.name}".replace(_PER, "; "), schema.privacy
     return words if unit.is_row else f"{words}{_PER}{unit.unit}{_OF}{unit.max_rows} rows"
+
+
+def check_unit(ledger: str | Path, state: ledgers.LedgerState, unit: str) -> None:
+    """Refuse a ledger that counts for others than a release does."""
+    others = {_unit_in(row.description) for row in state.rows} - {unit}
+    if others:
+        raise InputError(
+            f"ledger '{ledger}'", f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
+            "Keep a ledger for each unit of privacy",
+        )  # fmt: skip
 
 
 def _unit_in(description: str) -> str:
@@ -178,13 +194,7 @@ def _cost_in(ledger: str | Path, plan: Plan, stage: int | None) -> tuple[Fractio
     """
     state = ledgers.read_ledger(ledger)
     notion = state.neighbours
-    unit = plan.schema.privacy.unit
-    others = {_unit_in(row.description) for row in state.rows} - {unit}
-    if others:
-        raise InputError(
-            f"ledger '{ledger}'", f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
-            "Keep a ledger for each unit of privacy",
-        )  # fmt: skip
+    check_unit(ledger, state, plan.schema.privacy.unit)
     if notion is Neighbours.ADD_REMOVE and plan.neighbours is Neighbours.REPLACE_ONE:
         raise InputError(
             f"ledger '{ledger}'", "hides the row count (add-remove), and a replace-one release tells it",

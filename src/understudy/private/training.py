@@ -28,7 +28,7 @@ from understudy.private.descent.steps import Steps
 from understudy.private.long_noise import LongNoise
 from understudy.private.noise import NoiseSource
 from understudy.private.readers import open_source
-from understudy.private.release import release_facts
+from understudy.private.release import check_unit, described, release_facts
 from understudy.private.sealed import sealed
 from understudy.published.directories import check_new_directory
 from understudy.schema.columns import NULL
@@ -82,7 +82,7 @@ def train_classifier(
     if ledger is not None:
         row = ledgers.spend(
             ledger, key=key, plan_id=plan.fingerprint, costs=costs, slack=slack,
-            description=f"classifier on {plan.schema.name}",
+            description=described("classifier", plan.schema),
         )  # fmt: skip
     source = noise or LongNoise()
     maps, whitening = noisy_maps(rows, plan, noise=source, progress=progress)
@@ -105,7 +105,7 @@ def noisy_maps(
     if plan.look_noise is not None:
         whitening = _look(rows, plan.look_noise, noise)
         rows = sealed(lambda: _whitened(rows, whitening))
-        num_rows = num_rows or round(whitening.num_rows)
+        num_rows = plan.num_rows or round(whitening.num_rows)
     training = plan.training
     rate = training.learning_rate * plan.shape.map_dim
     maps = train_maps(
@@ -122,6 +122,7 @@ def _costs(plan: ClassifierPlan) -> tuple[Fraction, ...]:
 def _costs_in(ledger: str | Path, plan: ClassifierPlan) -> tuple[Fraction, ...]:
     """Mu squared in a ledger's notion of neighbours: replacing a row is removing one and adding one."""
     state = ledgers.read_ledger(ledger)
+    check_unit(ledger, state, plan.schema.privacy.unit)
     if state.is_pure:
         raise InputError(
             f"ledger '{ledger}'", "is for pure differential privacy (delta 0), which Gaussian noise has not",
@@ -187,7 +188,7 @@ def _look(rows: IntegerRows, noise_std: int, noise: NoiseSource) -> Whitening:
     return whitening_from(moments, noise_std / RADIUS**2)
 
 
-def second_moments(inputs: npt.NDArray[np.int16]) -> Integers:
+def second_moments(inputs: npt.NDArray[np.int16 | np.float64]) -> Integers:
     """The exact sum of all rows' outer products. PRIVATE.  # (dim, dim)
 
     Guarantee:

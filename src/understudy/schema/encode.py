@@ -63,11 +63,15 @@ def encode_ids(name: str, cells: Any) -> Any:
     """The cells of a column of ids as bytes; null where a cell is null, NaN or blank, and names nobody.
 
     Guarantee:
-        Equal cells become equal bytes, and what a cell becomes depends on that cell alone.
+        Equal cells become equal bytes, different ones of a type different bytes but for blanks around text, and
+        what a cell becomes depends on that cell alone.
     """
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
     column = Column(name=name, kind=Kind.ID, role=Role.ID)
+    if pa.types.is_decimal(cells.type):  # as floats, two people with long numbers would be one
+        digits = pc.replace_substring_regex(cells.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
+        return pc.replace_substring_regex(digits, r"\.$", "").cast(pa.binary())
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
     return _labels(column, _blank_to_null(cells)).cast(pa.binary())

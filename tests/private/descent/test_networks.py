@@ -9,7 +9,7 @@ import torch
 
 from understudy.accounting.descent import DescentCost
 from understudy.errors import InputError, UsageError
-from understudy.private.descent.networks import noisy_descent, row_gradients
+from understudy.private.descent.networks import _clipped, noisy_descent, row_gradients
 from understudy.private.descent.steps import Steps
 from understudy.private.noise import SeededNoise
 
@@ -132,3 +132,12 @@ def test_private_words_stay_inside() -> None:
             expected_rows=20, steps=Steps(1.0),
         )  # fmt: skip
     assert "secret" not in str(refusal.value)
+
+
+def test_a_long_gradient_is_clipped_alike_alone_and_beside_others() -> None:
+    # The last block of a step may hold one row or many, as rows were drawn.
+    gradients = np.random.default_rng(0).normal(size=(40, 9001))
+    together = _clipped(gradients, 0.5)
+    for place in range(len(gradients)):
+        alone = _clipped(gradients[place : place + 1], 0.5)[0]
+        assert np.array_equal(alone, together[place])

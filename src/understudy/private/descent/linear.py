@@ -18,6 +18,7 @@ from understudy.accounting.descent import DescentCost
 from understudy.classifier.maps import LocallyLinearMaps, MapShape, answer_gradients
 from understudy.classifier.plan import RADIUS
 from understudy.errors import InputError
+from understudy.features.exact import row_norms
 from understudy.private.descent.drawing import Draw, drawn_rows
 from understudy.private.descent.noisy_sums import noisy_sum
 from understudy.private.descent.steps import Steps, Walk
@@ -33,16 +34,25 @@ Progress = Callable[[int, int], None]
 WEIGHT_UNIT, LARGEST_WEIGHTS = 2.0**20, 2.0**38
 PROJECTION_UNIT = 2.0**20
 PROBE_ROWS = 24
-BLOCK_NUMBERS = 2**22
-"""Numbers of a block of rows, so that it stays in cache more or less."""
+BLOCK_NUMBERS = 2**20
+"""Numbers of a block of rows, so that it stays in cache."""
+
+MOST_UNPACKED = 2**26
+"""Numbers of all rows that are kept unpacked, which takes half a gigabyte."""
 
 
 @dataclass(frozen=True)
 class IntegerRows:
     """Private rows as a descent sees them: integer inputs inside ``RADIUS``, and labels."""
 
-    inputs: npt.NDArray[np.int16]  # (num_rows, num_features)
+    inputs: npt.NDArray[np.int16 | np.float64]  # (num_rows, num_features), whole numbers
     labels: Integers  # (num_rows,)
+
+    def unpacked(self) -> IntegerRows:
+        """The same, as the numbers that are reckoned with, if they are few: steps then need not convert them."""
+        if self.inputs.size > MOST_UNPACKED:
+            return self
+        return IntegerRows(self.inputs.astype(np.float64), self.labels)
 
 
 def integer_inputs(inputs: Floats) -> npt.NDArray[np.int16]:
@@ -81,6 +91,7 @@ def train_maps(
         earlier noisy sums alone, and the sum is exact (proofs/descent.md).
     """
     source = noise or LongNoise()
+    rows = rows.unpacked()
     first = shape.first_weights()
     check_purity(shape, first, clip)
     walk = Walk(first.ravel(), steps, cost.steps)
@@ -113,7 +124,7 @@ def gradient_sum(
     step = max(1, BLOCK_NUMBERS // (shape.num_features + groups * shape.map_dim))
     for start in range(0, len(places), step):
         part = places[start : start + step]
-        inputs = rows.inputs[part].astype(np.float64)
+        inputs = rows.inputs[_run(part)].astype(np.float64, copy=False)
         seen = inputs[None] if projections is None else _seen(inputs, projections)
         # Whole numbers below 2^53 in every partial sum: the same answers in any block.
         answers = np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT)
@@ -123,6 +134,13 @@ def gradient_sum(
         by_group = np.moveaxis(pulls.reshape(len(part), groups, -1), 0, 2)
         total += np.matmul(by_group, seen).astype(np.int64)
     return total.reshape(weights.shape)
+
+
+def _run(places: Integers) -> Integers | slice:
+    """Places as a slice where they follow each other, which copies nothing."""
+    first, last = int(places[0]), int(places[-1])
+    is_run = last - first + 1 == len(places) and bool((np.diff(places) == 1).all())
+    return slice(first, last + 1) if is_run else places
 
 
 def check_purity(shape: MapShape, weights: Floats, clip: float) -> None:
@@ -144,8 +162,7 @@ def check_purity(shape: MapShape, weights: Floats, clip: float) -> None:
 
 def _clipped(slopes: Floats, clip: float) -> Floats:
     """In units of the clipping norm, shortened to norm 1 where they are longer."""
-    norms = np.sqrt(np.einsum("ij,ij->i", slopes, slopes))
-    return np.asarray(slopes / np.maximum(norms, clip)[:, None])
+    return np.asarray(slopes / np.maximum(row_norms(slopes), clip)[:, None])
 
 
 def _whole_weights(weights: Floats) -> Floats:

@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from understudy.accounting.descent import DescentCost
 from understudy.errors import InputError, MissingExtraError, UsageError
+from understudy.features.exact import row_norms
 from understudy.private.descent.drawing import Draw, drawn_rows
 from understudy.private.descent.noisy_sums import noisy_sum
 from understudy.private.descent.steps import Steps, Walk
@@ -151,8 +152,7 @@ def _clipped_sum(
 
 def _clipped(gradients: Floats, clip: float) -> Floats:
     """Gradients in units of the clipping norm, shortened to norm 1 where they are longer."""
-    norms = np.sqrt(np.einsum("ij,ij->i", gradients, gradients))
-    return np.asarray(gradients / np.maximum(norms, clip)[:, None])
+    return np.asarray(gradients / np.maximum(row_norms(gradients), clip)[:, None])
 
 
 def _padded(array: npt.NDArray[Any], block: int) -> npt.NDArray[Any]:
