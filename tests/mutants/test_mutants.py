@@ -308,6 +308,13 @@ MUTANTS = {
         "if False:",
         "private/engines/test_remote.py::test_an_answer_that_comes_twice_or_not_at_all_is_refused",
     ),
+    "workers whose machines differ": Mutant(
+        "private/engines/remote.py",
+        "if not sums.endswith(digest):",
+        "if False:",
+        "private/engines/test_remote.py"
+        "::test_a_worker_that_computes_features_in_its_own_way_is_refused",
+    ),
     "a horizon that overspends": Mutant(
         "accounting/horizon.py",
         "part = mechanism.total(budget) / releases",
