@@ -4,7 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test check format clean
+ENGINES := .venv-engines
+ENGINES_STAMP := $(ENGINES)/.installed
+
+.PHONY: demo test test-engines check format clean
 
 demo: $(STAMP)
 	rm -rf demo-output
@@ -12,6 +15,22 @@ demo: $(STAMP)
 
 test: check
 	$(BIN)/pytest -n 2 --dist loadfile
+
+# Spark and Ray in an environment of their own. Spark wants Java; without it its tests are left out, aloud.
+test-engines: $(ENGINES_STAMP)
+	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+		&& apt-get install -qq -y --no-install-recommends default-jre-headless >/dev/null; } || true
+	@if command -v java >/dev/null; then \
+		$(ENGINES)/bin/pytest --import-mode=prepend tests/clusters; \
+	else \
+		echo "MISSING: a Java runtime (such as default-jre-headless). Spark is not tested."; \
+		$(ENGINES)/bin/pytest --import-mode=prepend tests/clusters --ignore=tests/clusters/test_spark.py; \
+	fi
+
+$(ENGINES_STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(ENGINES)
+	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[fast,parties,ray,spark,sql]" hypothesis pytest -c constraints.txt
+	touch $(ENGINES_STAMP)
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -31,4 +50,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) demo-output build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(ENGINES) demo-output build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

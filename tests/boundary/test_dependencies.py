@@ -14,8 +14,8 @@ PACKAGES = {
     "safetensors": "safetensors", "threadpoolctl": "threadpoolctl", "typer": "typer", "yaml": "pyyaml",
 }  # fmt: skip
 EXTRAS = {
-    "PIL", "duckdb", "matplotlib", "pandas", "polars", "sklearn", "statsmodels", "torch", "torchvision",
-    "xgboost",
+    "PIL", "cryptography", "duckdb", "matplotlib", "numba", "pandas", "polars", "pyspark", "ray", "sklearn",
+    "statsmodels", "torch", "torchvision", "xgboost",
 }  # fmt: skip
 
 

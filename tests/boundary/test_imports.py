@@ -135,6 +135,20 @@ def test_the_private_side_prints_and_logs_nothing(path: Path) -> None:
     }
 
 
+def test_one_private_module_may_load_torch_and_only_inside_a_function() -> None:
+    """Gradients of single rows are torch's; all else on the private side does without."""
+    loading = []
+    for path in (path for path in MODULES if is_under(path, (ROOT / "private",))):
+        tree = ast.parse(path.read_text())
+        if "torch" in {name.split(".")[0] for name in imported(tree, package_of(path))}:
+            loading.append(path.relative_to(ROOT / "private").as_posix())
+            top = ast.Module(
+                [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)], []
+            )
+            assert "torch" not in set(imported(top, package_of(path)))
+    assert loading == ["descent/networks.py"]
+
+
 ESCAPES = [
     "import understudy.private.sums",
     "import understudy.private.sums as s",

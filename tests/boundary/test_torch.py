@@ -119,3 +119,26 @@ def test_sampling_from_a_saved_generator_loads_no_torch(folder: Path, method: st
 def test_weighing_public_points_and_exporting_them_loads_no_torch(folder: Path) -> None:
     assert run(WEIGHING, folder).splitlines()[-1] == "False"
     assert (folder / "out.parquet").is_file()
+
+
+CLASSIFYING = """
+import sys
+from pathlib import Path
+from understudy import Budget, load_schema
+from understudy.classifier.explain import explain_row
+from understudy.classifier.model import load_classifier, verify_classifier
+from understudy.classifier.plan import ClassifierPlan, Training
+from understudy.private.training import train_classifier
+
+folder = Path(sys.argv[1])
+plan = ClassifierPlan(load_schema(folder / "schema.yaml"), Budget(1.0), Training(steps=2))
+train_classifier(folder / "rows.csv", plan, directory=folder / "out")
+loaded = load_classifier(folder / "out")
+explain_row(loaded, loaded.codes(__import__("pyarrow").table({"x": [0.5]}))[0])
+assert verify_classifier(folder / "out").is_private
+print("torch" in sys.modules)
+"""
+
+
+def test_training_and_asking_a_classifier_loads_no_torch(folder: Path) -> None:
+    assert run(CLASSIFYING, folder) == "False"

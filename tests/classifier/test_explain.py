@@ -7,9 +7,10 @@ from understudy.accounting import Budget
 from understudy.classifier.explain import (
     column_weights,
     contrast,
+    drawn_images,
+    drawn_strokes,
     explain_row,
-    filter_images,
-    filter_strokes,
+    patterns,
 )
 from understudy.classifier.inputs import CosineInputs, unit_inputs
 from understudy.classifier.maps import LocallyLinearMaps, MapShape
@@ -70,19 +71,29 @@ def test_places_of_an_image_are_explained(sees: Classifier) -> None:
     assert found.by_column == ()
 
 
-def test_filters_are_drawn_as_what_inputs_are(sees: Classifier) -> None:
+def test_weights_are_drawn_as_what_inputs_are(sees: Classifier) -> None:
+    weights = contrast(sees.filters)
     if isinstance(sees.plan.inputs, CosineInputs):
-        images = filter_images(sees)
+        images = drawn_images(sees, weights)
         assert images.shape == (1, 2, 12, 12, 1)
         drawn = images[0].reshape(2, 144)
         pixels = np.random.default_rng(0).integers(0, 256, (3, 144))
-        expected = sees.plan.inputs.raw(pixels) @ contrast(sees.filters)[0, :, :-1].T
+        expected = sees.plan.inputs.raw(pixels) @ weights[0, :, :-1].T
         assert pixels / 255 @ drawn.T == pytest.approx(expected)
         with pytest.raises(TypeError):
-            filter_strokes(sees)
+            drawn_strokes(sees, weights)
     else:
-        assert filter_strokes(sees).shape[:3] == (1, 2, 17)
+        assert drawn_strokes(sees, weights).shape[:3] == (1, 2, 17)
         with pytest.raises(TypeError):
-            filter_images(sees)
+            drawn_images(sees, weights)
     with pytest.raises(TypeError):
         column_weights(sees, 0, 0)
+
+
+def test_a_pattern_is_second_moments_times_weights(trained: Classifier) -> None:
+    whitening = trained.whitening
+    assert whitening is not None
+    moments = np.linalg.inv(whitening.matrix @ whitening.matrix.T)  # up to a factor, by its making
+    assert patterns(trained) == pytest.approx(trained.filters @ moments, rel=1e-4, abs=1e-6)
+    plain = Classifier(trained.plan, trained.maps, None, trained.facts)
+    assert np.array_equal(patterns(plain), trained.maps.filters)

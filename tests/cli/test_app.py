@@ -39,7 +39,7 @@ def test_the_commands_are_the_ones_that_were_promised() -> None:
     assert {name.removeprefix("understudy ") for name, _ in commands()} == {
         "schema draft", "schema check", "plan", "release", "fit", "sample", "synth", "verify",
         "ledger init", "ledger show", "demo", "evaluate", "report", "compare", "query", "export",
-        "grid",
+        "grid", "partial", "merge",
     }  # fmt: skip
 
 
@@ -129,7 +129,7 @@ DEEP = (
     "understudy.private.release.Release",
     "understudy.private.release.save_release",
     "understudy.published.release.render_html",
-    "understudy.cli.reading._outcome",
+    "understudy.cli.reading.outcome",
 )
 
 

@@ -96,3 +96,15 @@ def test_a_method_without_its_network_says_how_to_get_one(run: Any, studio: Path
     refused = run("plan", "-s", studio / "schema.yaml", "-e", 1, "-m", "dp-mepf")
     assert refused.code == 2
     assert "encoder train" in refused.err
+
+
+def test_an_encoder_of_private_images_is_charged_and_says_so(run: Any, studio: Path) -> None:
+    made, ledger = studio / "own", studio / "ledger.db"
+    run("ledger", "init", ledger, "-e", 5, "--reserve", 0.05)
+    found = run("encoder", "private", studio / "private.npz", "-s", studio / "schema.yaml", "-e", 2, "-o", made,
+                "--steps", 2, "--batch", 40, "--ledger", ledger, "--json").document  # fmt: skip
+    assert 1.5 < found["cost"]["epsilon"] <= 2
+    assert run("encoder", "show", made, "--json").document["private_cost"] == found["cost"]
+    assert "encoder of squares" in run("ledger", "show", ledger).out
+    plan = ("plan", "-s", studio / "schema.yaml", "-e", 1, "-m", "dp-mepf", "--encoder", made)
+    assert "privately learnt network" in run(*plan).out

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -115,6 +117,22 @@ def test_a_network_that_depends_on_the_place_in_a_block_is_refused():
     net = network_of_module(module, name="counts", intake=Intake(), layers=("0",))
     with pytest.raises(InputError, match="differently"):
         perceptual(net, SHAPE)(images(3))
+
+
+def test_threads_do_not_hear_each_others_rows():
+    class Slow(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            time.sleep(0.002)  # another thread has its turn
+            return 2 * x
+
+    module = torch.nn.Sequential(Slow(), Slow())
+    net = network_of_module(module, name="slow", intake=Intake(), layers=("0", "1"))
+    map_ = perceptual(net, SHAPE)
+    parts = [images(BLOCK + 1, seed) for seed in range(8)]
+    expected = [map_(part) for part in parts]
+    with ThreadPoolExecutor(4) as pool:
+        for found, wanted in zip(pool.map(map_, parts), expected, strict=True):
+            assert np.array_equal(found, wanted)
 
 
 def test_the_machine_is_tested_once_for_a_network(monkeypatch: pytest.MonkeyPatch):

@@ -92,7 +92,9 @@ def test_a_ledger_is_charged_for_both_and_for_the_slack(plan: Plan, tmp_path: Pa
     create_ledger(tmp_path / "ledger.db", Budget(3.0), reserve=0.1)
     release_table(dots(), plan, ledger=tmp_path / "ledger.db")
     state = read_ledger(tmp_path / "ledger.db")
-    assert state.spent_units >= sum(plan.cost()) * 2**40
+    (parts,), (noise,) = plan.mechanism_sensitivities, plan.noise_scales
+    embedding = plan.mechanism.cost(sum(parts), noise)
+    assert state.spent_units >= (embedding + plan.charge.mu_squared) * 2**40
     assert state.rows[0].slack_units >= plan.charge.slack * 2**62 > 0
 
 

@@ -84,6 +84,7 @@ LARGEST = (
 )
 L1_BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_l1_ball"
 PICTURES = "private/test_pictures.py::"
+DESCENT = "private/descent/"
 LANDMARKS = "features/test_landmarks.py::"
 BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_integer_ball"
 PERCEPTUAL = "features/test_perceptual.py::"
@@ -94,6 +95,12 @@ MUTANTS = {
         "padded = np.zeros((BLOCK, shape.num_pixels), dtype=np.float32)",
         "padded = np.zeros((len(pixels), shape.num_pixels), dtype=np.float32)",
         PERCEPTUAL + "test_images_go_through_a_network_in_blocks_of_one_shape",
+    ),
+    "threads that hear each other": Mutant(
+        "features/activations.py",
+        "with _ONE_AT_A_TIME, one_thread() as torch, torch.no_grad():",
+        "with one_thread() as torch, torch.no_grad():",
+        PERCEPTUAL + "test_threads_do_not_hear_each_others_rows",
     ),
     "companions not tested": Mutant(
         "features/activations.py",
@@ -180,7 +187,7 @@ MUTANTS = {
         RELEASE + "test_maps_that_noise_has_settled_are_probed_as_well[1e-05]",
     ),
     "given points not told of": Mutant(
-        "published/certificate.py",
+        "published/assumptions.py",
         "if given_points(plan):",
         "if False:",
         "published/test_certificate.py"
@@ -252,6 +259,62 @@ MUTANTS = {
         "members.T @ map_.whole(cells, 2 * target)",
         "private/test_sums.py"
         "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
+    ),
+    "a party counted twice": Mutant(
+        "private/parties.py",
+        "        for name in (f\"party {told['party']}\", f\"id {told['id']}\"):",
+        "        for name in ():",
+        PARTIES + "test_the_same_file_or_party_twice_is_refused",
+    ),
+    "sums of another plan added": Mutant(
+        "private/parties.py",
+        'if told["request"] != request.fingerprint or len(answer.vector) != size:',
+        "if len(answer.vector) != size:",
+        PARTIES + "test_a_file_of_another_plan_or_round_is_refused",
+    ),
+    "merged without noise": Mutant(
+        "private/parties.py",
+        "vector = sealed(lambda: noisy(sums, plan, request.round, source))",
+        "vector = sums",
+        PARTIES + "test_two_merges_of_the_same_sums_differ_in_every_number",
+    ),
+    "a party's own noise forgotten": Mutant(
+        "private/parties.py",
+        "return noisy(total[:-1], plan, request.round, source)",
+        "return total[:-1]",
+        PARTIES
+        + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
+    ),
+    "the noise of one party stated for all": Mutant(
+        "plan.py",
+        "times = math.sqrt(self.parties)",
+        "times = 1.0",
+        PARTIES
+        + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
+    ),
+    "sums in the open": Mutant(
+        "private/secret_files.py",
+        "cipher.encrypt(nonce, content, front)",
+        "content",
+        PARTIES + "test_a_file_tells_nothing_but_its_header",
+    ),
+    "a checkpoint of files that have changed": Mutant(
+        "private/checkpoints.py",
+        "or not set(stored[1]) <= set(names)",
+        "",
+        "private/test_checkpoints.py::test_what_was_summed_of_something_else_is_not_used[a file]",
+    ),
+    "a task counted for each try": Mutant(
+        "private/engines/remote.py",
+        "if part in seen:",
+        "if False:",
+        "private/engines/test_remote.py::test_an_answer_that_comes_twice_or_not_at_all_is_refused",
+    ),
+    "a horizon that overspends": Mutant(
+        "accounting/horizon.py",
+        "part = mechanism.total(budget) / releases",
+        "part = mechanism.total(budget) / (releases - 1)",
+        "accounting/test_horizon.py::test_a_ledger_takes_just_so_many_releases[5-1.0-1e-05]",
     ),
     "division by the true count": Mutant(
         "private/sums.py",
@@ -710,6 +773,105 @@ MUTANTS = {
         'rule="an image is damaged or cut short"',
         "rule=str(error)",
         PICTURES + "test_a_picture_that_cannot_be_taken_is_refused[cut png]",
+    ),
+    "batches dealt out by the order of rows": Mutant(
+        "features/buckets.py",
+        "batch = xp.floor((sums - xp.floor(sums)) * self.count)",
+        "batch = xp.arange(len(sums), dtype=xp.float64)[:, None] % self.count",
+        "features/test_buckets.py::test_a_rows_batch_does_not_hang_on_other_rows",
+    ),
+    "a descent that nobody is charged for": Mutant(
+        "plan.py",
+        "return stages if self.descent is None else (*stages, self.charge.mu_squared)",
+        "return stages",
+        "methods/test_merf_ae.py::test_a_ledger_is_charged_for_both_and_for_the_slack",
+    ),
+    "an epsilon of the embedding alone": Mutant(
+        "plan.py",
+        "return self.descent.epsilon(self.budget, delta, beside=beside)",
+        "return self.mechanism.epsilon(beside, delta)",
+        "methods/test_merf_ae.py::test_the_epsilon_is_that_of_both_mechanisms_together",
+    ),
+    "stages and descent that each take the whole budget": Mutant(
+        "plan.py",
+        "if spent > self._total:",
+        "if spent > 2 * self._total:",
+        "methods/test_merf_ae.py::test_a_plan_whose_parts_cost_more_than_the_budget_is_no_plan",
+    ),
+    "gradients of linear maps not clipped": Mutant(
+        "private/descent/linear.py",
+        "slopes / np.maximum(row_norms(slopes), clip)[:, None]",
+        "slopes / clip",
+        DESCENT + "test_linear.py::test_a_long_gradient_is_shortened_and_keeps_its_direction[maps]",
+    ),
+    "norms of linear gradients not checked": Mutant(
+        "private/descent/linear.py",
+        "pulls = to_lattice(_clipped(slopes.reshape(len(part), -1), clip), RADIUS)",
+        "pulls = np.rint(slopes.reshape(len(part), -1) / clip * RADIUS)",
+        DESCENT + "test_linear.py::test_no_row_moves_a_sum_further_than_the_radius[maps]",
+    ),
+    "answers that are not exact": Mutant(
+        "private/descent/linear.py",
+        "answers = np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT)",
+        "answers = np.matmul(seen.astype(np.float32), np.swapaxes(whole, 1, 2).astype(np.float32))"
+        ".astype(np.float64) / (RADIUS * WEIGHT_UNIT)",
+        DESCENT + "test_linear.py::test_answers_are_exact_however_many_inputs_there_are",
+    ),
+    "steps divided by the rows that were drawn": Mutant(
+        "private/descent/linear.py",
+        "walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))",
+        "walk.move(noisy * (clip / max(1, len(places))))",
+        DESCENT
+        + "test_linear.py::test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there",
+    ),
+    "noise for another norm": Mutant(
+        "private/descent/noisy_sums.py",
+        "lattice_noise_std(radius**2, 1 / Fraction(noise_multiplier) ** 2)",
+        "lattice_noise_std(radius**2, 2 / Fraction(noise_multiplier) ** 2)",
+        DESCENT + "test_linear.py::test_noise_has_the_deviation_that_was_paid_for[1.0]",
+    ),
+    "batches of a fixed size": Mutant(
+        "private/descent/drawing.py",
+        "np.flatnonzero(words < round(rate * RATE_UNITS))",
+        "np.sort(np.argsort(words)[: round(rate * num_rows)])",
+        DESCENT
+        + "test_drawing.py::test_every_row_is_drawn_with_the_same_chance_and_by_itself[0.25]",
+    ),
+    "sampling with a seed": Mutant(
+        "private/descent/drawing.py",
+        "np.frombuffer(os.urandom(4 * num_rows), dtype=np.uint32)",
+        "np.random.default_rng(0).integers(0, 2**32, num_rows, dtype=np.uint32)",
+        DESCENT + "test_drawing.py::test_two_draws_differ",
+    ),
+    "gradients of networks not clipped": Mutant(
+        "private/descent/networks.py",
+        "gradients / np.maximum(row_norms(gradients), clip)[:, None]",
+        "gradients / clip",
+        DESCENT + "test_networks.py::test_a_step_adds_up_gradients_that_were_clipped_one_by_one",
+    ),
+    "a Gaussian that is too narrow for a descent": Mutant(
+        "accounting/descent.py",
+        "return bool(np.all(found[:-1] <= allowed))",
+        "return bool(np.mean(found[:-1] <= allowed) > 0.5)",
+        "accounting/test_descent.py::test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere",
+    ),
+    "slack that is not charged": Mutant(
+        "private/ledger.py",
+        "units = math.ceil(Fraction(slack) * UNITS_PER_SLACK)",
+        "units = math.floor(Fraction(slack) * UNITS_PER_SLACK / 2)",
+        "private/test_ledger.py::test_slack_is_granted_exactly_while_the_reserve_holds_it",
+    ),
+    "a reserve that is spent twice": Mutant(
+        "private/ledger.py",
+        "spendable = Budget(budget.epsilon, _without_reserve(budget.delta, slack_units))",
+        "spendable = budget",
+        "private/test_ledger.py::test_a_reserve_is_taken_from_delta_for_good",
+    ),
+    "a classifier trained before it is paid for": Mutant(
+        "private/training.py",
+        "        row = ledgers.spend(",
+        "        noisy_maps(rows, plan, noise=noise or LongNoise())\n        row = ledgers.spend(",
+        "private/test_training.py::test_a_ledger_is_charged_before_noise_is_drawn",
     ),
     "later rounds of merged sums unpaid": Mutant(
         "private/parties.py",

@@ -113,6 +113,13 @@ def test_a_merged_release_is_whole_and_tells_of_its_parties(tmp_path: Path) -> N
     assert (row.state, stated["composition"]["ledger"]["row"]) == ("published", 1)
 
 
+def test_two_merges_of_the_same_sums_differ_in_every_number(tmp_path: Path) -> None:
+    request = Request(plan_for())
+    paths = answered(request, [table_of(40)], tmp_path)
+    one, other = (merge_partials(request, paths, keys=[KEY]).vectors[0] for _ in range(2))
+    assert (one != other).all()
+
+
 def test_nothing_is_drawn_if_the_ledger_is_short(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.db"
     create_ledger(ledger, Budget(0.5))

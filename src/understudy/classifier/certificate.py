@@ -7,16 +7,16 @@ from collections import Counter
 from fractions import Fraction
 from typing import Any
 
-from understudy.accounting import Neighbours, best_guess_probability, exceedance_probability
+from understudy.accounting import (
+    Neighbours,
+    best_guess_probability,
+    epsilon_of,
+    exceedance_probability,
+)
 from understudy.accounting.descent import exceedance_of_charges
 from understudy.classifier.plan import RADIUS, ClassifierPlan
-from understudy.published.certificate import (
-    COLUMNS_SHOWN,
-    CURVE_DELTAS,
-    NEIGHBOUR_WORDS,
-    domain_words,
-    round_up,
-)
+from understudy.published.certificate import COLUMNS_SHOWN, CURVE_DELTAS, NEIGHBOUR_WORDS
+from understudy.published.words import domain_words, round_up
 from understudy.schema.images import LIGHTEST, without_pixels
 
 METHOD = "DP-LLM (locally linear maps)"
@@ -71,8 +71,6 @@ def _guarantee(plan: ClassifierPlan, epsilon: float) -> dict[str, Any]:
 
 
 def _replaced(plan: ClassifierPlan, mu_squared: Fraction) -> float:
-    from understudy.accounting import epsilon_of
-
     return epsilon_of([mu_squared], plan.budget.delta)
 
 

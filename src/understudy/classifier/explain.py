@@ -74,23 +74,35 @@ def column_weights(classifier: Classifier, map_: int, class_: int) -> tuple[Colu
     return tuple(sorted(found, key=lambda each: -each.reach))
 
 
-def filter_images(classifier: Classifier) -> Floats:
-    """Filters as images, where inputs are cosines.  # (maps, classes, height, width, channels)"""
+def patterns(classifier: Classifier) -> Floats:
+    """What inputs have in common where a map answers strongly.  # (maps, classes, dim)
+
+    Weights say what a map multiplies inputs by, and cancel what disturbs; the pattern that goes with
+    an answer is the second moments times the weights (Haufe et al. 2014). It shows what a class looks like.
+    """
+    found = classifier.maps.filters
+    if classifier.whitening is None:
+        return found
+    return np.asarray(found @ np.linalg.pinv(classifier.whitening.matrix))
+
+
+def drawn_images(classifier: Classifier, weights: Floats) -> Floats:
+    """Weights on cosines as images.  # (..., dim) -> (..., height, width, channels)"""
     inputs = classifier.plan.inputs
     if not isinstance(inputs, CosineInputs):
         raise TypeError("images are of cosines")
-    weights = contrast(classifier.filters)[..., :-1]
-    drawn = inputs.cosines.images(weights.reshape(-1, weights.shape[-1]))
+    flat = weights[..., :-1].reshape(-1, weights.shape[-1] - 1)
     shape = inputs.cosines.shape
-    return drawn.reshape(*weights.shape[:2], shape.height, shape.width, shape.channels)
+    sides = (shape.height, shape.width, shape.channels)
+    return inputs.cosines.images(flat).reshape(*weights.shape[:-1], *sides)
 
 
-def filter_strokes(classifier: Classifier) -> Floats:
-    """Filters as weights of brightness and strokes by place.  # (maps, classes, channels, rows, columns)"""
+def drawn_strokes(classifier: Classifier, weights: Floats) -> Floats:
+    """Weights on strokes as brightness and strokes by place.  # (..., dim) -> (..., channels, rows, columns)"""
     inputs = classifier.plan.inputs
     if not isinstance(inputs, StrokeInputs):
         raise TypeError("strokes are of images")
-    return inputs.strokes.place_weights(contrast(classifier.filters)[..., :-1])
+    return inputs.strokes.place_weights(weights[..., :-1])
 
 
 def explain_row(classifier: Classifier, codes: Integers) -> RowExplanation:

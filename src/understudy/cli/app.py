@@ -16,6 +16,7 @@ from understudy.cli import (
     free,
     images,
     ledgers,
+    parties,
     query,
     reading,
     schemas,
@@ -50,6 +51,8 @@ def understudy(
 app.command("release", rich_help_panel=READS)(reading.release)
 app.command("synth", rich_help_panel=READS)(reading.synth)
 app.command("classify", rich_help_panel=READS)(classify.classify)
+app.command("partial", rich_help_panel=READS)(parties.partial)
+app.command("merge", rich_help_panel=READS)(parties.merge)
 app.command("evaluate", rich_help_panel=READS)(evaluate.evaluate)
 app.add_typer(schemas.app, name="schema", rich_help_panel=FREE)
 app.add_typer(encoders.app, name="encoder", rich_help_panel=FREE)

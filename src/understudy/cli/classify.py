@@ -96,7 +96,7 @@ def classify(
     from understudy.accounting import Budget
     from understudy.classifier.plan import ClassifierPlan, Training
     from understudy.private.training import train_classifier
-    from understudy.published.certificate import round_up
+    from understudy.published.words import round_up
     from understudy.schema import load_schema
 
     if key is not None and ledger is None:

@@ -137,6 +137,50 @@ def train(
     emit(document, lines, as_json=as_json)
 
 
+@app.command("private")
+def private(
+    data: Annotated[str, typer.Argument(help="PRIVATE image set with labels (.npz, folder, Parquet).")],
+    schema: Annotated[Path, typer.Option("--schema", "-s", help="Public schema of the images (YAML).")],
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget of the encoder alone.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the encoder.")],
+    delta: Annotated[float, typer.Option("--delta", help="Chance that the guarantee fails.")] = 1e-5,
+    rows: Annotated[
+        int | None, typer.Option("--rows", min=1, help="Public guess of the number of images (default: the schema's).")
+    ] = None,
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps of noisy descent.")] = 400,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Images that a step expects.")] = 500,
+    clip: Annotated[float, typer.Option("--clip", help="Norm that each image's gradient is shortened to.")] = 1.0,
+    ledger: Annotated[
+        Path | None, typer.Option("--ledger", help="Ledger to charge, now and for releases made with the encoder.")
+    ] = None,
+    key: Annotated[str | None, typer.Option("--key", help="Name of this release in the ledger.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Public seed. Noise has none.")] = 0,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Spend budget on an encoder: learn it from PRIVATE images by noisy descent, where no public ones are to be had."""
+    from understudy.accounting import Budget
+    from understudy.encoders import EncoderTraining
+    from understudy.encoders.extractor import ExtractorPlan
+    from understudy.private.extractor import train_private_encoder
+    from understudy.published.words import round_up
+    from understudy.schema import load_schema
+
+    training = EncoderTraining(steps=steps, batch=batch, seed=seed)
+    plan = ExtractorPlan(load_schema(schema), Budget(epsilon, delta), training, clip, rows)
+    with training_bar(as_json=as_json) as bar:
+        encoder = train_private_encoder(
+            data, plan, directory=output, ledger=ledger, key=key,
+            progress=lambda done, total: bar(done, total, 0.0) if bar is not None else None,
+        )  # fmt: skip
+    cost = encoder.private_cost or {}
+    lines = [
+        f"[bold green]Learnt[/bold green] an encoder in {verbatim(output)} with epsilon {round_up(cost['epsilon'])} at "
+        f"delta {delta:g} (add-remove); a release made with it is charged besides",
+        f"  SHA-256      {encoder.sha256}",
+    ]
+    emit({"encoder": str(output), "sha256": encoder.sha256, "cost": cost}, lines, as_json=as_json)
+
+
 @app.command("show")
 def show(
     directory: Annotated[Path, typer.Argument(help="Directory of an encoder.")],
@@ -147,7 +191,8 @@ def show(
 
     encoder = load_encoder(directory)
     form = encoder.form
-    document = {"told": encoder.told, "sha256": encoder.sha256, **form.to_dict()}
+    cost = {"private_cost": encoder.private_cost}
+    document = {"told": encoder.told, "sha256": encoder.sha256, **cost, **form.to_dict()}
     lines = [
         f"[bold]{verbatim(directory)}[/bold], trained on {verbatim(encoder.told)}",
         f"  images       {form.image.height} x {form.image.width} x {form.image.channels}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +19,25 @@ if TYPE_CHECKING:
 
 
 @opt.takes_plan
-def plan(*, plan: Plan, as_json: opt.AsJson = False) -> None:
+def plan(
+    *,
+    plan: Plan,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Write it as a request that several parties answer."),
+    ] = None,
+    parties: Annotated[
+        int,
+        typer.Option("--parties", min=1, help="With -o: so many parties each add their own noise."),
+    ] = 1,
+    as_json: opt.AsJson = False,
+) -> None:
     """Print noise, expected error, size, memory and cost of a release, without opening data."""
+    from understudy.private.requests import Request
+
+    plan = replace(plan, parties=parties)
+    if output is not None:
+        Request(plan).save(output)
     emit(plan_document(plan), plan_lines(plan), as_json=as_json)
 
 

@@ -183,7 +183,7 @@ GeneratorName = Annotated[
     str | None,
     typer.Option(
         "--generator",
-        help="Tables: mixture (default of dp-hp) or network. Images: convolutional (default) or connected.",
+        help="Tables: mixture (default of dp-hp) or network. Images: convolutional, connected, clouds or residual.",
     ),
 ]
 Coefficients = Annotated[
@@ -216,6 +216,12 @@ Tilt = Annotated[
         "--tilt",
         rich_help_panel=DP_SPECTRUM,
         help="Coefficients are weighted by frequency to this power (default: 1).",
+    ),
+]
+Horizon = Annotated[
+    int,
+    typer.Option(
+        "--horizon", min=1, help="Spend the budget in so many releases; this is one of them."
     ),
 ]
 Seed = Annotated[
@@ -321,15 +327,17 @@ def build_plan(
     look: weighted.Look = None,
     weights: weighted.WeightsName = None,
     bound: weighted.Bound = None,
+    horizon: Horizon = 1,
     seed: Seed = 0,
 ) -> Plan:
     """The plan that the options describe."""
     from understudy.accounting import Budget, neighbours_by_name
+    from understudy.accounting.horizon import share_of
     from understudy.errors import UsageError
     from understudy.methods import make_plan
     from understudy.schema import PrivacyUnit, load_schema
 
-    budget = Budget(epsilon, delta)
+    budget = share_of(Budget(epsilon, delta), horizon)
     table = load_schema(schema)
     if max_rows is not None and unit is None:
         raise UsageError("max rows", "is about a unit, and none was given", "Add --unit COLUMN")
@@ -353,7 +361,11 @@ def build_plan(
     }  # fmt: skip
     options = {name: value for name, value in wishes.items() if value is not None}
     options |= {"neighbours": neighbours_by_name(neighbours), "num_rows": rows, "seed": seed}
-    return make_plan(table, budget, method=method, options=options)
+    plan = make_plan(table, budget, method=method, options=options)
+    if horizon == 1:
+        return plan
+    whole = {"releases": horizon, "epsilon": epsilon, "delta": delta}
+    return replace(plan, settings=(*plan.settings, ("horizon", whole)))
 
 
 def _public_points(path: Path | None, schema: Schema) -> object:

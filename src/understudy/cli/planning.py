@@ -96,7 +96,7 @@ def delta_words(plan: Plan) -> str:
 
 def plan_lines(plan: Plan) -> list[str]:
     """The same for people."""
-    from understudy.published.certificate import round_up
+    from understudy.published.words import round_up
 
     document = plan_document(plan)
     rows = [
@@ -114,6 +114,7 @@ def plan_lines(plan: Plan) -> list[str]:
         f"  guarantee     epsilon {round_up(plan.epsilon())} {delta_words(plan)} ({plan.neighbours.value})",
         f"                add-remove {round_up(document['epsilon_add_remove'])}, "
         f"replace-one {round_up(document['epsilon_replace_one'])}",
+        *_horizon(plan),
         f"  in odds       an attacker's best guess is right at most {guess} % of the time (a coin: 50 %)",
         f"  noise         {NOISE_WORDS[plan.mechanism.name]}",
         f"  cost          {plan.mechanism.cost_name} {sum(costs):.6f} in {len(costs)} charge(s)",
@@ -129,6 +130,16 @@ def plan_lines(plan: Plan) -> list[str]:
     if plan.budget.epsilon > HIGH_EPSILON:
         lines.append("  [yellow]An epsilon above 10 protects little; see the odds above.[/yellow]")
     return lines
+
+
+def _horizon(plan: Plan) -> list[str]:
+    """What several releases of this kind add up to, if they were planned together."""
+    whole = plan.setting("horizon")
+    if whole is None:
+        return []
+    return [
+        f"                one of {whole['releases']} releases, together epsilon {whole['epsilon']:g}"
+    ]
 
 
 def _what(schema: Schema) -> str:

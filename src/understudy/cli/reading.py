@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli import options as opt
+from understudy.cli import running
 from understudy.cli.image_files import Output, check_sample_output, write_sample
-from understudy.cli.output import emit, training_bar, verbatim, waiting
+from understudy.cli.output import emit, training_bar, verbatim
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,7 +19,9 @@ if TYPE_CHECKING:
 
 Data = Annotated[
     str,
-    typer.Argument(help="CSV, Parquet, Arrow, DuckDB or SQLite file, or image set (.npz, folder)."),
+    typer.Argument(
+        help="CSV, Parquet, Arrow, DuckDB or SQLite file; folder or pattern of files; image set."
+    ),
 ]
 NumRows = Annotated[
     int | None,
@@ -35,18 +38,23 @@ def release(
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     key: opt.Key = None,
+    engine: running.Engine = "auto",
+    threads: running.Threads = None,
+    checkpoint: running.CheckpointPath = None,
+    key_file: running.KeyFile = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Read private rows and publish a noisy embedding with its certificate."""
+    how = {"engine": engine, "threads": threads, "checkpoint": checkpoint, "key_file": key_file}
     made, lines = _release(
-        data, plan, directory=output, query=query, ledger=ledger, key=key, as_json=as_json
+        data, plan, directory=output, query=query, ledger=ledger, key=key, how=how, as_json=as_json
     )
     lines += [
         f"  release      {verbatim(output)}",
         f"  certificate  {verbatim(output / 'certificate.html')}",
         f"Next, at no cost: [bold]understudy fit {verbatim(output)} -o MODEL[/bold]",
     ]
-    emit(_outcome(made) | {"release": str(output)}, lines, as_json=as_json)
+    emit(outcome(made) | {"release": str(output)}, lines, as_json=as_json)
 
 
 @opt.takes_plan
@@ -62,6 +70,10 @@ def synth(
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     key: opt.Key = None,
+    engine: running.Engine = "auto",
+    threads: running.Threads = None,
+    checkpoint: running.CheckpointPath = None,
+    key_file: running.KeyFile = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
@@ -73,8 +85,16 @@ def synth(
         raise UsageError("release directory", "must differ from the output", "Choose another name")
     if needs_torch(plan):
         load_torch()
+    how = {"engine": engine, "threads": threads, "checkpoint": checkpoint, "key_file": key_file}
     made, lines = _release(
-        data, plan, directory=release_dir, query=query, ledger=ledger, key=key, as_json=as_json
+        data,
+        plan,
+        directory=release_dir,
+        query=query,
+        ledger=ledger,
+        key=key,
+        how=how,
+        as_json=as_json,
     )
     with training_bar(as_json=as_json) as progress:
         generator = fit_release(made, progress=progress)
@@ -91,27 +111,29 @@ def synth(
         "num_rows": count,
         "release": str(release_dir) if release_dir else None,
     }
-    emit(_outcome(made) | document, lines, as_json=as_json)
+    emit(outcome(made) | document, lines, as_json=as_json)
 
 
 def _release(
     data: str, plan: Plan, *, directory: Path | None, query: str | None, ledger: Path | None,
-    key: str | None, as_json: bool,
+    key: str | None, how: dict[str, Any], as_json: bool,
 ) -> tuple[Release, list[str]]:  # fmt: skip
     """Make the release, and say what it guarantees and what it was charged."""
     from understudy.cli.planning import delta_words
     from understudy.private.ledger import read_ledger
     from understudy.private.release import release_table
     from understudy.published import release_warnings
-    from understudy.published.certificate import round_up
+    from understudy.published.words import round_up
 
     if key is not None and ledger is None:
         raise UsageError(
             "key", "names a release in a ledger, and none was given", "Add --ledger FILE"
         )
     rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
-    with waiting("reading private rows", as_json=as_json):
-        made = release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key)
+    with running.running(**how, as_json=as_json) as run:
+        made = release_table(
+            data, plan, directory=directory, query=query, ledger=ledger, key=key, run=run
+        )
     guess = round_up(100 * plan.best_guess)
     charged = dict(made.facts)["ledger"]
     reused = charged is not None and charged["row"] <= rows_before
@@ -133,7 +155,8 @@ def _release(
     return made, lines
 
 
-def _outcome(made: Release) -> dict[str, Any]:
+def outcome(made: Release) -> dict[str, Any]:
+    """What programs are told of a release."""
     from understudy.published import release_warnings
 
     return {

@@ -132,7 +132,7 @@ def _compare(schema: Schema, names: list[str], data: str) -> None:
 
 def _column_rows(schema: Schema) -> list[list[str]]:
     """A row for every column, and one for all pixels."""
-    from understudy.published.certificate import domain_words
+    from understudy.published.words import domain_words
     from understudy.schema.images import without_pixels
 
     listed = [(column.name, column) for column in without_pixels(schema.image, schema.used)]

@@ -20,6 +20,7 @@ def save_encoder(encoder: Encoder, directory: str | Path) -> Path:
     """Write an encoder into a new directory."""
     document = {
         "format": 1, "form": encoder.form.to_dict(), "told": encoder.told, "sha256": encoder.sha256,
+        "private_cost": encoder.private_cost,
     }  # fmt: skip
     weights = bytes(safetensors.numpy.save(encoder.weights))
     return write_directory(directory, {DOCUMENT: to_json(document), WEIGHTS: weights})
@@ -31,7 +32,8 @@ def load_encoder(directory: str | Path) -> Encoder:
     try:
         document = json.loads((folder / DOCUMENT).read_bytes())
         weights = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
-        encoder = Encoder(form_from_dict(document["form"]), weights, str(document["told"]))
+        form, cost = form_from_dict(document["form"]), document["private_cost"]
+        encoder = Encoder(form, weights, str(document["told"]), cost)
         if encoder.sha256 == document["sha256"]:
             return encoder
     except (OSError, ValueError, KeyError, TypeError, SafetensorError):

@@ -87,11 +87,14 @@ class Encoder:
     form: EncoderForm
     weights: Weights
     told: str = ""
+    private_cost: dict[str, Any] | None = None
+    """What learning it from private rows cost, if it was (``encoders.extractor``)."""
 
     @property
     def sha256(self) -> str:
         """What plans know it by."""
-        return fingerprint(self.form.to_dict(), self.weights)
+        cost = {"private_cost": self.private_cost} if self.private_cost else {}
+        return fingerprint(self.form.to_dict() | cost, self.weights)
 
     def network(self, name: str) -> PublicNetwork:
         """The network, on the shelf.
@@ -112,7 +115,15 @@ class Encoder:
 
         form = self.form
         return put_on_shelf(
-            PublicNetwork(name, self.sha256, form.intake, form.convolutions, build, self.told)
+            PublicNetwork(
+                name,
+                self.sha256,
+                form.intake,
+                form.convolutions,
+                build,
+                self.told,
+                self.private_cost,
+            )
         )
 
 

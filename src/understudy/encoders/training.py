@@ -78,7 +78,7 @@ def train_encoder(
     with one_thread() as torch:
         convolutions, share = _Learning(torch, form, planes, labels, training).run(progress)
     basis, tilts = _components(some.reshape(len(some), -1), form.components)
-    weights = convolutions | _linear_layer(form, basis * tilts[:, None])
+    weights = convolutions | linear_layer(form, basis * tilts[:, None])
     return Encoder(form, weights, told), share
 
 
@@ -191,7 +191,7 @@ def _components(
     return directions[:count], np.sqrt(sizes[0] / np.maximum(sizes[:count], 1e-3 * sizes[0]))
 
 
-def _linear_layer(form: EncoderForm, basis: npt.NDArray[np.float64]) -> dict[str, Floats]:
+def linear_layer(form: EncoderForm, basis: npt.NDArray[np.float64]) -> dict[str, Floats]:
     """The layer that gives products of pixels with a basis, though it is given pixels over deviations.
 
     Rows of the basis have channels of a place together; the network is given one channel after the other.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,10 @@ A network's sums may be ordered by the shape of what it is given. With one shape
 floats cannot tell how many rows stand around it; that they do not tell which ones is tested."""
 
 LUMA = (0.299, 0.587, 0.114)
+_ONE_AT_A_TIME = Lock()
+"""Modules tell what they put out to all who listen, so passes of several threads would hear each other's rows; and
+how many threads torch itself takes is one number for all."""
+
 _CHECKED: set[tuple[str, ImageShape, tuple[str, ...]]] = set()
 
 
@@ -98,7 +103,7 @@ def activations_of_rows(
         are beside them (proofs/perceptual.md).
     """
     key = (network.sha256, shape, layers)
-    with one_thread() as torch, torch.no_grad():
+    with _ONE_AT_A_TIME, one_thread() as torch, torch.no_grad():
         if key not in _CHECKED:
             _check_rows_alone(torch, network, shape, layers)
             _CHECKED.add(key)

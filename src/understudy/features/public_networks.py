@@ -60,6 +60,8 @@ class PublicNetwork:
     build: Callable[[Any], Any] = field(compare=False, repr=False)
     told: str = ""
     """What it was trained on, in a few words."""
+    private_cost: dict[str, Any] | None = None
+    """What a noisy descent cost that learnt it from the private rows; none, if it was public before."""
 
     @cached_property
     def module(self) -> Any:

@@ -61,20 +61,20 @@ class InterpolatedPairs:
         ]
         numbers = [factor.numbers[0] for factor in single]
         self._features = Interpolated(torch, _over(single[0], numbers))
-        self._stack, self._shape = torch.stack, (len(used), single[0].dim)
+        self._tensor, self._shape = torch.from_numpy, (len(used), single[0].dim)
 
     def means(self, cells: Any, sizes: Sequence[int]) -> tuple[Any, Any]:
         """As for ``Tensors``.  # (num_rows, width) -> (groups, dim), (groups,)"""
         root = math.sqrt(self._shape[0])  # of the mean of kernels that the look-up is for
         single = self._features(cells).reshape(len(cells), *self._shape) * root
-        left, right = (single[:, side] for side in self._sides)  # (num_rows, pairs, orders)
-        squares = ((left**2).sum(2) * (right**2).sum(2)).mean(1)
-        found = []
-        for rows in zip(left.split(list(sizes)), right.split(list(sizes)), strict=True):
-            gram = rows[0].permute(1, 2, 0) @ rows[1].permute(1, 0, 2)  # (pairs, orders, orders)
-            found.append(gram.reshape(-1) / (len(rows[0]) * math.sqrt(len(gram))))
-        norms = [some.mean() for some in squares.split(list(sizes))]
-        return self._stack(found), self._stack(norms)
+        by_number = single.permute(1, 2, 0).contiguous()
+        left, right = (by_number.index_select(0, side) for side in self._sides)
+        squares = ((left**2).sum(1) * (right**2).sum(1)).mean(0)  # of (pairs, orders, num_rows)
+        products = left[:, :, None] * right[:, None]  # (pairs, orders, orders, num_rows)
+        share = np.repeat(np.eye(len(sizes)), sizes, axis=0) / np.asarray(sizes)
+        averaging = self._tensor(share.astype(np.float32))  # (num_rows, groups)
+        means = (products.flatten(0, 2) @ averaging).T / math.sqrt(len(left))
+        return means, squares @ averaging
 
     def to_dict(self) -> dict[str, Any]:
         """The description of the exact map."""

@@ -79,37 +79,22 @@ class _Fit:
             MovingAverage(torch, each) for each in moments_of(torch, release, names, self.sizes)
         ]
         self.judge = _Judge(torch, release, training) if STOPPING in held else None
+        self.see = activations_seen(release, [each.moments for each in self.averages])
+        self.one_hot = np.repeat(np.eye(len(self.shares)), self.sizes, axis=0)
+        self.generator = torch.optim.Adam(self.module.parameters(), betas=BETAS)
+        remembered = [each.remembered for each in self.averages]
+        self.memory = torch.optim.Adam(remembered, betas=BETAS)
 
     def run(self, progress: Progress | None) -> ImageNetwork:
         """Train, and keep the checkpoint that the noisier stage likes best."""
-        training, torch = self.training, self.torch
-        generator = torch.optim.Adam(
-            self.module.parameters(), lr=training.learning_rate, betas=BETAS
-        )
-        memory = torch.optim.Adam([each.remembered for each in self.averages], betas=BETAS)
-        see = activations_seen(self.release, [each.moments for each in self.averages])
-        one_hot = np.repeat(np.eye(len(self.shares)), self.sizes, axis=0)
+        steps, checkpoints = self.training.steps, max(1, self.training.checkpoints)
+        every = max(1, steps // checkpoints)
         best, kept = float("inf"), None
-        every = max(1, training.steps // max(1, training.checkpoints))
-        for step in range(training.steps):
-            generator.param_groups[0]["lr"] = training.learning_rate * pace(step / training.steps)
-            memory.param_groups[0]["lr"] = training.average_rate * pace(step / training.steps)
-            drawn = draw_inputs(torch, one_hot, training.noise_dim, self.rng)
-            layers = see(by_pixel(self.module(drawn)))
-            off = [each.off_by(layers) for each in self.averages]
-            for each, how_far in zip(self.averages, off, strict=True):
-                each.remember(how_far)
-            memory.step()
-            loss = sum(each.loss(far) for each, far in zip(self.averages, off, strict=True))
-            generator.zero_grad()
-            loss.backward()
-            generator.step()
-            done = step + 1
-            if progress is not None and (done % 20 == 0 or done == training.steps):
-                progress(
-                    done, training.steps, sum(float((far.detach() ** 2).mean()) for far in off)
-                )
-            if self.judge is not None and (done % every == 0 or done == training.steps):
+        for done in range(1, steps + 1):
+            distance = self._step((done - 1) / steps)
+            if progress is not None and (done % 20 == 0 or done == steps):
+                progress(done, steps, distance())
+            if self.judge is not None and (done % every == 0 or done == steps):
                 score = self.judge.score(self.module)
                 if score <= best:
                     best, kept = score, copy.deepcopy(self.module.state_dict())
@@ -117,11 +102,27 @@ class _Fit:
             self.module.load_state_dict(kept)
         return ImageNetwork(
             schema=self.release.plan.schema,
-            architecture=training.network,
+            architecture=self.training.network,
             weights=state_of(self.module),
             default_num_rows=self.release.plan.num_rows or max(1, round(float(self.counts.sum()))),
             label_shares=tuple(self.shares.tolist()),
         )
+
+    def _step(self, done: float) -> Callable[[], float]:
+        """A step of the moving average, then one of the generator; how far the batch was off, if asked."""
+        self.generator.param_groups[0]["lr"] = self.training.learning_rate * pace(done)
+        self.memory.param_groups[0]["lr"] = self.training.average_rate * pace(done)
+        drawn = draw_inputs(self.torch, self.one_hot, self.training.noise_dim, self.rng)
+        layers = self.see(by_pixel(self.module(drawn)))
+        off = [each.off_by(layers) for each in self.averages]
+        for each, how_far in zip(self.averages, off, strict=True):
+            each.remember(how_far)
+        self.memory.step()
+        loss = sum(each.loss(far) for each, far in zip(self.averages, off, strict=True))
+        self.generator.zero_grad()
+        loss.backward()
+        self.generator.step()
+        return lambda: sum(float((far.detach() ** 2).mean()) for far in off)
 
 
 class _Judge:

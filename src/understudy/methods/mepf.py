@@ -105,7 +105,12 @@ def dp_mepf(
         stages.append(Stage(STOPPING, embedding, stopping))
     settings = {
         "labels": labels,
-        "encoder": {"name": network.name, "sha256": network.sha256, "trained_on": network.told},
+        "encoder": {
+            "name": network.name,
+            "sha256": network.sha256,
+            "trained_on": network.told,
+            "private_cost": network.private_cost,
+        },
         "generator": "perceptual",
         "training": asdict(_training(training, generator, steps, seed)),
         "explanation": _explanation(network, first.layers, list(maps), multiplied, stopping),
@@ -164,8 +169,9 @@ def _explanation(
     network: PublicNetwork, layers: Sequence[str], blocks: list[str], multiplied: str | None, stopping: float
 ) -> list[str]:  # fmt: skip
     learnt = f", trained on {network.told}" if network.told else ""
+    kind = "public network" if network.private_cost is None else "privately learnt network"
     found = [
-        f"public network '{network.name}'{learnt}, SHA-256 {network.sha256[:16]}...",
+        f"{kind} '{network.name}'{learnt}, SHA-256 {network.sha256[:16]}...",
         f"{' and '.join(block for block in blocks if block != PRODUCTS)} moments of {', '.join(layers)}",
     ]
     if multiplied is not None:

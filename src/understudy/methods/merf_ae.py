@@ -86,8 +86,14 @@ def dp_merf_ae(
         schema, budget, num_rows=num_rows, labels=labels, length_scale=length_scale,
         num_features=num_features, seed=seed, training=codes, steps=steps,
     )  # fmt: skip
+    explanation = [
+        f"decoder: {descent_steps} steps, each on about {rate * rows:.0f} images, with noise of "
+        f"{cost.noise_multiplier:.3g} clipping norms; all images are held in memory meanwhile",
+        f"embedding: {embedding_share:.0%} of the budget",
+    ]
     return replace(
         plan,
+        settings=(*plan.settings, ("explanation", explanation)),
         method="dp-merf-ae",
         stages=tuple(replace(stage, share=embedding_share) for stage in plan.stages),
         descent=Descent(network, cost, CLIP, LEARNING_RATE, rows, seed),

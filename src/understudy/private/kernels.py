@@ -35,6 +35,11 @@ Integers = npt.NDArray[np.int64]
 CHUNK = 128
 """Frequencies at a time: with those of 30 columns they fit a core's first cache."""
 
+ROWS = 1024
+"""Rows at a time: their positions stay in the second cache while chunks go by."""
+
+Steps = npt.NDArray[np.int32]
+
 
 def has_kernel() -> bool:
     """Whether sums of Fourier features are compiled here."""
@@ -56,24 +61,26 @@ def fourier_sums(
     the rows one by one.  # (copies, dim)
     """
     positions = np.rint(cells[:, list(map_.numbers)] * 2**POSITION_BITS).astype(np.int32)
-    steps = _chunks(map_)
-    total = np.zeros((copies + 1, 2, steps.shape[0] * CHUNK), dtype=np.int64)
+    steps, count = _steps(map_), map_.num_features // 2
+    total = np.zeros((len(steps), copies + 1, 2, CHUNK), dtype=np.int64)
     squares = np.zeros(len(positions), dtype=np.int64)
-    count = map_.num_features // 2
-    _compiled()(positions, steps, count, scale, slots, total, squares)
+    for start in range(0, len(positions), ROWS):
+        rows = slice(start, start + ROWS)
+        _compiled()(positions[rows], steps, count, scale, slots[rows], total, squares[rows])
     if (squares > radius**2).any():
         return None
-    return np.concatenate([total[:copies, 0, :count], total[:copies, 1, :count]], axis=1)
+    found = total.transpose(1, 2, 0, 3).reshape(copies + 1, 2, -1)[:copies, :, :count]
+    return found.reshape(copies, 2 * count)
 
 
-def _chunks(map_: Fourier) -> npt.NDArray[np.int32]:
+def _steps(map_: Fourier) -> Steps:
     """Frequencies in phases per step of a position, chunk by chunk.  # (chunks, numbers, CHUNK)"""
-    if "chunks" not in map_.cache:
+    if "steps" not in map_.cache:
         whole = np.rint(map_.frequencies * 2.0**POSITION_BITS).astype(np.int64)
         padded = np.pad(whole, ((0, 0), (0, -whole.shape[1] % CHUNK)))
         apart = padded.reshape(len(whole), -1, CHUNK).transpose(1, 0, 2)
-        map_.cache["chunks"] = np.ascontiguousarray(apart).astype(np.int32)
-    found: npt.NDArray[np.int32] = map_.cache["chunks"]
+        map_.cache["steps"] = np.ascontiguousarray(apart).astype(np.int32)
+    found: Steps = map_.cache["steps"]
     return found
 
 
@@ -85,17 +92,18 @@ def _compiled() -> Any:
 
 
 def _add_rows(positions, steps, count, scale, slots, total, squares):  # type: ignore[no-untyped-def]
-    # No bounds are checked and nothing is contracted; int32 products and sums wrap around, modulo one turn.
+    # Nothing is contracted; int32 products and sums wrap around, modulo one turn.
     int32, int64 = np.int32, np.int64
     num_rows, num_numbers = positions.shape
-    phase = np.empty(CHUNK, np.int32)
+    phase, left, right = (
+        np.empty(CHUNK, np.int32),
+        np.empty(CHUNK, np.int32),
+        np.empty(CHUNK, np.int32),
+    )
     for chunk in range(len(steps)):
-        own, start = steps[chunk], chunk * CHUNK
-        width = min(CHUNK, count - start)
+        own, width = steps[chunk], min(CHUNK, count - chunk * CHUNK)
         for row in range(num_rows):
             at = positions[row]
-            cosines = total[slots[row], 0, start : start + CHUNK]
-            sines = total[slots[row], 1, start : start + CHUNK]
             for k in range(CHUNK):
                 phase[k] = 0
             number = 0
@@ -115,8 +123,7 @@ def _add_rows(positions, steps, count, scale, slots, total, squares):  # type: i
                 for k in range(CHUNK):
                     phase[k] = int32(phase[k] + int32(p * f[k]))
                 number += 1
-            norm = int64(0)
-            for k in range(width):
+            for k in range(CHUNK):
                 quarter = int32(phase[k] + HALF_QUARTER) >> int32(QUARTER_BITS)
                 turns = np.float32(int32(phase[k] - int32(quarter << int32(QUARTER_BITS)))) * TURN
                 square = turns * turns
@@ -126,8 +133,13 @@ def _add_rows(positions, steps, count, scale, slots, total, squares):  # type: i
                 first, second = (sine if is_odd else cosine), (cosine if is_odd else sine)
                 first = -first if ((quarter + int32(1)) & int32(2)) != 0 else first
                 second = -second if (quarter & int32(2)) != 0 else second
-                left, right = int32(np.rint(first * scale)), int32(np.rint(second * scale))
-                cosines[k] += left
-                sines[k] += right
-                norm += int64(left) * int64(left) + int64(right) * int64(right)
+                left[k] = int32(np.rint(first * scale))
+                right[k] = int32(np.rint(second * scale))
+            cosines, sines = total[chunk, slots[row], 0], total[chunk, slots[row], 1]
+            for k in range(CHUNK):
+                cosines[k] += left[k]
+                sines[k] += right[k]
+            norm = int64(0)
+            for k in range(width):
+                norm += int64(left[k]) * int64(left[k]) + int64(right[k]) * int64(right[k])
             squares[row] += norm

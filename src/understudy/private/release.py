@@ -16,13 +16,12 @@ from understudy.errors import BudgetError, InputError
 from understudy.plan import Plan
 from understudy.private import ledger as ledgers
 from understudy.private.decoders import Arrays, read_images, train_decoder
-from understudy.private.engines.passes import Run, sum_table
+from understudy.private.engines.passes import Run, can_be_read_again, sum_table
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
-from understudy.private.readers import is_one_pass
 from understudy.private.sealed import sealed
 from understudy.private.sums import Work, check_purity
-from understudy.published.certificate import public_networks
 from understudy.published.directories import check_new_directory
+from understudy.published.given import public_networks
 from understudy.published.release import Release, load_release, save_release
 from understudy.schema import Schema
 
@@ -64,7 +63,7 @@ def release_table(
     key = key or f"{plan.schema.name}-{secrets.token_hex(6)}"
     if directory is not None:
         check_new_directory(directory)
-    if (len(plan.stages) > 1 or plan.descent is not None) and is_one_pass(data):
+    if (len(plan.stages) > 1 or plan.descent is not None) and not can_be_read_again(data):
         raise InputError(
             "data", "the plan reads it once per stage, and a stream can be read once",
             "Pass a file, a table or a dataset",

@@ -36,7 +36,7 @@ from understudy.schema.table import parse_schema
 
 Integers = npt.NDArray[np.int64]
 LARGEST_SUM = 2**62
-TABLE_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**15, 512, 32, 2**11
+TABLE_ROWS, COMPILED_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**15, 2**12, 512, 32, 2**11
 MANY_COLUMNS = 256
 PROBE_ROWS = 24
 
@@ -243,17 +243,19 @@ def _copies(rows: Rows, block: Block, embedding: Embedding) -> tuple[Integers, i
 def _row_blocks(codes: Integers, layout: Layout, embedding: Embedding) -> Iterator[Rows]:
     """Rows in blocks whose features fit a core's cache, which more than doubles the speed.
 
-    Tables have no features to hold, and their blocks are long.
+    Tables and compiled sums have no features to hold, and their blocks are long.
     """
-    compiled = Fourier if has_kernel() else ()
+    summed = (Tables, Constant, Fourier) if has_kernel() else (Tables, Constant)
     widest = max(
-        (_width(b.map) for b in embedding.blocks if not isinstance(b.map, compiled)), default=0
+        (_width(b.map) for b in embedding.blocks if not isinstance(b.map, summed)), default=0
     )
-    # Expanding many columns, as images have, costs more for few rows than the cache saves.
-    is_wide = len(layout.schema.used) > MANY_COLUMNS
-    step = MANY_ROWS if widest <= NARROW or is_wide else FEW_ROWS
-    if all(isinstance(block.map, Tables | Constant) for block in embedding.blocks):
-        step = TABLE_ROWS
+    if widest == 0:
+        has_cells = any(isinstance(block.map, Fourier) for block in embedding.blocks)
+        step = COMPILED_ROWS if has_cells else TABLE_ROWS
+    else:
+        # Expanding many columns, as images have, costs more for few rows than the cache saves.
+        is_wide = len(layout.schema.used) > MANY_COLUMNS
+        step = MANY_ROWS if widest <= NARROW or is_wide else FEW_ROWS
     for start in range(0, len(codes), step):
         yield Rows(layout, codes[start : start + step])
 

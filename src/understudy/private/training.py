@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from understudy.accounting import Neighbours
 from understudy.classifier.inputs import Inputs, lengthened, unit_inputs
+from understudy.classifier.maps import LocallyLinearMaps
 from understudy.classifier.model import Classifier, load_classifier, save_classifier
 from understudy.classifier.plan import RADIUS, ClassifierPlan
 from understudy.classifier.whitening import Whitening, whitening_from
@@ -29,6 +30,7 @@ from understudy.private.noise import NoiseSource
 from understudy.private.readers import open_source
 from understudy.private.release import check_unit, described, release_facts
 from understudy.private.sealed import sealed
+from understudy.published.directories import check_new_directory
 from understudy.schema.columns import NULL
 from understudy.schema.encode import encode_batch
 
@@ -64,8 +66,6 @@ def train_classifier(
         What is returned and written is (epsilon, delta)-differentially private as the plan states. If
         the data is refused, nothing is spent; nothing is written before all noise has been added.
     """
-    from understudy.published.directories import check_new_directory
-
     fresh, key = key is None, key or f"{plan.schema.name}-{secrets.token_hex(6)}"
     if directory is not None:
         check_new_directory(directory)
@@ -77,7 +77,7 @@ def train_classifier(
         costs = _costs_in(ledger, plan)
         ledgers.check_affordable(ledger, costs, slack=slack)
     _check_purity(plan.inputs)
-    rows = sealed(lambda: _integer_rows(data, plan, query=query))
+    rows = sealed(lambda: integer_rows(data, plan, query=query))
     row: int | None = None
     if ledger is not None:
         row = ledgers.spend(
@@ -85,19 +85,7 @@ def train_classifier(
             description=described("classifier", plan.schema),
         )  # fmt: skip
     source = noise or LongNoise()
-    whitening, num_rows = None, plan.expected_rows
-    if plan.look_noise is not None:
-        whitening = _look(rows, plan.look_noise, source)
-        rows = sealed(lambda: _whitened(rows, whitening))
-        num_rows = num_rows or round(whitening.num_rows)
-    training = plan.training
-    steps = Steps(
-        training.learning_rate * plan.shape.map_dim, rule="momentum", averaged=training.averaged
-    )
-    maps = train_maps(
-        rows, plan.shape, cost=plan.descent, clip=training.clip, expected_rows=float(num_rows or 1),
-        steps=steps, noise=source, progress=progress,
-    )  # fmt: skip
+    maps, whitening = noisy_maps(rows, plan, noise=source, progress=progress)
     charged = {"key": key, "row": row} if row is not None else None
     facts = (*release_facts(source, query), ("ledger", charged))
     classifier = Classifier(plan, maps, whitening, facts)
@@ -107,6 +95,24 @@ def train_classifier(
         where = str(Path(directory).resolve()) if directory is not None else None
         ledgers.mark_published(ledger, row, fingerprint=classifier.fingerprint, directory=where)
     return classifier
+
+
+def noisy_maps(
+    rows: IntegerRows, plan: ClassifierPlan, *, noise: NoiseSource, progress: Progress | None = None
+) -> tuple[LocallyLinearMaps, Whitening | None]:
+    """Look at the second moments of rows, and descend; the caller has charged the plan's costs before."""
+    whitening, num_rows = None, plan.expected_rows
+    if plan.look_noise is not None:
+        whitening = _look(rows, plan.look_noise, noise)
+        rows = sealed(lambda: _whitened(rows, whitening))
+        num_rows = plan.num_rows or round(whitening.num_rows)
+    training = plan.training
+    rate = training.learning_rate * plan.shape.map_dim
+    maps = train_maps(
+        rows, plan.shape, cost=plan.descent, clip=training.clip, expected_rows=float(num_rows or 1),
+        steps=Steps(rate, averaged=training.averaged), noise=noise, progress=progress,
+    )  # fmt: skip
+    return maps, whitening
 
 
 def _costs(plan: ClassifierPlan) -> tuple[Fraction, ...]:
@@ -147,7 +153,7 @@ def _stored(
     return found
 
 
-def _integer_rows(data: object, plan: ClassifierPlan, *, query: str | None) -> IntegerRows:
+def integer_rows(data: object, plan: ClassifierPlan, *, query: str | None) -> IntegerRows:
     """All rows as integer inputs and labels; a row without a label is no row that adds. PRIVATE."""
     schema = plan.schema
     names = [column.name for column in schema.used]
@@ -182,7 +188,7 @@ def _look(rows: IntegerRows, noise_std: int, noise: NoiseSource) -> Whitening:
     return whitening_from(moments, noise_std / RADIUS**2)
 
 
-def second_moments(inputs: npt.NDArray[np.int16]) -> Integers:
+def second_moments(inputs: npt.NDArray[np.int16 | np.float64]) -> Integers:
     """The exact sum of all rows' outer products. PRIVATE.  # (dim, dim)
 
     Guarantee:

@@ -14,17 +14,10 @@ from importlib.resources import files
 from typing import Any
 
 from understudy.accounting import LAPLACE, Neighbours
-from understudy.features import (
-    FeatureMap,
-    Lengths,
-    Perceptual,
-    Points,
-    Sides,
-    Spectrum,
-    Tensors,
-)
-from understudy.plan import ROW_CAP, Plan
-from understudy.schema import Column
+from understudy.plan import Plan
+from understudy.published.assumptions import assumptions
+from understudy.published.given import given_points, public_networks
+from understudy.published.words import domain_words, round_up
 from understudy.schema.images import LIGHTEST, without_pixels
 
 CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
@@ -38,10 +31,6 @@ NEIGHBOUR_WORDS = {
     Neighbours.ADD_REMOVE: "Any one row may be added or removed. The number of rows is private too.",
     Neighbours.REPLACE_ONE: "Any one row may be replaced by any other. The number of rows is public.",
 }
-_OWN_NOISE = (
-    " Each party added the whole noise to its own sum, so that the guarantee holds towards the merger and the other "
-    "parties too; the release states the noise of all of them together."
-)
 PERSON_WORDS = (
     "All rows of any one '{unit}' may be added or removed, however many they are; at most {max_rows} of them "
     "count. The numbers of rows and of ids are private too."
@@ -80,7 +69,7 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
         "mechanism": _mechanism(plan, facts),
         "composition": _composition(plan, facts),
         "public": _public(plan, facts),
-        "assumptions": _assumptions(plan, facts),
+        "assumptions": assumptions(plan, facts),
         "tuning": "No setting was tuned on private rows: the plan fixed all of them before a row was read.",
         "post_processing": "Generators, samples, answers and reports are computed from the release alone "
         "and cost nothing more, however often they are made.",
@@ -112,15 +101,6 @@ def _template() -> Any:
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
     )
     return environment.from_string(template)
-
-
-def round_up(value: float) -> float:
-    """Four significant digits, never below the value."""
-    if value == 0 or not math.isfinite(value):
-        return value
-    step = 10.0 ** (math.floor(math.log10(abs(value))) - 3)
-    rounded = float(f"{math.ceil(value / step) * step:.6g}")
-    return rounded if rounded >= value else float(f"{rounded + step:.6g}")
 
 
 def _odds(plan: Plan) -> dict[str, Any]:
@@ -234,41 +214,6 @@ def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def given_points(plan: Plan) -> int:
-    """How many rows the plan was given as public points, which the release holds as they are."""
-    if str(plan.setting("points")).startswith("drawn"):
-        return 0
-    maps = [block.map for stage in plan.stages for block in stage.embedding.blocks]
-    points = [getattr(map_, "points", None) for map_ in maps]
-    return max((len(each) for each in points if isinstance(each, Points)), default=0)
-
-
-def public_networks(plan: Plan) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Name and hash of every public network that features are taken from, and its layers."""
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
-    for stage in plan.stages:
-        for block in stage.embedding.blocks:
-            for map_ in _factors(block.map):
-                if isinstance(map_, Perceptual):
-                    key = (map_.network, map_.sha256)
-                    found[key] = tuple(dict.fromkeys((*found.get(key, ()), *map_.layers)))
-    return found
-
-
-def has_given_basis(plan: Plan) -> bool:
-    """Whether the plan holds directions that were found in images given as public."""
-    maps = [
-        map_
-        for stage in plan.stages
-        for block in stage.embedding.blocks
-        for map_ in _factors(block.map)
-    ]
-    return any(
-        isinstance(map_, Spectrum | Lengths | Sides) and map_.weighted.principal is not None
-        for map_ in maps
-    )
-
-
 def _networks(plan: Plan) -> dict[str, Any]:
     """What is said of public networks, where there are any."""
     found = [
@@ -276,115 +221,3 @@ def _networks(plan: Plan) -> dict[str, Any]:
         for (name, sha256), layers in public_networks(plan).items()
     ]
     return {"networks": found} if found else {}
-
-
-def _factors(map_: FeatureMap) -> tuple[FeatureMap, ...]:
-    return map_.factors if isinstance(map_, Tensors) else (map_,)
-
-
-def _plain(bound: object) -> str:
-    return f"{bound:,.10g}" if isinstance(bound, int | float) else str(bound)
-
-
-def domain_words(column: Column) -> str:
-    """A column's public domain in a few words."""
-    if column.is_choice:
-        words = f"{len(column.categories)} categories"
-    else:
-        low, high = column.to_dict()["bounds"]
-        words = f"{_plain(low)} to {_plain(high)}"
-    return words + (", may be null" if column.nullable else "")
-
-
-def _assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
-    unit = plan.schema.privacy
-    found = [
-        (
-            "one row, one unit",
-            "Each protected person or thing has at most one row in the table as read.",
-        )
-        if unit.is_row
-        else (
-            "one id, one unit",
-            f"All rows of a protected person or thing have the same cell in '{unit.unit}', and rows without a cell "
-            "there are left out.",
-        ),
-        (
-            "public schema",
-            "Bounds, categories and settings were chosen without looking at the private rows.",
-        ),
-        (
-            "types fixed in advance",
-            "The column types of a data frame or typed file were declared, not guessed from its rows. "
-            "(Cells of CSV files and of untyped columns are read as text, one by one.)",
-        ),
-        (
-            "row independence of features",
-            "cos, sin, exp, log1p and exact integer products on this machine give a row the same features wherever it "
-            "stands; checked on made-up rows before each pass over the data.",
-        ),
-        ("randomness", "The operating system's random numbers are unpredictable to an attacker."),
-        (
-            "size",
-            f"The table has at most {ROW_CAP:,} rows, which integer sums hold; a larger one is refused.",
-        ),
-        (
-            "trusted curator",
-            "Whoever runs the release sees the rows, and what that machine shows while running (time, memory, "
-            "refusals of malformed files) is not published.",
-        ),
-    ]
-    if facts.get("merged_from"):
-        found.append((
-            "one party, one unit",
-            f"The rows of {facts['merged_from']} parties were summed apart and merged. Each protected person or thing "
-            "has rows at one of them only." + _OWN_NOISE * (plan.parties > 1),
-        ))  # fmt: skip
-    if facts.get("query"):
-        found.append((
-            "row by row query",
-            "The query makes each of its rows from the data of one protected person or thing alone. Limits, "
-            "joins, rankings and totals over other rows would break this, and with it the guarantee.",
-        ))  # fmt: skip
-    if given_points(plan):
-        found.append((
-            "public points",
-            f"The {given_points(plan)} rows that were given as public points are part of the release as they are. "
-            "They were public before, and which rows they are does not depend on any other row of the table. What "
-            "they themselves tell is outside the guarantee.",
-        ))  # fmt: skip
-    if has_given_basis(plan):
-        found.append((
-            "public images",
-            "The images whose principal directions are the basis were public before and are no part of the table. What "
-            "the directions, which the release holds as they are, tell of them is outside the guarantee.",
-        ))  # fmt: skip
-    if plan.descent is not None:
-        found.append((
-            "row independence of gradients",
-            "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on "
-            "made-up rows before training.",
-        ))  # fmt: skip
-    for name, sha256 in public_networks(plan):
-        found.append((
-            "public network",
-            f"The network '{name}' (SHA-256 {sha256}) was public before, and nothing in it was learnt from the private "
-            "rows. Torch on this machine gives an image the same numbers at every place of a padded block, whatever "
-            "images are beside it; tested on made-up images before the data is read. Norms do not rest on the network: "
-            "they are enforced on whole numbers, row by row.",
-        ))  # fmt: skip
-    rounded = [column.name for column in plan.schema.used if column.bounds_from == "rounded"]
-    if rounded:
-        found.append((
-            "bounds from data",
-            f"The bounds of {len(rounded)} column(s), such as '{rounded[0]}', are the data's own extremes rounded "
-            "outward. They are outside the guarantee.",
-        ))  # fmt: skip
-    unstated = [column.name for column in plan.schema.used if column.bounds_from == "not stated"]
-    if unstated:
-        found.append((
-            "source of bounds",
-            f"The schema does not say where the bounds or categories of {len(unstated)} column(s), such as "
-            f"'{unstated[0]}', come from; they are taken to be public.",
-        ))  # fmt: skip
-    return [{"name": name, "statement": statement} for name, statement in found]

@@ -12,9 +12,11 @@ import numpy.typing as npt
 
 from understudy.classifier.explain import (
     column_weights,
+    contrast,
+    drawn_images,
+    drawn_strokes,
     explain_row,
-    filter_images,
-    filter_strokes,
+    patterns,
 )
 from understudy.classifier.inputs import CosineInputs, StrokeInputs, TableInputs
 from understudy.classifier.model import Classifier
@@ -74,7 +76,8 @@ def _tables(classifier: Classifier) -> Any:
 
 
 def _images(classifier: Classifier) -> Any:
-    images = filter_images(classifier).mean(axis=4)  # (maps, classes, height, width)
+    shown = contrast(patterns(classifier))
+    images = drawn_images(classifier, shown).mean(axis=4)  # (maps, classes, height, width)
     largest = float(np.quantile(np.abs(images), 0.995))
 
     def draw(map_: int, class_: int) -> str:
@@ -84,7 +87,7 @@ def _images(classifier: Classifier) -> Any:
 
 
 def _strokes(classifier: Classifier) -> Any:
-    weights = filter_strokes(classifier)
+    weights = drawn_strokes(classifier, contrast(patterns(classifier)))
     largest = float(np.quantile(np.abs(weights), 0.999))
 
     def draw(map_: int, class_: int) -> dict[str, Any]:

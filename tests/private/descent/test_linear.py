@@ -113,6 +113,16 @@ def test_a_sum_is_the_exact_sum_over_rows_in_any_blocks(
     assert np.array_equal(whole, gradient_sum(rows, shape, weights, every[::-1], clip=0.7))
 
 
+def test_answers_are_exact_however_many_inputs_there_are() -> None:
+    """In single precision a row alone and a row among others would have other last digits."""
+    shape = MapShape(num_features=400, num_classes=4)
+    rows, weights = rows_for(shape, count=300), some_weights(shape, scale=20.0)
+    every = np.arange(300)
+    whole = gradient_sum(rows, shape, weights, every, clip=1.5)
+    singles = sum(gradient_sum(rows, shape, weights, every[i : i + 1], clip=1.5) for i in every)
+    assert np.array_equal(whole, singles)
+
+
 def test_a_step_without_rows_is_noise_alone() -> None:
     shape = SHAPES[1]
     rows = rows_for(shape)

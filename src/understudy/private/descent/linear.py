@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -34,16 +35,25 @@ Progress = Callable[[int, int], None]
 WEIGHT_UNIT, LARGEST_WEIGHTS = 2.0**20, 2.0**38
 PROJECTION_UNIT = 2.0**20
 PROBE_ROWS = 24
-BLOCK_NUMBERS = 2**22
-"""Numbers of a block of rows, so that it stays in cache more or less."""
+BLOCK_NUMBERS = 2**20
+"""Numbers of a block of rows, so that it stays in cache."""
+
+MOST_UNPACKED = 2**26
+"""Numbers of all rows that are kept unpacked, which takes half a gigabyte."""
 
 
 @dataclass(frozen=True)
 class IntegerRows:
     """Private rows as a descent sees them: integer inputs inside ``RADIUS``, and labels."""
 
-    inputs: npt.NDArray[np.int16]  # (num_rows, num_features)
+    inputs: npt.NDArray[np.int16 | np.float64]  # (num_rows, num_features), whole numbers
     labels: Integers  # (num_rows,)
+
+    def unpacked(self) -> IntegerRows:
+        """The same, as the numbers that are reckoned with, if they are few: steps then need not convert them."""
+        if self.inputs.size > MOST_UNPACKED:
+            return self
+        return IntegerRows(self.inputs.astype(np.float64), self.labels)
 
 
 def integer_inputs(inputs: Floats) -> npt.NDArray[np.int16]:
@@ -82,6 +92,7 @@ def train_maps(
         earlier noisy sums alone, and the sum is exact (proofs/descent.md).
     """
     source = noise or LongNoise()
+    rows = rows.unpacked()
     first = shape.first_weights()
     check_purity(shape, first, clip)
     walk = Walk(first.ravel(), steps, cost.steps)
@@ -89,11 +100,7 @@ def train_maps(
         for done in range(cost.steps):
             places = draw(len(rows.labels), cost.sampling_rate)
             weights = walk.place.reshape(first.shape)
-            sums = sealed(
-                lambda places=places, weights=weights: gradient_sum(  # type: ignore[misc]
-                    rows, shape, weights, places, clip=clip
-                )
-            )
+            sums = sealed(partial(gradient_sum, rows, shape, weights, places, clip=clip))
             noisy = noisy_sum(
                 sums, radius=RADIUS**2, noise_multiplier=cost.noise_multiplier, noise=source
             )
@@ -114,7 +121,7 @@ def gradient_sum(
     step = max(1, BLOCK_NUMBERS // (shape.num_features + groups * shape.map_dim))
     for start in range(0, len(places), step):
         part = places[start : start + step]
-        inputs = rows.inputs[part].astype(np.float64)
+        inputs = rows.inputs[_run(part)].astype(np.float64, copy=False)
         seen = inputs[None] if projections is None else _seen(inputs, projections)
         # Whole numbers below 2^53 in every partial sum: the same answers in any block.
         answers = np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT)
@@ -124,6 +131,13 @@ def gradient_sum(
         by_group = np.moveaxis(pulls.reshape(len(part), groups, -1), 0, 2)
         total += np.matmul(by_group, seen).astype(np.int64)
     return total.reshape(weights.shape)
+
+
+def _run(places: Integers) -> Integers | slice:
+    """Places as a slice where they follow each other, which copies nothing."""
+    first, last = int(places[0]), int(places[-1])
+    is_run = last - first + 1 == len(places) and bool((np.diff(places) == 1).all())
+    return slice(first, last + 1) if is_run else places
 
 
 def check_purity(shape: MapShape, weights: Floats, clip: float) -> None:

@@ -13,11 +13,13 @@ import pyarrow as pa
 from understudy.errors import InputError, UsageError
 from understudy.private.checkpoints import Checkpoint
 from understudy.private.engines.local import Progress, sum_parts, usable_threads
+from understudy.private.engines.ray import is_ray_dataset, sum_files_by_ray, sum_ray_dataset
+from understudy.private.engines.spark import is_spark_frame, sum_files_by_spark, sum_spark_frame
 from understudy.private.persons import kept_rows
 from understudy.private.readers import is_one_pass, open_parts, open_source
 from understudy.private.sums import Integers, Work, one_blas_thread
 
-EngineName = Literal["auto", "local"]
+EngineName = Literal["auto", "local", "spark", "ray"]
 PIECE_ROWS = 2**15
 
 
@@ -45,12 +47,46 @@ class Run:
             )  # fmt: skip
 
 
+def can_be_read_again(data: object) -> bool:
+    """Whether a second pass would find the rows again."""
+    return is_spark_frame(data) or is_ray_dataset(data) or not is_one_pass(data)
+
+
 def sum_table(data: object, work: Work, *, query: str | None, run: Run) -> Integers:
     """The sum over the rows of a table, and how many count. PRIVATE.  # (dim + 1,)"""
     run.check(work)
+    elsewhere = _sum_elsewhere(data, work, query=query, run=run)
+    if elsewhere is not None:
+        return elsewhere
     if work.layout.schema.privacy.is_row:
         return _sum_rows(data, work, query=query, run=run)
     return _sum_persons(data, work, query=query, run=run)
+
+
+def _sum_elsewhere(data: object, work: Work, *, query: str | None, run: Run) -> Integers | None:
+    """The sum by Spark or Ray, if the data is theirs or they were asked for."""
+    is_spark, is_ray = is_spark_frame(data), is_ray_dataset(data)
+    engine = "spark" if is_spark else "ray" if is_ray else run.engine
+    if engine in ("auto", "local"):
+        return None
+    if run.engine not in ("auto", engine):
+        raise UsageError("engine", f"is {run.engine}, and the data is for {engine}", "Leave it out")
+    if query is not None or run.checkpoint is not None:
+        raise UsageError(
+            "engine", f"{engine} takes no query and no checkpoint", "Select rows before"
+        )
+    if is_spark:
+        return sum_spark_frame(data, work)
+    if is_ray:
+        return sum_ray_dataset(data, work)
+    parts = open_parts(data, columns=work.columns)
+    paths = [str(path) for part in parts for path in part.paths]
+    if len(paths) != len(parts):
+        raise UsageError(
+            "engine", f"{engine} reads files of rows, and this source is not read by files",
+            "Pass a directory of Parquet or text files, or a data frame of the engine",
+        )  # fmt: skip
+    return (sum_files_by_spark if engine == "spark" else sum_files_by_ray)(paths, work)
 
 
 def _sum_rows(data: object, work: Work, *, query: str | None, run: Run) -> Integers:
@@ -74,7 +110,7 @@ def _sum_rows(data: object, work: Work, *, query: str | None, run: Run) -> Integ
 
 
 def _sum_persons(data: object, work: Work, *, query: str | None, run: Run) -> Integers:
-    if is_one_pass(data):
+    if not can_be_read_again(data):
         raise InputError(
             "data", "rows of one person may lie anywhere in it, and a stream can be read once",
             "Pass a file, a table or a dataset",

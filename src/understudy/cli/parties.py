@@ -1,0 +1,106 @@
+"""The verbs of several parties: each sums its own rows, and the sums are merged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from understudy.cli import options as opt
+from understudy.cli import running
+from understudy.cli.output import emit, verbatim
+from understudy.cli.reading import Data, outcome
+
+if TYPE_CHECKING:
+    from understudy.private.requests import Request
+
+Asked = Annotated[
+    Path, typer.Argument(metavar="REQUEST", help="Request file, made by plan -o or by merge.")
+]
+
+
+def partial(
+    data: Data,
+    request: Annotated[
+        Path, typer.Option("--request", "-r", help="Request file, the same for all parties.")
+    ],
+    party: Annotated[str, typer.Option("--party", help="This party's name.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New encrypted file.")],
+    key_file: running.KeyFile = None,
+    query: opt.Query = None,
+    ledger: opt.LedgerPath = None,
+    engine: running.Engine = "auto",
+    threads: running.Threads = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Sum one party's rows into an encrypted file for the merger.
+
+    The file holds an exact sum, which is private, unless the request is for parties that add noise of their own.
+    """
+    from understudy.private.parties import write_partial
+    from understudy.private.requests import load_request
+    from understudy.private.secret_files import read_key
+
+    asked, key = load_request(request), read_key(key_file)
+    with running.running(
+        engine=engine, threads=threads, checkpoint=None, key_file=None, as_json=as_json
+    ) as run:
+        header = write_partial(
+            data, asked, party=party, path=output, key=key, query=query, ledger=ledger, run=run
+        )
+    held = "this party's own noisy sum" if header["own_noise"] else "an exact sum, encrypted"
+    place = f"round {asked.round + 1} of {len(asked.plan.stages)}"
+    lines = [
+        f"[bold green]Wrote[/bold green] {verbatim(output)}: {held}, {place}",
+        "Next: give it to whoever runs [bold]understudy merge[/bold]",
+    ]
+    emit(header | {"output": str(output)}, lines, as_json=as_json)
+
+
+def merge(
+    request: Asked,
+    files: Annotated[list[Path], typer.Argument(help="One encrypted file of each party.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the release.")],
+    key_file: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--key-file", help="Key of a party; repeat it if parties have keys of their own."
+        ),
+    ] = None,
+    ledger: opt.LedgerPath = None,
+    key: opt.Key = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Add the parties' sums and the noise, and publish; or write the request of the next round.
+
+    Plans that look at the table in several stages have a round for each.
+    """
+    from understudy.private.parties import merge_partials
+    from understudy.private.requests import Request, load_request
+    from understudy.private.secret_files import read_key
+
+    asked = load_request(request)
+    keys = [read_key(path) for path in key_file] if key_file else [read_key(None)]
+    made = merge_partials(asked, files, keys=keys, directory=output, ledger=ledger, key=key)
+    if isinstance(made, Request):
+        _emit_next(made, output, as_json=as_json)
+        return
+    lines = [
+        f"[bold green]Released[/bold green] the rows of {len(files)} parties",
+        f"  fingerprint  {made.fingerprint}",
+        f"  release      {verbatim(output)}",
+        f"Next, at no cost: [bold]understudy fit {verbatim(output)} -o MODEL[/bold]",
+    ]
+    emit(outcome(made) | {"release": str(output)}, lines, as_json=as_json)
+
+
+def _emit_next(made: Request, output: Path, *, as_json: bool) -> None:
+    path = Path(f"{output}.round-{made.round + 1}.json")
+    made.save(path)
+    lines = [
+        f"[bold green]Merged[/bold green] round {made.round} of {len(made.plan.stages)}",
+        f"Next: each party answers [bold]{verbatim(path)}[/bold], and merge gets it as its request",
+    ]
+    document: dict[str, Any] = {"request": str(path), "round": made.round, "ledger": made.ledger}
+    emit(document, lines, as_json=as_json)

@@ -1,0 +1,129 @@
+"""Ray Data: every block of a dataset becomes one vector, where the block is.
+
+Workers need Understudy installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import pyarrow as pa
+
+from understudy.errors import InputError, MissingExtraError
+from understudy.private.engines import remote
+from understudy.private.sums import Integers, Work
+
+BUCKETS = 64
+"""Groups that people are brought together in; each is held whole by a worker, and has its costs."""
+
+
+def is_ray_dataset(data: object) -> bool:
+    """Whether it is a dataset of Ray, told without importing Ray."""
+    return any(kind.__module__.startswith("ray.data") for kind in type(data).__mro__)
+
+
+def sum_ray_dataset(dataset: Any, work: Work) -> Integers:
+    """The sum over the rows of a dataset.  # (dim + 1,)"""
+    names = dataset.schema().names
+    missing = [name for name in work.columns if name not in names]
+    if missing:
+        raise InputError("dataset", f"has no column '{missing[0]}'", "Mend the schema")
+    chosen, described = dataset.select_columns(work.columns), work.to_json()
+    if not work.layout.schema.privacy.is_row:
+        coded = chosen.map_batches(
+            partial(_encode_block, described=described), batch_format="pyarrow", batch_size=None
+        )
+        sums = coded.groupby("bucket").map_groups(
+            partial(_sum_group, described=described), batch_format="pyarrow"
+        )
+        return remote.added(work, _answers(sums), parts=None)
+    sums = chosen.map_batches(
+        partial(_sum_block, described=described), batch_format="pyarrow", batch_size=None
+    )
+    total = work.nothing()
+    for _, content, refusal in _answers(sums):
+        # Blocks have no numbers of their own, so that what is known is counted instead.
+        one = remote.added(work, [(0, content, refusal)], parts=1)
+        work.add(total, one)
+    if int(total[-1]) != chosen.count():
+        raise InputError(
+            "engine", "the rows that came back are not those that there are", "Run this again"
+        )
+    return total
+
+
+def sum_files_by_ray(paths: list[str], work: Work) -> Integers:
+    """The sum over the rows of files that every worker can open.  # (dim + 1,)"""
+    ray = start()
+    if not work.layout.schema.privacy.is_row:
+        coded = ray.data.from_items([{"path": path} for path in paths]).map_batches(
+            partial(_encode_files, described=work.to_json()), batch_format="pyarrow", batch_size=1
+        )
+        sums = coded.groupby("bucket").map_groups(
+            partial(_sum_group, described=work.to_json()), batch_format="pyarrow"
+        )
+        return remote.added(work, _answers(sums), parts=None)
+    task, described = ray.remote(_sum_file), work.to_json()
+    waiting = [task.remote(number, path, described) for number, path in enumerate(paths)]
+    rows = (_row_of(ray.get(each)) for each in waiting)
+    return remote.added(work, rows, parts=len(paths))
+
+
+def start() -> Any:
+    """Ray as it runs, or on this machine alone, without a dashboard and without objects on disk."""
+    if find_spec("ray") is None:
+        raise MissingExtraError("ray", "ray")
+    import ray
+    import ray.data
+
+    if not ray.is_initialized():
+        ray.init(
+            include_dashboard=False, log_to_driver=False, configure_logging=False,
+            _system_config={"automatic_object_spilling_enabled": False},
+        )  # fmt: skip
+    return ray
+
+
+def _answers(sums: Any) -> Iterator[tuple[int, bytes, str]]:
+    for batch in sums.iter_batches(batch_format="pyarrow", batch_size=None):
+        for row in batch.to_pylist():
+            yield row["part"], row["sums"], row["refusal"]
+
+
+def _row_of(batch: pa.RecordBatch) -> tuple[int, bytes, str]:
+    (row,) = batch.to_pylist()
+    return row["part"], row["sums"], row["refusal"]
+
+
+def _sum_block(block: pa.Table, *, described: str) -> pa.Table:
+    summed = partial(remote.sum_batches, block.to_batches(), described)
+    return pa.Table.from_batches([remote.answer(0, summed)])
+
+
+def _sum_file(part: int, path: str, described: str) -> pa.RecordBatch:
+    return remote.answer(part, partial(remote.sum_file, path, described))
+
+
+def _encode_block(block: pa.Table, *, described: str) -> pa.Table:
+    batches = [
+        remote.encoded_people(batch, described, buckets=BUCKETS) for batch in block.to_batches()
+    ]
+    return pa.Table.from_batches(batches, remote.PEOPLE)
+
+
+def _encode_files(block: pa.Table, *, described: str) -> pa.Table:
+    batches = [
+        remote.encoded_people(batch, described, buckets=BUCKETS)
+        for path in block["path"].to_pylist()
+        for batch in remote.batches_of_file(path, described)
+    ]
+    return pa.Table.from_batches(batches, remote.PEOPLE)
+
+
+def _sum_group(group: pa.Table, *, described: str) -> pa.Table:
+    part = group["bucket"][0].as_py() if group.num_rows else 0
+    summed = partial(remote.sum_people, group.combine_chunks().to_batches(), described)
+    return pa.Table.from_batches([remote.answer(part, summed)])

@@ -1,0 +1,113 @@
+"""What workers of other machines do, and how what they send back is added up.
+
+A worker is told a public description of the work, as text, and builds the work from it. It sends back partial
+sums as bytes, or the words of a refusal: an exception would be written into the worker's log with whatever cell its
+message quotes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from understudy.errors import InputError, UnderstudyError
+from understudy.private.persons import People, batch_of_people, chosen_codes
+from understudy.private.readers import open_parts
+from understudy.private.sealed import sealed
+from understudy.private.sums import Integers, Work, one_blas_thread, work_from_json
+
+SUMS = pa.schema({"part": pa.int64(), "sums": pa.binary(), "refusal": pa.string()})
+PEOPLE = pa.schema({"bucket": pa.int32(), "person": pa.binary(), "codes": pa.binary()})
+
+known_work = lru_cache(maxsize=4)(work_from_json)
+
+
+def answer(part: int, total: Callable[[], Integers]) -> pa.RecordBatch:
+    """The sum of a part as one row, or why there is none."""
+    sums, words = b"", ""
+    try:
+        sums = sealed(total).astype("<i8").tobytes()
+    except UnderstudyError as refusal:
+        words = json.dumps([refusal.where, refusal.rule, refusal.remedy])
+    return pa.RecordBatch.from_pydict({"part": [part], "sums": [sums], "refusal": [words]}, SUMS)
+
+
+def sum_batches(batches: Iterable[pa.RecordBatch], described: str) -> Integers:
+    """The sum over rows.  # (dim + 1,)"""
+    work = known_work(described)
+    total = work.nothing()
+    with one_blas_thread():
+        for batch in batches:
+            work.add(total, work.partial(batch))
+    return total
+
+
+def sum_file(path: str, described: str) -> Integers:
+    """The sum over one file of rows, read as this machine's own engine reads it.  # (dim + 1,)"""
+    return sum_batches(batches_of_file(path, described), described)
+
+
+def batches_of_file(path: str, described: str) -> Iterator[pa.RecordBatch]:
+    """The rows of a file."""
+    for part in open_parts(path, columns=known_work(described).columns):
+        with part:
+            yield from part
+
+
+def encoded_people(batch: pa.RecordBatch, described: str, *, buckets: int) -> pa.RecordBatch:
+    """Rows that belong to somebody, as codes, on their way to the other rows of that person.
+
+    People fall into ``buckets``; all rows of a person are in one.
+    """
+    people = batch_of_people(known_work(described).layout.schema, batch)
+    rows = np.ascontiguousarray(people.codes.astype("<i8"))
+    width = 8 * rows.shape[1]
+    cells = pa.FixedSizeBinaryArray.from_buffers(
+        pa.binary(width), len(rows), [None, pa.py_buffer(rows.tobytes())]
+    )
+    columns = {
+        "bucket": people.groups() % buckets, "person": people.ids, "codes": cells.cast(pa.binary()),
+    }  # fmt: skip
+    return pa.RecordBatch.from_pydict(columns, PEOPLE)
+
+
+def sum_people(batches: Iterable[pa.RecordBatch], described: str) -> Integers:
+    """The sum over encoded rows of people all of whose rows are there.  # (dim + 1,)"""
+    work = known_work(described)
+    schema = work.layout.schema
+    held = [
+        People(batch["person"].cast(pa.binary()), _codes_in(batch, len(schema.used)))
+        for batch in batches
+    ]
+    with one_blas_thread():
+        return work.partial_of_codes(chosen_codes(held, schema))
+
+
+def _codes_in(batch: pa.RecordBatch, width: int) -> Integers:
+    content = b"".join(batch["codes"].to_pylist())
+    return np.frombuffer(content, "<i8").reshape(-1, width).astype(np.int64)
+
+
+def added(work: Work, rows: Iterable[tuple[int, bytes, str]], *, parts: int | None) -> Integers:
+    """The total of answers, each part once.
+
+    ``parts`` is how many there must be, numbered from 0, if that is known.
+
+    Guarantee:
+        An answer that came twice, as a task that was tried twice might give it, is refused, and so is a missing one.
+    """
+    total, seen = work.nothing(), set()
+    for part, sums, refusal in rows:
+        if refusal:
+            raise InputError(*json.loads(refusal))
+        if part in seen:
+            raise InputError("engine", "a part of the table came back twice", "Run this again")
+        seen.add(part)
+        work.add(total, np.frombuffer(sums, "<i8").astype(np.int64))
+    if parts is not None and seen != set(range(parts)):
+        raise InputError("engine", "a part of the table did not come back", "Run this again")
+    return total

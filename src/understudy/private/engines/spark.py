@@ -1,0 +1,142 @@
+"""Spark: rows stay where they are, and every task sends back one vector.
+
+Works on data frames of Spark itself and of Spark Connect. Workers need Understudy installed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+import pyarrow as pa
+
+from understudy.errors import InputError, MissingExtraError
+from understudy.private.engines import remote
+from understudy.private.sums import Integers, Work
+
+DIRECT_BYTES = 2**20 - 2**16
+"""Results of tasks up to about a megabyte come straight back; longer ones go through block storage."""
+
+BUCKETS = 4096
+"""Groups that people are brought together in; a partition gets several."""
+
+_SUMS = "part bigint, sums binary, refusal string"
+_PEOPLE = "bucket int, person binary, codes binary"
+_ENCRYPTION = "spark.io.encryption.enabled"
+
+
+def is_spark_frame(data: object) -> bool:
+    """Whether it is a data frame of Spark, told without importing Spark."""
+    kind = type(data)
+    return kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql")
+
+
+def sum_spark_frame(frame: Any, work: Work) -> Integers:
+    """The sum over the rows of a data frame.  # (dim + 1,)"""
+    missing = [name for name in work.columns if name not in frame.columns]
+    if missing:
+        raise InputError("data frame", f"has no column '{missing[0]}'", "Mend the schema")
+    chosen = frame.select(*(f"`{name.replace('`', '``')}`" for name in work.columns))
+    described = work.to_json()
+    if work.layout.schema.privacy.is_row:
+        _check_storage(frame.sparkSession, work)
+        sums = chosen.mapInArrow(partial(_sum_partition, described=described), _SUMS)
+    else:
+        _check_storage(frame.sparkSession, work, shuffles=True)
+        coded = chosen.mapInArrow(partial(_encode_partition, described=described), _PEOPLE)
+        sums = _sum_people(coded, described)
+    return remote.added(work, _collected(sums), parts=None)
+
+
+def sum_files_by_spark(paths: list[str], work: Work, session: Any = None) -> Integers:
+    """The sum over the rows of files that every worker can open.  # (dim + 1,)"""
+    session = session or new_session()
+    described, is_row = work.to_json(), work.layout.schema.privacy.is_row
+    _check_storage(session, work, shuffles=not is_row)
+    rows = [(number, path) for number, path in enumerate(paths)]
+    files = session.createDataFrame(rows, "part bigint, path string").repartition(
+        len(paths), "part"
+    )
+    if is_row:
+        sums = files.mapInArrow(partial(_sum_files, described=described), _SUMS)
+        return remote.added(work, _collected(sums), parts=len(paths))
+    coded = files.mapInArrow(partial(_encode_files, described=described), _PEOPLE)
+    return remote.added(work, _collected(_sum_people(coded, described)), parts=None)
+
+
+def new_session() -> Any:
+    """A session that keeps what has no noise yet out of logs and, unencrypted, off disks."""
+    if find_spec("pyspark") is None:
+        raise MissingExtraError("pyspark", "spark")
+    from pyspark.sql import SparkSession
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers here are of another Python
+    builder = SparkSession.builder.appName("understudy").config(_ENCRYPTION, "true")
+    builder = builder.config("spark.eventLog.enabled", "false").config("spark.ui.enabled", "false")
+    return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+
+
+def _sum_people(coded: Any, described: str) -> Any:
+    together = coded.repartition("bucket")
+    return together.mapInArrow(partial(_sum_people_partition, described=described), _SUMS)
+
+
+def _collected(sums: Any) -> Iterator[tuple[int, bytes, str]]:
+    """Answers of all tasks. Of several tries of a task Spark collects one; accumulators would count each."""
+    return ((row["part"], bytes(row["sums"]), row["refusal"]) for row in sums.collect())
+
+
+def _check_storage(session: Any, work: Work, *, shuffles: bool = False) -> None:
+    """Refuse to let rows or sums lie unencrypted on workers' disks."""
+    if not shuffles and work.nothing().nbytes <= DIRECT_BYTES:
+        return
+    if session.conf.get(_ENCRYPTION, "false") != "true":
+        what = "rows are brought together by person" if shuffles else "sums are long"
+        raise InputError(
+            "Spark session", f"{what}, and would lie unencrypted on workers' disks",
+            f"Start it with {_ENCRYPTION}=true",
+        )  # fmt: skip
+
+
+def _partition() -> int:
+    from pyspark import TaskContext
+
+    return int(TaskContext.get().partitionId())
+
+
+def _sum_partition(
+    batches: Iterable[pa.RecordBatch], *, described: str
+) -> Iterator[pa.RecordBatch]:
+    yield remote.answer(_partition(), lambda: remote.sum_batches(batches, described))
+
+
+def _sum_files(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            summed = partial(remote.sum_file, row["path"], described)
+            yield remote.answer(row["part"], summed)
+
+
+def _encode_partition(
+    batches: Iterable[pa.RecordBatch], *, described: str
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        yield remote.encoded_people(batch, described, buckets=BUCKETS)
+
+
+def _encode_files(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for path in batch["path"].to_pylist():
+            yield from _encode_partition(
+                remote.batches_of_file(path, described), described=described
+            )
+
+
+def _sum_people_partition(
+    batches: Iterable[pa.RecordBatch], *, described: str
+) -> Iterator[pa.RecordBatch]:
+    yield remote.answer(_partition(), lambda: remote.sum_people(batches, described))

@@ -1,0 +1,136 @@
+"""What a guarantee rests on that no proof can give: the certificate's assumptions, from the plan and the facts."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from understudy.accounting import Neighbours
+from understudy.accounting.descent import Charge, epsilon_of_charges
+from understudy.plan import ROW_CAP, Plan
+from understudy.published.given import given_points, has_given_basis, public_networks
+from understudy.published.words import round_up
+
+_OWN_NOISE = (
+    " Each party added the whole noise to its own sum, so that the guarantee holds towards the merger and the other "
+    "parties too; the release states the noise of all of them together."
+)
+
+
+def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
+    """Every assumption by name, in words."""
+    unit = plan.schema.privacy
+    found = [
+        (
+            "one row, one unit",
+            "Each protected person or thing has at most one row in the table as read.",
+        )
+        if unit.is_row
+        else (
+            "one id, one unit",
+            f"All rows of a protected person or thing have the same cell in '{unit.unit}', and rows without a cell "
+            "there are left out.",
+        ),
+        (
+            "public schema",
+            "Bounds, categories and settings were chosen without looking at the private rows.",
+        ),
+        (
+            "types fixed in advance",
+            "The column types of a data frame or typed file were declared, not guessed from its rows. "
+            "(Cells of CSV files and of untyped columns are read as text, one by one.)",
+        ),
+        (
+            "row independence of features",
+            "cos, sin, exp, log1p and exact integer products on this machine give a row the same features wherever it "
+            "stands; checked on made-up rows before each pass over the data.",
+        ),
+        ("randomness", "The operating system's random numbers are unpredictable to an attacker."),
+        (
+            "size",
+            f"The table has at most {ROW_CAP:,} rows, which integer sums hold; a larger one is refused.",
+        ),
+        (
+            "trusted curator",
+            "Whoever runs the release sees the rows, and what that machine shows while running (time, memory, "
+            "refusals of malformed files) is not published.",
+        ),
+    ]
+    if facts.get("merged_from"):
+        found.append((
+            "one party, one unit",
+            f"The rows of {facts['merged_from']} parties were summed apart and merged. Each protected person or thing "
+            "has rows at one of them only." + _OWN_NOISE * (plan.parties > 1),
+        ))  # fmt: skip
+    if facts.get("query"):
+        found.append((
+            "row by row query",
+            "The query makes each of its rows from the data of one protected person or thing alone. Limits, "
+            "joins, rankings and totals over other rows would break this, and with it the guarantee.",
+        ))  # fmt: skip
+    if given_points(plan):
+        found.append((
+            "public points",
+            f"The {given_points(plan)} rows that were given as public points are part of the release as they are. "
+            "They were public before, and which rows they are does not depend on any other row of the table. What "
+            "they themselves tell is outside the guarantee.",
+        ))  # fmt: skip
+    if has_given_basis(plan):
+        found.append((
+            "public images",
+            "The images whose principal directions are the basis were public before and are no part of the table. What "
+            "the directions, which the release holds as they are, tell of them is outside the guarantee.",
+        ))  # fmt: skip
+    if plan.descent is not None:
+        found.append((
+            "row independence of gradients",
+            "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on "
+            "made-up rows before training.",
+        ))  # fmt: skip
+    for name, sha256 in public_networks(plan):
+        found += [
+            _origin(plan, name, sha256),
+            (
+                "row independence of the network",
+                "Torch on this machine gives an image the same numbers at every place of a padded block, whatever "
+                "images are beside it; tested on made-up images before the data is read. Norms do not rest on the "
+                "network: they are enforced on whole numbers, row by row.",
+            ),
+        ]
+    rounded = [column.name for column in plan.schema.used if column.bounds_from == "rounded"]
+    if rounded:
+        found.append((
+            "bounds from data",
+            f"The bounds of {len(rounded)} column(s), such as '{rounded[0]}', are the data's own extremes rounded "
+            "outward. They are outside the guarantee.",
+        ))  # fmt: skip
+    unstated = [column.name for column in plan.schema.used if column.bounds_from == "not stated"]
+    if unstated:
+        found.append((
+            "source of bounds",
+            f"The schema does not say where the bounds or categories of {len(unstated)} column(s), such as "
+            f"'{unstated[0]}', come from; they are taken to be public.",
+        ))  # fmt: skip
+    return [{"name": name, "statement": statement} for name, statement in found]
+
+
+def _origin(plan: Plan, name: str, sha256: str) -> tuple[str, str]:
+    """Where a network comes from, and what that adds to the guarantee."""
+    cost = (plan.setting("encoder") or {}).get("private_cost")
+    if not cost:
+        return (
+            "public network",
+            f"The network '{name}' (SHA-256 {sha256}) was public before, and nothing in it was learnt from the "
+            "private rows.",
+        )
+    charges = [
+        Charge(Fraction(cost["mu_squared"]), Fraction(cost["slack"])),
+        *(Charge(each) for each in plan.mechanism.mu_squared(plan.cost(Neighbours.ADD_REMOVE))),
+    ]
+    together = round_up(epsilon_of_charges(charges, plan.budget.delta))
+    return (
+        "network learnt from the same rows",
+        f"The network '{name}' (SHA-256 {sha256}) was learnt from the private rows by noisy descent, in a release of "
+        f"its own with epsilon {round_up(cost['epsilon'])} at delta {cost['delta']:g}. The guarantee above is that of "
+        f"the moments alone; both together have epsilon {together} at delta {plan.budget.delta:g} (add-remove).",
+    )

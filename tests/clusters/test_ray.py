@@ -1,0 +1,86 @@
+"""Ray Data against the local engine: the same integers. Needs ray."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from conftest import plan_of, work_of
+
+from understudy.errors import InputError
+from understudy.private.engines.passes import Run, sum_table
+from understudy.private.release import release_table
+from understudy.private.sums import Integers, Work
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+WAYS = [("dp-anova", "row"), ("dp-merf", "row"), ("dp-merf", "person")]
+
+
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    import ray
+    import ray.data
+
+    ray.init(
+        num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=2**28,
+        _system_config={"automatic_object_spilling_enabled": False},
+    )  # fmt: skip
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield ray
+    ray.shutdown()
+
+
+@pytest.mark.parametrize(("method", "unit"), WAYS)
+def test_a_dataset_and_files_have_the_integers_of_the_local_engine(
+    ray: Any,
+    table: pa.Table,
+    folder: Path,
+    expected: Callable[[Work], Integers],
+    method: str,
+    unit: str,
+) -> None:
+    work = work_of(method, unit)
+    whole, split = ray.data.from_arrow(table), ray.data.read_parquet(str(folder)).repartition(3)
+    for dataset in (split, whole) if unit == "row" else (split,):
+        found = sum_table(dataset, work, query=None, run=Run())
+        assert np.array_equal(found, expected(work))
+    found = sum_table(folder, work, query=None, run=Run(engine="ray"))
+    assert np.array_equal(found, expected(work))
+
+
+def test_a_killed_worker_and_a_second_try_count_once(
+    ray: Any, folder: Path, tmp_path: Path, expected: Callable[[Work], Integers]
+) -> None:
+    work, marks = work_of("dp-merf", "row"), str(tmp_path)
+
+    def dies_once(block: pa.Table) -> pa.Table:
+        import os
+
+        mark = f"{marks}/{block.num_rows}"
+        if not os.path.exists(mark):
+            open(mark, "w").close()
+            os._exit(1)
+        return block
+
+    dataset = ray.data.read_parquet(str(folder)).repartition(2)
+    shaky = dataset.map_batches(dies_once, batch_format="pyarrow", batch_size=None)
+    assert np.array_equal(sum_table(shaky, work, query=None, run=Run()), expected(work))
+    assert list(tmp_path.iterdir())
+
+
+def test_a_whole_release_is_made_of_a_dataset(ray: Any, folder: Path) -> None:
+    plan = plan_of("dp-anova", "row")
+    release = release_table(ray.data.read_parquet(str(folder)), plan)
+    assert abs(release.sums("count").sum() - 3000) < 500
+
+
+def test_a_refusal_comes_back_in_words(ray: Any) -> None:
+    work = work_of("dp-merf", "row")
+    columns = {name: ["SECRET"] for name in work.columns}
+    with pytest.raises(InputError, match="column 'age'") as caught:
+        sum_table(ray.data.from_arrow(pa.table(columns)), work, query=None, run=Run())
+    assert "SECRET" not in str(caught.value)
