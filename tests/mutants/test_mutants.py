@@ -952,12 +952,6 @@ MUTANTS = {
         "if units <= 2 * state.slack_cap_units:",
         "private/test_ledger.py::test_slack_is_granted_exactly_while_the_reserve_holds_it",
     ),
-    "a reserve that is spent twice": Mutant(
-        "private/ledger.py",
-        "spendable = Budget(budget.epsilon, _without_reserve(budget.delta, slack_units))",
-        "spendable = budget",
-        "private/test_ledger.py::test_a_reserve_is_taken_from_delta_for_good",
-    ),
     "a descent beside stages past the budget": Mutant(
         "plan.py",
         "if spent > self._total:",
@@ -975,6 +969,18 @@ MUTANTS = {
         "if name not in progress.done]",
         "]",
         "private/test_checkpoints.py::test_a_pass_that_was_cut_short_reads_each_file_once_in_all",
+    ),
+    "files counted as often as they are found": Mutant(
+        "private/readers/sources.py",
+        "    paths = _each_once(paths)\n",
+        "    paths = sorted(paths)\n",
+        "private/test_readers.py::test_a_file_that_is_found_several_times_is_read_once",
+    ),
+    "a file named after it was read": Mutant(
+        "private/checkpoints.py",
+        "self.done.append(self._names[part])",
+        "self.done.append(name_of_part(part))",
+        "private/test_checkpoints.py::test_a_file_that_changes_while_it_is_read_is_read_again",
     ),
 }
 UNCHANGED = "an unchanged copy"
