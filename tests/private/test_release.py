@@ -253,7 +253,7 @@ def test_no_noise_is_drawn_when_the_cap_is_reached(
 ) -> None:
     ledger = new_ledger(tmp_path, epsilon=0.5)
     if in_a_race:  # the budget was there when this release asked first
-        monkeypatch.setattr(ledgers, "check_affordable", lambda *_: None)
+        monkeypatch.setattr(ledgers, "check_affordable", lambda *_, **__: None)
     with pytest.raises(BudgetError) as caught:
         release_table(
             table_of(5), plan_for(), directory=tmp_path / "out", ledger=ledger, noise=BrokenNoise()
