@@ -15,14 +15,16 @@ from understudy.generators.image_architectures import (
 from understudy.schema.images import ImageShape
 
 SPREAD = 8.0
-"""How far noise moves the first images: with less they begin alike, and learn to differ slowly."""
+"""How far noise moves the first images of clouds: with less they begin alike, and learn to differ slowly.
+Residual blocks make smooth images that differ from the start, and begin with fainter clouds."""
 
 
 def clouds(torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int) -> Any:
     """Clouds that fully connected layers bend."""
     hidden = (_inputs(architecture, num_labels), *architecture.hidden)
     last = torch.nn.Linear(hidden[-1], shape.num_pixels)
-    return _bent(torch, architecture, shape, num_labels, [*connected_layers(torch, hidden), last])
+    layers = [*connected_layers(torch, hidden), last]
+    return _bent(torch, architecture, shape, num_labels, layers, spread=SPREAD)
 
 
 def residual(torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int) -> Any:
@@ -52,7 +54,13 @@ def _inputs(architecture: Architecture, num_labels: int) -> int:
 
 
 def _bent(
-    torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int, layers: list[Any]
+    torch: Any,
+    architecture: Architecture,
+    shape: ImageShape,
+    num_labels: int,
+    layers: list[Any],
+    *,
+    spread: float = 1.0,
 ) -> Any:
     """Scores that are linear in a class's own noise, plus what layers make of it."""
     nn = torch.nn
@@ -62,7 +70,7 @@ def _bent(
             super().__init__()
             self.bend = nn.Sequential(*layers)
             self.cloud = nn.Linear(_inputs(architecture, num_labels), shape.num_pixels)
-            self.cloud.spread = SPREAD
+            self.cloud.spread = spread
 
         def forward(self, drawn: Any) -> Any:
             noise, labels = drawn.split([architecture.noise_dim, num_labels], dim=1)
