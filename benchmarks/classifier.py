@@ -199,7 +199,10 @@ def draw(found: list[dict[str, str]], path: Path) -> None:
         axis.set_xlabel(title)
         axis.grid(alpha=0.3)
         if part != "projections":
-            axis.set_xscale("log", base=10 if part == "epsilons" else 2)
+            axis.set_xscale("log")
+            ticks = sorted({x for points in curves.values() for x in points})
+            axis.set_xticks(ticks, [f"{x:g}" for x in ticks])
+            axis.minorticks_off()
         if curves:
             axis.legend(frameon=False, fontsize=8)
     axes[0].plot([0.5, 2.0], [91.8, 94.2], "k^", label="printed (DP-LLM)")
