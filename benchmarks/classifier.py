@@ -185,22 +185,26 @@ def draw(found: list[dict[str, str]], path: Path) -> None:
         (axes[0], "epsilons", "epsilon", "epsilon"), (axes[1], "maps", "maps", "linear maps per class"),
         (axes[2], "projections", "projected", "coordinates after projection, epsilon 2"),
     ):  # fmt: skip
-        curves: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        curves: defaultdict[str, defaultdict[float, list[float]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for line in found:
-            if line["part"] == part:
-                name = (
-                    f"{line['inputs']}, epsilon {line['epsilon']}"
-                    if part == "maps"
-                    else line["inputs"]
-                )
-                curves[name].append((float(line[key]), 100 * float(line["accuracy"])))
+            also = part == "epsilons" and line["part"] == "headline" and line["set"] == "mnist"
+            if line["part"] == part or also:
+                name = line["inputs"] + (f", epsilon {line['epsilon']}" if part == "maps" else "")
+                curves[name][float(line[key])].append(100 * float(line["accuracy"]))
         for name, points in curves.items():
-            axis.plot(*zip(*sorted(points), strict=True), marker="o", label=name)
+            places = sorted(points)
+            axis.plot(places, [np.mean(points[x]) for x in places], marker="o", label=name)
         axis.set_xlabel(title)
         axis.grid(alpha=0.3)
         if part != "projections":
-            axis.set_xscale("log", base=10 if part == "epsilons" else 2)
-        axis.legend(frameon=False, fontsize=8)
+            axis.set_xscale("log")
+            ticks = sorted({x for points in curves.values() for x in points})
+            axis.set_xticks(ticks, [f"{x:g}" for x in ticks])
+            axis.minorticks_off()
+        if curves:
+            axis.legend(frameon=False, fontsize=8)
     axes[0].plot([0.5, 2.0], [91.8, 94.2], "k^", label="printed (DP-LLM)")
     axes[0].legend(frameon=False, fontsize=8)
     axes[0].set_ylabel("accuracy on MNIST, %")
