@@ -69,6 +69,8 @@ class Mutant:
 NOISE = "private/test_noise.py::"
 PERSONS = "private/test_persons.py::"
 PARTIES = "private/test_parties.py::"
+DESCENT = "accounting/test_descent.py::"
+TRAINING = "private/test_training.py::"
 LOCAL = "private/engines/test_local.py::"
 RELEASE = "private/test_release.py::"
 PRODUCTS = "private/test_product_sums.py::"
@@ -805,7 +807,7 @@ MUTANTS = {
     ),
     "gradients of linear maps not clipped": Mutant(
         "private/descent/linear.py",
-        "slopes / np.maximum(norms, clip)[:, None]",
+        "slopes / np.maximum(row_norms(slopes), clip)[:, None]",
         "slopes / clip",
         DESCENT + "test_linear.py::test_a_long_gradient_is_shortened_and_keeps_its_direction[maps]",
     ),
@@ -850,7 +852,7 @@ MUTANTS = {
     ),
     "gradients of networks not clipped": Mutant(
         "private/descent/networks.py",
-        "gradients / np.maximum(norms, clip)[:, None]",
+        "gradients / np.maximum(row_norms(gradients), clip)[:, None]",
         "gradients / clip",
         DESCENT + "test_networks.py::test_a_step_adds_up_gradients_that_were_clipped_one_by_one",
     ),
@@ -896,6 +898,96 @@ MUTANTS = {
         "np.maximum(np.sqrt(np.einsum('ij,ij->i', gradients, gradients)), clip)",
         "private/descent/test_networks.py::"
         "test_a_long_gradient_is_clipped_alike_alone_and_beside_others",
+    ),
+    "rounding of steps forgotten": Mutant(
+        "accounting/descent.py",
+        "return ROUNDING + ROUNDING_OF_A_STEP * cost.steps",
+        "return ROUNDING",
+        "accounting/test_descent.py::test_what_transforms_lose_over_many_steps_is_allowed_for",
+    ),
+    "a Gaussian curve left of where it counts": Mutant(
+        "accounting/descent.py",
+        "_gaussian_delta(mu, grid[1:])",
+        "_gaussian_delta(mu, grid[:-1] * 0.98)",
+        "accounting/test_descent.py::test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere",
+    ),
+    "rows drawn less often than by chance": Mutant(
+        "private/descent/drawing.py",
+        "words < round(rate * RATE_UNITS)",
+        "words < round(rate * rate * RATE_UNITS)",
+        "private/descent/test_drawing.py::test_every_row_is_drawn_with_the_same_chance_and_by_itself",
+    ),
+    "noise for one factor of an outer product": Mutant(
+        "private/descent/linear.py",
+        "sums, radius=RADIUS**2, noise_multiplier",
+        "sums, radius=RADIUS, noise_multiplier",
+        TRAINING + "test_noise_is_what_the_plan_says_whatever_the_rows_are",
+    ),
+    "gradients in blocks of their own number": Mutant(
+        "private/descent/networks.py",
+        "padded = tuple(_padded(array[part], block) for array in rows)",
+        "padded = tuple(array[part] for array in rows)",
+        "private/descent/test_networks.py::test_gradients_are_computed_in_blocks_of_one_shape",
+    ),
+    "replaced rows charged once": Mutant(
+        "private/training.py",
+        "tuple(4 * cost for cost",
+        "tuple(1 * cost for cost",
+        TRAINING + "test_replaced_rows_are_charged_as_removed_and_added",
+    ),
+    "rows without a label add": Mutant(
+        "private/training.py",
+        "whole[label == NULL] = 0",
+        "whole[label == NULL] *= 1",
+        TRAINING + "test_rows_without_a_label_add_nothing",
+    ),
+    "a classifier in a ledger of people": Mutant(
+        "private/training.py",
+        "    check_unit(ledger, state, plan.schema.privacy.unit)\n",
+        "",
+        TRAINING + "test_a_ledger_that_counts_for_people_refuses",
+    ),
+    "long ids as floats": Mutant(
+        "schema/encode.py",
+        "if pa.types.is_decimal(cells.type):  # as floats",
+        "if pa.types.is_null(cells.type):  # as floats",
+        PERSONS + "test_long_decimal_ids_stay_apart_and_short_ones_are_whole_numbers",
+    ),
+    "slack past the reserve": Mutant(
+        "private/ledger.py",
+        "if units <= state.remaining_slack_units:",
+        "if units <= 2 * state.slack_cap_units:",
+        "private/test_ledger.py::test_slack_is_granted_exactly_while_the_reserve_holds_it",
+    ),
+    "a descent beside stages past the budget": Mutant(
+        "plan.py",
+        "if spent > self._total:",
+        "if spent > 9 * self._total:",
+        "methods/test_merf_ae.py::test_a_plan_whose_parts_cost_more_than_the_budget_is_no_plan",
+    ),
+    "a party's sum twice": Mutant(
+        "private/parties.py",
+        "for name in (f\"party {told['party']}\", f\"id {told['id']}\"):",
+        "for name in ():",
+        PARTIES + "test_the_same_file_or_party_twice_is_refused",
+    ),
+    "files summed again after a resume": Mutant(
+        "private/checkpoints.py",
+        "if name not in progress.done]",
+        "]",
+        "private/test_checkpoints.py::test_a_pass_that_was_cut_short_reads_each_file_once_in_all",
+    ),
+    "files counted as often as they are found": Mutant(
+        "private/readers/sources.py",
+        "    paths = _each_once(paths)\n",
+        "    paths = sorted(paths)\n",
+        "private/test_readers.py::test_a_file_that_is_found_several_times_is_read_once",
+    ),
+    "a file named after it was read": Mutant(
+        "private/checkpoints.py",
+        "self.done.append(self._names[part])",
+        "self.done.append(name_of_part(part))",
+        "private/test_checkpoints.py::test_a_file_that_changes_while_it_is_read_is_read_again",
     ),
 }
 UNCHANGED = "an unchanged copy"

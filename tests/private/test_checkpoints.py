@@ -137,3 +137,23 @@ def test_another_key_is_refused(
     run = Run(threads=1, checkpoint=Checkpoint(tmp_path / "checkpoint", bytes(32)))
     with pytest.raises(InputError, match="no key given opens it"):
         sum_table(files, WORK, query=None, run=run)
+
+
+def test_a_file_that_changes_while_it_is_read_is_read_again(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = failing_after(7, monkeypatch)
+    encode = summing.encode_batch
+
+    def changing(schema: Any, batch: pa.RecordBatch) -> Any:
+        if len(read) == 2:  # the third file gains rows after its own were taken
+            cells = np.random.default_rng(99).random(50)
+            pq.write_table(pa.table({"x": cells}), files / "2.parquet")
+        return encode(schema, batch)
+
+    monkeypatch.setattr(summing, "encode_batch", changing)
+    with pytest.raises(KeyboardInterrupt):
+        sum_table(files, WORK, query=None, run=run_with(tmp_path))
+    failing_after(99, monkeypatch)
+    wanted = sum_table(files, WORK, query=None, run=Run(threads=1))
+    assert np.array_equal(sum_table(files, WORK, query=None, run=run_with(tmp_path)), wanted)

@@ -722,6 +722,23 @@ def test_text_files_that_differ_in_their_header_are_refused(tmp_path: Path) -> N
     assert "differ in their header lines" in refusal(tmp_path)
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_that_is_found_several_times_is_read_once(tmp_path: Path, kind: str) -> None:
+    folder = tmp_path / "years" / "months"
+    folder.mkdir(parents=True)
+    file, table = folder / f"rows.{kind}", pa.table({"a": ["1", "2", "3"]})
+    pa.csv.write_csv(table, file) if kind == "csv" else pq.write_table(table, file)
+    (tmp_path / f"latest.{kind}").symlink_to(file)
+    (tmp_path / f"same.{kind}").hardlink_to(file)
+    for source in (tmp_path, tmp_path / "**" / "**" / f"*.{kind}"):
+        parts = open_parts(source, columns=["a"])
+        assert sum(batch.num_rows for part in parts for batch in part) == 3
+        with open_source(source, columns=["a"]) as stream:
+            assert sum(batch.num_rows for batch in stream) == 3
+    with open_source(tmp_path, columns=["n"], query="SELECT count(*) AS n FROM data") as stream:
+        assert next(stream)["n"].to_pylist() == [3]
+
+
 def test_a_pattern_that_fits_no_file_is_refused(tmp_path: Path) -> None:
     assert "it names no file" in refusal(tmp_path / "*.csv")
 

@@ -36,11 +36,11 @@ class Checkpoint:
                 "checkpoint", "is kept by file, and this source is not read by files",
                 "Leave out --checkpoint, or pass a directory of Parquet or text files",
             )  # fmt: skip
-        progress = Progress(self, work)
         names = {name_of_part(part): part for part in parts}
+        progress = Progress(self, work, {part: name for name, part in names.items()})
         stored = self._load(work)
         if stored is None or stored[0] != progress.work_name or not set(stored[1]) <= set(names):
-            progress.left = parts
+            progress.left = list(names.values())
             return progress
         _, progress.done, progress.total = stored
         progress.left = [part for name, part in names.items() if name not in progress.done]
@@ -60,16 +60,17 @@ class Checkpoint:
 class Progress:
     """The files that have been summed so far, and their sum. PRIVATE."""
 
-    def __init__(self, checkpoint: Checkpoint, work: Work) -> None:
+    def __init__(self, checkpoint: Checkpoint, work: Work, names: dict[RowStream, str]) -> None:
         self.work_name, self.total = _name_of(work), work.nothing()
         self.done: list[str] = []
         self.left: list[RowStream] = []
+        self._names = names  # as files were before they were read: a change while reading is one
         self._checkpoint, self._work, self._saved = checkpoint, work, time.monotonic()
 
     def part_done(self, part: RowStream, partial: Integers) -> None:
         """Note a part, and save every few seconds."""
         self._work.add(self.total, partial)
-        self.done.append(name_of_part(part))
+        self.done.append(self._names[part])
         if time.monotonic() - self._saved >= SECONDS_BETWEEN:
             self.save()
 

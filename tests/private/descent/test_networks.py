@@ -9,8 +9,15 @@ import torch
 
 from understudy.accounting.descent import DescentCost
 from understudy.errors import InputError, UsageError
-from understudy.private.descent.networks import _clipped, noisy_descent, row_gradients
+from understudy.private.descent.networks import (
+    RADIUS,
+    _clipped,
+    _clipped_sum,
+    noisy_descent,
+    row_gradients,
+)
 from understudy.private.descent.steps import Steps
+from understudy.private.lattice import to_lattice
 from understudy.private.noise import SeededNoise
 
 
@@ -141,3 +148,18 @@ def test_a_long_gradient_is_clipped_alike_alone_and_beside_others() -> None:
     for place in range(len(gradients)):
         alone = _clipped(gradients[place : place + 1], 0.5)[0]
         assert np.array_equal(alone, together[place])
+
+
+def test_gradients_are_computed_in_blocks_of_one_shape() -> None:
+    # Blocks of other shapes may be computed by other means, and how many rows are drawn is private.
+    shapes = []
+
+    def gradients(place: Any, rows: Any) -> Any:
+        shapes.append([array.shape for array in rows])
+        return np.ones((len(rows[0]), 3))
+
+    rows = np.ones((20, 2)), np.ones(20)
+    for drawn in (0, 1, 7, 8, 9, 20):
+        total = _clipped_sum(gradients, np.zeros(3), rows, np.arange(drawn), clip=2.0, block=8)
+        assert total.tolist() == [drawn * int(to_lattice(np.full((1, 3), 0.5), RADIUS)[0, 0])] * 3
+    assert all(seen == [(8, 2), (8,)] for seen in shapes)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -99,11 +100,7 @@ def train_maps(
         for done in range(cost.steps):
             places = draw(len(rows.labels), cost.sampling_rate)
             weights = walk.place.reshape(first.shape)
-            sums = sealed(
-                lambda places=places, weights=weights: gradient_sum(  # type: ignore[misc]
-                    rows, shape, weights, places, clip=clip
-                )
-            )
+            sums = sealed(partial(gradient_sum, rows, shape, weights, places, clip=clip))
             noisy = noisy_sum(
                 sums, radius=RADIUS**2, noise_multiplier=cost.noise_multiplier, noise=source
             )

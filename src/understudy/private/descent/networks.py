@@ -6,6 +6,7 @@ The one place on the private side that loads torch, and only when it is called.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -89,11 +90,8 @@ def noisy_descent(
             _check_purity(gradients, walk.place, arrays, block)
             for done in range(cost.steps):
                 places = draw(len(arrays[0]), cost.sampling_rate)
-                sums = sealed(
-                    lambda places=places: _clipped_sum(  # type: ignore[misc]
-                        gradients, walk.place, arrays, places, clip=clip, block=block
-                    )
-                )
+                drawn = partial(_clipped_sum, gradients, walk.place, arrays, places)
+                sums = sealed(partial(drawn, clip=clip, block=block))
                 noisy = noisy_sum(
                     sums, radius=RADIUS, noise_multiplier=cost.noise_multiplier, noise=source
                 )

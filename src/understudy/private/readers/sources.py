@@ -236,15 +236,29 @@ def _find_directory(where: str, folder: Path) -> Viewable | ImageSet:
 
 def _find_files(where: str, paths: Sequence[Path]) -> Viewable | ImageSet:
     """Several files as one table; they are all Parquet files, or all text files."""
+    paths = _each_once(paths)
     kinds = {_suffix(path)[0] for path in paths}
     if not paths or not all(_is_table(path) for path in paths) or len(kinds) > 1:
         rule = "it names no file" if not paths else "its files are not all of one kind"
         raise InputError(where, rule, "Name .parquet files only, or .csv files only, or .tsv files")
     if kinds == {".parquet"}:
-        return with_images(ParquetFiles(where, tuple(sorted(paths))))
+        return with_images(ParquetFiles(where, tuple(paths)))
     delimiter = _DELIMITERS[kinds.pop()]
-    files = [DelimitedFile(where, path, delimiter, _suffix(path)[1]) for path in sorted(paths)]
+    files = [DelimitedFile(where, path, delimiter, _suffix(path)[1]) for path in paths]
     return DelimitedFiles(where, tuple(files)) if len(files) > 1 else files[0]
+
+
+def _each_once(paths: Sequence[Path]) -> list[Path]:
+    """Files in order, each under one of its names.
+
+    A pattern with ``**`` twice finds a file several times, and a link is the file that it leads to: a row would count
+    more often than its sensitivity allows for.
+    """
+    found: dict[tuple[int, int], Path] = {}
+    for path in sorted(paths):
+        facts = path.stat()
+        found.setdefault((facts.st_dev, facts.st_ino), path)
+    return list(found.values())
 
 
 def _is_table(path: Path) -> bool:
