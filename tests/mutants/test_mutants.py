@@ -311,6 +311,13 @@ MUTANTS = {
         "if False:",
         "private/engines/test_remote.py::test_an_answer_that_comes_twice_or_not_at_all_is_refused",
     ),
+    "workers whose machines differ": Mutant(
+        "private/engines/remote.py",
+        "if not sums.endswith(digest):",
+        "if False:",
+        "private/engines/test_remote.py"
+        "::test_a_worker_that_computes_features_in_its_own_way_is_refused",
+    ),
     "a horizon that overspends": Mutant(
         "accounting/horizon.py",
         "part = mechanism.total(budget) / releases",
@@ -897,13 +904,13 @@ MUTANTS = {
         "accounting/descent.py",
         "return ROUNDING + ROUNDING_OF_A_STEP * cost.steps",
         "return ROUNDING",
-        DESCENT + "test_what_transforms_lose_over_many_steps_is_allowed_for",
+        "accounting/test_descent.py::test_what_transforms_lose_over_many_steps_is_allowed_for",
     ),
     "a Gaussian curve left of where it counts": Mutant(
         "accounting/descent.py",
         "_gaussian_delta(mu, grid[1:])",
         "_gaussian_delta(mu, grid[:-1] * 0.98)",
-        DESCENT + "test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere",
+        "accounting/test_descent.py::test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere",
     ),
     "rows drawn less often than by chance": Mutant(
         "private/descent/drawing.py",

@@ -218,9 +218,7 @@ def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
     Raises:
         InputError: element-wise functions here depend on a row's place in memory.
     """
-    rng = np.random.default_rng(0)
-    largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in layout.schema.used]
-    codes = rng.integers(NULL, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))
+    codes = _made_up_codes(layout)
 
     def summed(rows: npt.NDArray[np.int64]) -> Integers:
         return partial_sum(Rows(layout, rows), embedding=embedding, lattice=lattice)
@@ -231,6 +229,18 @@ def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
             "this machine", "computes a row's features differently in different batches",
             "Use another build of NumPy",
         )  # fmt: skip
+
+
+def probe(layout: Layout, embedding: Embedding, lattice: int) -> Integers:
+    """The sum over made-up rows, the same ones on every machine.  # (dim,)"""
+    rows = Rows(layout, _made_up_codes(layout))
+    return partial_sum(rows, embedding=embedding, lattice=lattice)
+
+
+def _made_up_codes(layout: Layout) -> Integers:
+    largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in layout.schema.used]
+    rng = np.random.default_rng(0)
+    return rng.integers(NULL, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))
 
 
 def _copies(rows: Rows, block: Block, embedding: Embedding) -> tuple[Integers, int]:

@@ -62,9 +62,12 @@ def test_people_who_are_brought_together_by_bucket_count_as_on_one_machine() -> 
     groups = [coded.filter(pc.equal(coded["bucket"], number)) for number in range(5)]
     assert all(group.num_rows for group in groups)
     answers = [
-        (n, remote.sum_people(group.to_batches(), text).tobytes(), "")
+        remote.answer(n, lambda g=group: remote.sum_people(g.to_batches(), text), text).to_pylist()[
+            0
+        ]
         for n, group in enumerate(groups)
     ]
+    answers = [tuple(row.values()) for row in answers]
     wanted = sum_table(table, PEOPLE, query=None, run=Run())
     assert np.array_equal(remote.added(PEOPLE, answers, parts=5), wanted)
 
@@ -74,7 +77,7 @@ def test_no_people_sum_to_nothing() -> None:
 
 
 def test_an_answer_that_comes_twice_or_not_at_all_is_refused() -> None:
-    sums = ROWS.nothing().tobytes()
+    sums = ROWS.nothing().tobytes() + remote.digest_of_probe(ROWS)
     with pytest.raises(InputError, match="came back twice"):
         remote.added(ROWS, [(0, sums, ""), (0, sums, "")], parts=None)
     with pytest.raises(InputError, match="did not come back"):
@@ -89,8 +92,14 @@ def test_a_refusal_travels_as_words_and_a_surprise_as_its_type() -> None:
         raise ValueError("cannot convert SECRET")
 
     for step, words in ((refuses, "column 'age': is wrong. Mend it."), (fails, "(ValueError)")):
-        (row,) = remote.answer(3, step).to_pylist()
+        (row,) = remote.answer(3, step, ROWS.to_json()).to_pylist()
         assert "SECRET" not in str(row)
         with pytest.raises(InputError) as caught:
             remote.added(ROWS, [(row["part"], row["sums"], row["refusal"])], parts=None)
         assert words in str(caught.value)
+
+
+def test_a_worker_that_computes_features_in_its_own_way_is_refused() -> None:
+    sums = ROWS.nothing().tobytes()
+    with pytest.raises(InputError, match="computes features differently"):
+        remote.added(ROWS, [(0, sums + remote.digest_of_probe(PEOPLE)[::-1], "")], parts=None)

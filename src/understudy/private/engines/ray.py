@@ -100,11 +100,11 @@ def _row_of(batch: pa.RecordBatch) -> tuple[int, bytes, str]:
 
 def _sum_block(block: pa.Table, *, described: str) -> pa.Table:
     summed = partial(remote.sum_batches, block.to_batches(), described)
-    return pa.Table.from_batches([remote.answer(0, summed)])
+    return pa.Table.from_batches([remote.answer(0, summed, described)])
 
 
 def _sum_file(part: int, path: str, described: str) -> pa.RecordBatch:
-    return remote.answer(part, partial(remote.sum_file, path, described))
+    return remote.answer(part, partial(remote.sum_file, path, described), described)
 
 
 def _encode_block(block: pa.Table, *, described: str) -> pa.Table:
@@ -126,4 +126,4 @@ def _encode_files(block: pa.Table, *, described: str) -> pa.Table:
 def _sum_group(group: pa.Table, *, described: str) -> pa.Table:
     part = group["bucket"][0].as_py() if group.num_rows else 0
     summed = partial(remote.sum_people, group.combine_chunks().to_batches(), described)
-    return pa.Table.from_batches([remote.answer(part, summed)])
+    return pa.Table.from_batches([remote.answer(part, summed, described)])

@@ -7,6 +7,7 @@ message quotes.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
@@ -18,19 +19,39 @@ from understudy.errors import InputError, UnderstudyError
 from understudy.private.persons import People, batch_of_people, chosen_codes
 from understudy.private.readers import open_parts
 from understudy.private.sealed import sealed
-from understudy.private.sums import Integers, Work, one_blas_thread, work_from_json
+from understudy.private.sums import (
+    Integers,
+    Work,
+    check_purity,
+    one_blas_thread,
+    probe,
+    work_from_json,
+)
 
 SUMS = pa.schema({"part": pa.int64(), "sums": pa.binary(), "refusal": pa.string()})
+"""What comes back. Sums end with a digest of what the worker's machine makes of made-up rows."""
+
 PEOPLE = pa.schema({"bucket": pa.int32(), "person": pa.binary(), "codes": pa.binary()})
 
-known_work = lru_cache(maxsize=4)(work_from_json)
+
+@lru_cache(maxsize=4)
+def known_work(described: str) -> Work:
+    """The work that a description asks for, once this machine has been probed."""
+    work = work_from_json(described)
+    check_purity(work.layout, work.embedding, work.lattice)
+    return work
 
 
-def answer(part: int, total: Callable[[], Integers]) -> pa.RecordBatch:
+def digest_of_probe(work: Work) -> bytes:
+    """What this machine makes of made-up rows: machines that share a table must agree on it."""
+    return hashlib.sha256(probe(work.layout, work.embedding, work.lattice).tobytes()).digest()
+
+
+def answer(part: int, total: Callable[[], Integers], described: str) -> pa.RecordBatch:
     """The sum of a part as one row, or why there is none."""
     sums, words = b"", ""
     try:
-        sums = sealed(total).astype("<i8").tobytes()
+        sums = sealed(total).astype("<i8").tobytes() + digest_of_probe(known_work(described))
     except UnderstudyError as refusal:
         words = json.dumps([refusal.where, refusal.rule, refusal.remedy])
     return pa.RecordBatch.from_pydict({"part": [part], "sums": [sums], "refusal": [words]}, SUMS)
@@ -63,7 +84,8 @@ def encoded_people(batch: pa.RecordBatch, described: str, *, buckets: int) -> pa
 
     People fall into ``buckets``; all rows of a person are in one.
     """
-    people = batch_of_people(known_work(described).layout.schema, batch)
+    schema = known_work(described).layout.schema
+    people = sealed(lambda: batch_of_people(schema, batch))
     rows = np.ascontiguousarray(people.codes.astype("<i8"))
     width = 8 * rows.shape[1]
     cells = pa.FixedSizeBinaryArray.from_buffers(
@@ -98,16 +120,22 @@ def added(work: Work, rows: Iterable[tuple[int, bytes, str]], *, parts: int | No
     ``parts`` is how many there must be, numbered from 0, if that is known.
 
     Guarantee:
-        An answer that came twice, as a task that was tried twice might give it, is refused, and so is a missing one.
+        An answer that came twice, as a task that was tried twice might give it, is refused, and so is a missing one,
+        and one of a machine that makes something else of made-up rows: which machine has a row must not matter.
     """
-    total, seen = work.nothing(), set()
+    total, seen, digest = work.nothing(), set(), digest_of_probe(work)
     for part, sums, refusal in rows:
         if refusal:
             raise InputError(*json.loads(refusal))
         if part in seen:
             raise InputError("engine", "a part of the table came back twice", "Run this again")
         seen.add(part)
-        work.add(total, np.frombuffer(sums, "<i8").astype(np.int64))
+        if not sums.endswith(digest):
+            raise InputError(
+                "engine", "a worker's machine computes features differently from this one",
+                "Use workers with the same processors and the same build of NumPy",
+            )  # fmt: skip
+        work.add(total, np.frombuffer(sums.removesuffix(digest), "<i8").astype(np.int64))
     if parts is not None and seen != set(range(parts)):
         raise InputError("engine", "a part of the table did not come back", "Run this again")
     return total

@@ -111,14 +111,14 @@ def _partition() -> int:
 def _sum_partition(
     batches: Iterable[pa.RecordBatch], *, described: str
 ) -> Iterator[pa.RecordBatch]:
-    yield remote.answer(_partition(), lambda: remote.sum_batches(batches, described))
+    yield remote.answer(_partition(), lambda: remote.sum_batches(batches, described), described)
 
 
 def _sum_files(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for row in batch.to_pylist():
             summed = partial(remote.sum_file, row["path"], described)
-            yield remote.answer(row["part"], summed)
+            yield remote.answer(row["part"], summed, described)
 
 
 def _encode_partition(
@@ -139,4 +139,4 @@ def _encode_files(batches: Iterable[pa.RecordBatch], *, described: str) -> Itera
 def _sum_people_partition(
     batches: Iterable[pa.RecordBatch], *, described: str
 ) -> Iterator[pa.RecordBatch]:
-    yield remote.answer(_partition(), lambda: remote.sum_people(batches, described))
+    yield remote.answer(_partition(), lambda: remote.sum_people(batches, described), described)
