@@ -69,6 +69,7 @@ class Mutant:
 NOISE = "private/test_noise.py::"
 PERSONS = "private/test_persons.py::"
 PARTIES = "private/test_parties.py::"
+EXTRACTOR = "private/test_extractor.py::"
 DESCENT = "accounting/test_descent.py::"
 TRAINING = "private/test_training.py::"
 LOCAL = "private/engines/test_local.py::"
@@ -988,6 +989,18 @@ MUTANTS = {
         "self.done.append(self._names[part])",
         "self.done.append(name_of_part(part))",
         "private/test_checkpoints.py::test_a_file_that_changes_while_it_is_read_is_read_again",
+    ),
+    "an encoder in a ledger of people": Mutant(
+        "private/extractor.py",
+        "        check_unit(ledger, state, plan.schema.privacy.unit)\n",
+        "",
+        EXTRACTOR + "test_people_with_several_images_are_not_taken_for_rows",
+    ),
+    "mu squared passed off as epsilon": Mutant(
+        "private/extractor.py",
+        "if state.is_pure:",
+        "if state.is_pure and plan.charge.slack:",
+        EXTRACTOR + "test_a_pure_ledger_is_refused_though_nothing_is_sampled",
     ),
 }
 UNCHANGED = "an unchanged copy"

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from understudy.private.extractor import _rows, train_private_encoder
 from understudy.private.ledger import read_ledger
 from understudy.private.noise import SeededNoise
 from understudy.published.certificate import build_certificate
+from understudy.schema import PrivacyUnit
 
 ROWS = 120
 TRAINING = EncoderTraining(
@@ -84,7 +86,7 @@ def test_a_ledger_is_charged_before_and_caps_both_releases(tmp_path: Path):
     create_ledger(ledger, Budget(4.0), reserve=0.05)
     train_private_encoder(table(), plan_of(2.0), ledger=ledger)
     (row,) = read_ledger(ledger).rows
-    assert row.description == "encoder of dots"
+    assert row.description == "encoder on dots"
     with pytest.raises(BudgetError):
         train_private_encoder(table(), plan_of(3.9), ledger=ledger)
     assert len(read_ledger(ledger).rows) == 1
@@ -95,6 +97,32 @@ def test_a_ledger_of_replaced_rows_is_refused(tmp_path: Path):
     create_ledger(ledger, Budget(4.0), neighbours=Neighbours.REPLACE_ONE)
     with pytest.raises(InputError, match="add-remove"):
         train_private_encoder(table(), plan_of(), ledger=ledger)
+
+
+def test_a_pure_ledger_is_refused_though_nothing_is_sampled(tmp_path: Path):
+    # Without sampling there is no slack, and mu squared would pass for an epsilon.
+    ledger, plan = tmp_path / "ledger.db", plan_of(num_rows=60)
+    create_ledger(ledger, Budget(4.0, 0.0))
+    assert plan.charge.slack == 0
+    with pytest.raises(InputError, match="pure differential privacy"):
+        train_private_encoder(table(), plan, ledger=ledger)
+    assert read_ledger(ledger).rows == ()
+
+
+def test_people_with_several_images_are_not_taken_for_rows(tmp_path: Path):
+    people = replace(SCHEMA, privacy=PrivacyUnit("person", 3))
+    with pytest.raises(UsageError, match="protects every person"):
+        ExtractorPlan(people, Budget(2.0), TRAINING)
+    ledger = tmp_path / "ledger.db"
+    create_ledger(ledger, Budget(9.0), reserve=0.05)
+    visits = table().append_column("person", pa.array([str(i % 50) for i in range(ROWS)]))
+    per_person = make_plan(people, Budget(1.0), method="dp-merf", options={"num_features": 4})
+    release_table(visits, per_person, ledger=ledger)
+    with pytest.raises(InputError, match="holds releases per person"):
+        train_private_encoder(table(), plan_of(), ledger=ledger)
+    learnt = train_private_encoder(table(), plan_of()).network("own")
+    with pytest.raises(UsageError, match="at a cost per row"):
+        make_plan(people, Budget(1.0), method="dp-mepf", options={"encoder": learnt})
 
 
 def test_the_certificate_of_a_release_adds_what_the_network_cost():

@@ -59,6 +59,11 @@ class ExtractorPlan:
                 "schema", "has no images with a label of named classes, which the network learns to tell apart",
                 "Use a public encoder, or --method dp-spectrum, which needs none",
             )  # fmt: skip
+        if not self.schema.privacy.is_row:
+            raise UsageError(
+                "schema", f"protects every {self.schema.privacy.unit}, and noisy descent protects single rows",
+                "Use a public encoder, or set privacy: {unit: row}",
+            )  # fmt: skip
 
     @property
     def image(self) -> ImageShape:

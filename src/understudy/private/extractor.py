@@ -19,6 +19,7 @@ from understudy.private.descent.networks import Progress, noisy_descent
 from understudy.private.descent.steps import Steps
 from understudy.private.noise import NoiseSource
 from understudy.private.readers import open_source
+from understudy.private.release import check_unit, described
 from understudy.private.sealed import sealed
 from understudy.published.directories import check_new_directory
 from understudy.schema.columns import NULL
@@ -57,7 +58,14 @@ def train_private_encoder(
     if directory is not None:
         check_new_directory(directory)
     if ledger is not None:
-        if ledgers.read_ledger(ledger).neighbours is not Neighbours.ADD_REMOVE:
+        state = ledgers.read_ledger(ledger)
+        check_unit(ledger, state, plan.schema.privacy.unit)
+        if state.is_pure:
+            raise InputError(
+                f"ledger '{ledger}'", "is for pure differential privacy (delta 0), which Gaussian noise has not",
+                "Make a ledger with a delta above 0",
+            )  # fmt: skip
+        if state.neighbours is not Neighbours.ADD_REMOVE:
             raise InputError(
                 f"ledger '{ledger}'", "counts replaced rows, and sampling them is not accounted for",
                 "Use a ledger with --neighbours add-remove",
@@ -68,7 +76,7 @@ def train_private_encoder(
         ledgers.spend(
             ledger, key=key or f"{plan.schema.name}-{secrets.token_hex(6)}",
             plan_id=plan.fingerprint, costs=[plan.charge.mu_squared], slack=plan.charge.slack,
-            description=f"encoder of {plan.schema.name}",
+            description=described("encoder", plan.schema),
         )  # fmt: skip
     learnt = noisy_descent(
         plan.start(torch), plan.row_loss(torch), rows, cost=plan.descent, clip=plan.clip,

@@ -177,6 +177,8 @@ def _made_up(rng: np.random.Generator, block: int, like: npt.NDArray[Any]) -> np
     shape = (block, *like.shape[1:])
     if np.issubdtype(like.dtype, np.floating):
         return rng.random(shape).astype(like.dtype)
+    if like.dtype == np.uint8:  # pixels; black images would show little
+        return rng.integers(0, 256, shape, dtype=np.uint8)
     return rng.integers(0, 2, shape).astype(like.dtype)
 
 
