@@ -243,7 +243,7 @@ MUTANTS = {
         "test_plan.py::test_the_column_of_ids_is_never_released",
     ),
     "a ledger of two units": Mutant(
-        "private/release.py",
+        "private/ledger_units.py",
         "    if others:",
         "    if False:",
         PERSONS + "test_the_certificate_and_the_ledger_name_whose_privacy_it_is",
@@ -942,11 +942,11 @@ MUTANTS = {
         "whole[label == NULL] *= 1",
         TRAINING + "test_rows_without_a_label_add_nothing",
     ),
-    "a classifier in a ledger of people": Mutant(
-        "private/training.py",
-        "    check_unit(ledger, state, plan.schema.privacy.unit)\n",
+    "people and rows in one ledger": Mutant(
+        "private/ledger.py",
+        "        check_unit(path, state.descriptions, unit_in(description))\n",
         "",
-        TRAINING + "test_a_ledger_that_counts_for_people_refuses",
+        "private/test_ledger_units.py::test_a_spend_for_others_is_refused_in_the_moment_of_spending",
     ),
     "long ids as floats": Mutant(
         "schema/encode.py",
@@ -989,12 +989,6 @@ MUTANTS = {
         "self.done.append(self._names[part])",
         "self.done.append(name_of_part(part))",
         "private/test_checkpoints.py::test_a_file_that_changes_while_it_is_read_is_read_again",
-    ),
-    "an encoder in a ledger of people": Mutant(
-        "private/extractor.py",
-        "        check_unit(ledger, state, plan.schema.privacy.unit)\n",
-        "",
-        EXTRACTOR + "test_people_with_several_images_are_not_taken_for_rows",
     ),
     "mu squared passed off as epsilon": Mutant(
         "private/extractor.py",

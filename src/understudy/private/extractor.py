@@ -17,9 +17,9 @@ from understudy.features.torch_runtime import load_torch
 from understudy.private import ledger as ledgers
 from understudy.private.descent.networks import Progress, noisy_descent
 from understudy.private.descent.steps import Steps
+from understudy.private.ledger_units import check_unit, described
 from understudy.private.noise import NoiseSource
 from understudy.private.readers import open_source
-from understudy.private.release import check_unit, described
 from understudy.private.sealed import sealed
 from understudy.published.directories import check_new_directory
 from understudy.schema.columns import NULL
@@ -59,7 +59,7 @@ def train_private_encoder(
         check_new_directory(directory)
     if ledger is not None:
         state = ledgers.read_ledger(ledger)
-        check_unit(ledger, state, plan.schema.privacy.unit)
+        check_unit(ledger, state.descriptions, plan.schema.privacy.unit)
         if state.is_pure:
             raise InputError(
                 f"ledger '{ledger}'", "is for pure differential privacy (delta 0), which Gaussian noise has not",

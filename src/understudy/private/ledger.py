@@ -40,6 +40,7 @@ from understudy.private.ledger_tables import (
     SCHEMAS,
     SLACK_VERSION,
 )
+from understudy.private.ledger_units import check_unit, unit_in
 
 Cost = Fraction | float
 UNITS_PER_SLACK = 2**62
@@ -74,6 +75,11 @@ class LedgerState:
     spent_units: int
     rows: tuple[LedgerRow, ...]
     slack_cap_units: int = 0
+
+    @property
+    def descriptions(self) -> list[str]:
+        """What its lines say of releases."""
+        return [row.description for row in self.rows]
 
     @property
     def remaining_units(self) -> int:
@@ -193,6 +199,7 @@ def spend(
     with transaction(path, begin="BEGIN IMMEDIATE") as connection:
         state = _load(connection, path)
         _check_plan(state, key, plan_id)
+        check_unit(path, state.descriptions, unit_in(description))
         _check_cap(state, units, path)
         slack_units = _check_reserve(state, slack, path)
         number = len(state.rows) + 1

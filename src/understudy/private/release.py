@@ -17,15 +17,14 @@ from understudy.plan import Plan
 from understudy.private import ledger as ledgers
 from understudy.private.decoders import Arrays, read_images, train_decoder
 from understudy.private.engines.passes import Run, can_be_read_again, sum_table
+from understudy.private.ledger_units import check_unit, described
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
 from understudy.private.sealed import sealed
 from understudy.private.sums import Work, check_purity
 from understudy.published.directories import check_new_directory
 from understudy.published.given import public_networks
 from understudy.published.release import Release, load_release, save_release
-from understudy.schema import Schema
 
-_PER, _OF = "; per ", " of at most "
 SOFTWARE = ("understudy", "numpy", "opendp", "dp-accounting")
 
 
@@ -164,28 +163,6 @@ def charge(ledger: str | Path, plan: Plan, *, key: str, stage: int | None = None
     )  # fmt: skip
 
 
-def described(method: str, schema: Schema) -> str:
-    """What a ledger's line says of a release; whose privacy it is counted for is read back from it."""
-    words, unit = f"{method} on {schema.name}".replace(_PER, "; "), schema.privacy
-    return words if unit.is_row else f"{words}{_PER}{unit.unit}{_OF}{unit.max_rows} rows"
-
-
-def check_unit(ledger: str | Path, state: ledgers.LedgerState, unit: str) -> None:
-    """Refuse a ledger that counts for others than a release does."""
-    others = {_unit_in(row.description) for row in state.rows} - {unit}
-    if others:
-        raise InputError(
-            f"ledger '{ledger}'", f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
-            "Keep a ledger for each unit of privacy",
-        )  # fmt: skip
-
-
-def _unit_in(description: str) -> str:
-    if _PER not in description:
-        return "row"
-    return description.rpartition(_PER)[2].rpartition(_OF)[0]
-
-
 def _cost_in(ledger: str | Path, plan: Plan, stage: int | None) -> tuple[Fraction, ...]:
     """What a plan, or one stage of it, costs in a ledger's notion of neighbours, and in what it counts.
 
@@ -194,7 +171,7 @@ def _cost_in(ledger: str | Path, plan: Plan, stage: int | None) -> tuple[Fractio
     """
     state = ledgers.read_ledger(ledger)
     notion = state.neighbours
-    check_unit(ledger, state, plan.schema.privacy.unit)
+    check_unit(ledger, state.descriptions, plan.schema.privacy.unit)
     if notion is Neighbours.ADD_REMOVE and plan.neighbours is Neighbours.REPLACE_ONE:
         raise InputError(
             f"ledger '{ledger}'", "hides the row count (add-remove), and a replace-one release tells it",

@@ -25,10 +25,11 @@ from understudy.private.descent.linear import (
     train_maps,
 )
 from understudy.private.descent.steps import Steps
+from understudy.private.ledger_units import check_unit, described
 from understudy.private.long_noise import LongNoise
 from understudy.private.noise import NoiseSource
 from understudy.private.readers import open_source
-from understudy.private.release import check_unit, described, release_facts
+from understudy.private.release import release_facts
 from understudy.private.sealed import sealed
 from understudy.published.directories import check_new_directory
 from understudy.schema.columns import NULL
@@ -122,7 +123,7 @@ def _costs(plan: ClassifierPlan) -> tuple[Fraction, ...]:
 def _costs_in(ledger: str | Path, plan: ClassifierPlan) -> tuple[Fraction, ...]:
     """Mu squared in a ledger's notion of neighbours: replacing a row is removing one and adding one."""
     state = ledgers.read_ledger(ledger)
-    check_unit(ledger, state, plan.schema.privacy.unit)
+    check_unit(ledger, state.descriptions, plan.schema.privacy.unit)
     if state.is_pure:
         raise InputError(
             f"ledger '{ledger}'", "is for pure differential privacy (delta 0), which Gaussian noise has not",
