@@ -33,10 +33,8 @@ from understudy.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 from understudy.stage import weighed_for_laplace, with_epsilon_parts
 
-IMAGE_TRAINING = ImageTraining(
-    architecture="connected", noise_dim=10, steps=1500, batch=100, subsets_per_step=2000
-)
-"""The paper's network for MNIST. Steps take pairs of pixels in turn."""
+IMAGE_TRAINING = ImageTraining(steps=1500)
+"""The paper's network for Fashion-MNIST."""
 
 TRAININGS: dict[str, type[MixtureTraining] | type[Training]] = {
     "mixture": MixtureTraining, "network": Training,
@@ -96,7 +94,7 @@ def dp_hp(
             on one at a time. Costs the same budget and a pass over the rows per subset.
         preset: settings of one of the paper's experiments, for what is not given.
         generator: ``mixture`` of products (the default: fast, keeps atoms), or the papers' ``network``;
-            for images ``connected`` (the default) or ``convolutional``.
+            for images ``convolutional`` (the default) or ``connected``.
         seed: public seed of subsets and training.
         training: settings of the generator.
         steps: training steps, if only their number should differ.

@@ -41,11 +41,10 @@ LARGEST_SUBSET, LARGEST_RELEASE = 2**20, 10_000_000
 FRESH_RELEASES = 8
 
 IMAGE_KERNELS: dict[str, Any] = {
-    "order": 10, "product_order": 1, "product_length_scale": 0.5,
-    "num_products": 20_000, "product_share": 0.7,
+    "order": 10, "product_order": 3, "product_length_scale": 0.5,
+    "num_products": 1500, "product_share": 0.5,
 }  # fmt: skip
-"""Pixels are many and mostly dark or bright: two features of each tell which, and what a release of so
-many pairs loses in noise on each it gains by how many there are."""
+"""Pixels are many and mostly dark or bright: a few features of each tell which."""
 
 Noise = Callable[[float], float]
 """Deviation of the noise on a mean feature that has a share of the budget to itself."""
