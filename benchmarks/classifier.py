@@ -18,19 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from command_line import add_data_argument
+from labelled_rows import Rows, adult_rows, image_rows
 
 from understudy.accounting import Budget
 from understudy.classifier.maps import LocallyLinearMaps
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.private.long_noise import LongNoise
-from understudy.private.training import integer_rows, noisy_maps
-from understudy.schema import Schema, load_schema
-from understudy.schema.pixels import pixel_columns
+from understudy.private.training import noisy_maps
 
 SETS = ("mnist", "fashion_mnist")
 PRINTED = {
@@ -46,52 +42,6 @@ PAPER = {
     "sampling_rate": 0.05,
     "steps": 120,
 }
-
-
-class Rows:
-    """Training and test rows of a set, and what inputs were made of them."""
-
-    def __init__(self, name: str, schema: Schema, train: pa.Table, test: pa.Table) -> None:
-        self.name, self.schema, self.train, self.test = name, schema, train, test
-        label = schema.label
-        assert label is not None
-        self.labels = np.array(
-            [label.categories.index(each) for each in test[label.name].to_pylist()]
-        )
-        self._kept: dict[Any, Any] = {}
-
-    def integers(self, plan: ClassifierPlan) -> Any:
-        """Integer inputs, made once for each kind."""
-        kind = (plan.training.inputs, plan.inputs.dim)
-        if kind not in self._kept:
-            self._kept = {kind: integer_rows(self.train, plan, query=None)}
-        return self._kept[kind]
-
-
-def image_rows(folder: Path, name: str) -> Rows:
-    """An image set with ten classes."""
-    label = {"name": "label", "kind": "categorical", "role": "label", "categories": list(range(10))}
-    schema = load_schema({"name": name, "image": {"height": 28, "width": 28}, "columns": [label]})
-    assert schema.image is not None
-    with np.load(folder / f"{name}.npz") as archive:
-        parts = [
-            pa.table(
-                pixel_columns(archive[f"x_{part}"], schema.image, schema.image.names)
-                | {"label": archive[f"y_{part}"].astype(np.int64)}
-            )
-            for part in ("train", "test")
-        ]
-    return Rows(name, schema, *parts)
-
-
-def adult_rows(folder: Path) -> Rows:
-    """Adult, in its own split."""
-    schema = load_schema(folder / "schemas" / "adult.yaml")
-    table = pq.read_table(folder / "adult.parquet")
-    split = pc.cast(table["split"], pa.string())
-    return Rows(
-        "adult", schema, *(table.filter(pc.equal(split, part)) for part in ("train", "test"))
-    )
 
 
 def measured(rows: Rows, epsilon: float, seed: int, **settings: Any) -> dict[str, Any]:

@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import torch
 from command_line import add_data_argument
+from labelled_rows import image_rows
 
-from classifier import image_rows
 from understudy.accounting import Budget
 from understudy.accounting.descent import calibrated_descent
 from understudy.classifier.explain import contrast, drawn_images, explain_row, patterns
