@@ -201,6 +201,22 @@ def test_replace_one_is_not_for_parties_with_noise_of_their_own() -> None:
         plan_for(parties=2, neighbours=Neighbours.REPLACE_ONE, num_rows=9)
 
 
+def test_noise_for_tests_in_any_round_makes_a_release_not_private(tmp_path: Path) -> None:
+    request: Any = Request(plan_for("dp-anova"))
+    while isinstance(request, Request):
+        paths = answered(request, [table_of(50)], tmp_path)
+        request.save(tmp_path / f"{request.round}.json")
+        noise = NoNoise() if request.round == 0 else None
+        loaded = load_request(tmp_path / f"{request.round}.json")
+        request = merge_partials(loaded, paths, keys=[KEY], noise=noise)
+    assert dict(request.facts)["is_private"] is False
+
+
+def test_a_plan_of_several_parties_is_released_by_none_alone() -> None:
+    with pytest.raises(UsageError, match="several parties"):
+        release_table(table_of(5), plan_for(parties=2))
+
+
 # Refusals
 
 

@@ -151,7 +151,7 @@ def merge_partials(
             row = charge(ledger, plan, key=key, stage=request.round)
             charged = {"key": key, "row": row}
         vector = sealed(lambda: noisy(sums, plan, request.round, source))
-    following = request.after(vector, charged)
+    following = request.after(vector, charged, is_private=is_private)
     if following.round < len(plan.stages):
         if ledger is not None and charged is not None:
             ledgers.mark_published(
@@ -159,7 +159,7 @@ def merge_partials(
             )
         return following
     facts = dict(release_facts(source, None)) | {
-        "is_private": is_private, "ledger": charged, "merged_from": len(answers),
+        "is_private": following.is_private, "ledger": charged, "merged_from": len(answers),
     }  # fmt: skip
     release = Release(plan, following.vectors, tuple(facts.items()))
     if directory is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.accounting import Neighbours
-from understudy.errors import BudgetError, InputError
+from understudy.errors import BudgetError, InputError, UsageError
 from understudy.plan import Plan
 from understudy.private import ledger as ledgers
 from understudy.private.decoders import Arrays, read_images, train_decoder
@@ -58,6 +58,11 @@ def release_table(
         states. If the data is refused in the first pass, nothing is spent; nothing is ever
         written before all noise has been added.
     """
+    if plan.parties > 1:
+        raise UsageError(
+            "parties", "the plan states the noise of several parties' sums together",
+            "Use understudy partial and merge, or plan without --parties",
+        )  # fmt: skip
     fresh = key is None
     key = key or f"{plan.schema.name}-{secrets.token_hex(6)}"
     if directory is not None:

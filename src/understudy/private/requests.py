@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.errors import InputError
+from understudy.errors import InputError, UsageError
 from understudy.plan import Plan, plan_from_dict
 from understudy.private.noise import Integers
 from understudy.published.release import to_json
@@ -24,12 +24,22 @@ FORMAT = "understudy request, format 1"
 class Request:
     """The next stage of a plan, which parties answer with partial sums.
 
-    ``vectors`` are the noisy vectors of the stages before; ``ledger`` is what the merger's ledger was charged.
+    ``vectors`` are the noisy vectors of the stages before, ``is_private`` unless some had noise for tests;
+    ``ledger`` is what the merger's ledger was charged.
     """
 
     plan: Plan
     vectors: tuple[Integers, ...] = ()
     ledger: dict[str, Any] | None = None
+    is_private: bool = True
+
+    def __post_init__(self) -> None:
+        if self.plan.descent is not None:
+            raise UsageError(
+                "method",
+                "trains on rows, which parties cannot add up",
+                "Use a method without descent",
+            )
 
     @property
     def round(self) -> int:
@@ -44,16 +54,19 @@ class Request:
             digest.update(len(vector).to_bytes(8, "big") + vector.astype("<i8").tobytes())
         return digest.hexdigest()
 
-    def after(self, vector: Integers, ledger: dict[str, Any] | None) -> Request:
+    def after(
+        self, vector: Integers, ledger: dict[str, Any] | None, *, is_private: bool
+    ) -> Request:
         """The request of the next round."""
-        return replace(self, vectors=(*self.vectors, vector), ledger=ledger)
+        vectors, alike = (*self.vectors, vector), self.is_private and is_private
+        return replace(self, vectors=vectors, ledger=ledger, is_private=alike)
 
     def save(self, path: Path | str) -> None:
         """Write it as a file; it must not exist."""
         document = {
             "format": FORMAT, "plan": self.plan.to_dict(), "ledger": self.ledger,
             "vectors": [base64.b64encode(v.astype("<i8").tobytes()).decode() for v in self.vectors],
-            "fingerprint": self.fingerprint,
+            "fingerprint": self.fingerprint, "is_private": self.is_private,
         }  # fmt: skip
         try:
             with Path(path).open("xb") as file:
@@ -71,7 +84,7 @@ def load_request(path: Path | str) -> Request:
         plan = plan_from_dict(document["plan"])
         read = [np.frombuffer(base64.b64decode(v), "<i8") for v in document["vectors"]]
         vectors = tuple(vector.astype(np.int64) for vector in read)
-        request = Request(plan, vectors, document["ledger"])
+        request = Request(plan, vectors, document["ledger"], bool(document["is_private"]))
         sizes = [embedding.dim for embedding in plan.embeddings(vectors)[: len(vectors)]]
         whole = (
             document["format"] == FORMAT
