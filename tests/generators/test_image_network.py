@@ -91,7 +91,7 @@ def test_a_class_changes_the_image_and_other_rows_do_not(kind: str):
             return np.concatenate([noise, np.full((size[0] - 1, 3), 9.0)])
 
     among = network.images(np.array([0, 2, 2]), Fixed(np.random.PCG64(0)))
-    assert among[0] == pytest.approx(one[0], abs=1e-6)
+    assert among[0] == pytest.approx(one[0], abs=1e-4)
 
 
 def test_pixels_are_in_the_order_of_the_schemas_columns():
