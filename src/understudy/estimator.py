@@ -100,12 +100,12 @@ class LocallyLinearClassifier:
             self._schema(num_features), Budget(self.epsilon, self.delta), training, self.num_rows
         )
 
-    def fit(self, X: Any, y: Any) -> LocallyLinearClassifier:  # noqa: N803
+    def fit(self, X: Any, y: Any) -> LocallyLinearClassifier:
         """Train on private rows; this spends the budget."""
         from sklearn.utils.multiclass import check_classification_targets
         from sklearn.utils.validation import validate_data
 
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=1)  # noqa: N806
+        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=1)
         check_classification_targets(y)
         plan = self.plan(X.shape[1])
         self.classes_ = np.unique(np.asarray(self.classes))
@@ -117,20 +117,20 @@ class LocallyLinearClassifier:
         self.classifier_ = train_classifier(table, plan, ledger=self.ledger, key=self.key)
         return self
 
-    def predict(self, X: Any) -> npt.NDArray[Any]:  # noqa: N803
+    def predict(self, X: Any) -> npt.NDArray[Any]:
         """The likeliest class of each row."""
         chances = self.predict_proba(X)
         return np.asarray(self.classes_[chances.argmax(axis=1)])
 
-    def predict_proba(self, X: Any) -> Floats:  # noqa: N803
+    def predict_proba(self, X: Any) -> Floats:
         """Chances of the classes, in the order of ``classes_``."""
         from sklearn.utils.validation import check_is_fitted, validate_data
 
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)  # noqa: N806
+        X = validate_data(self, X, reset=False, dtype=np.float64)
         return self.classifier_.probabilities(self.classifier_.codes(self._table(X)))
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:  # noqa: N803
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose class is predicted right."""
         right = np.asarray(self.predict(X) == np.asarray(y), dtype=np.float64)
         return float(np.average(right, weights=sample_weight))
@@ -175,5 +175,5 @@ class LocallyLinearClassifier:
         )
         return Schema(columns=(*columns, label))
 
-    def _table(self, X: Floats) -> pa.Table:  # noqa: N803
+    def _table(self, X: Floats) -> pa.Table:
         return pa.table({f"x{i}": pa.array(X[:, i]) for i in range(X.shape[1])})

@@ -123,9 +123,9 @@ class ClassifierPlan:
     @cached_property
     def label(self) -> Column:
         """What is predicted."""
-        found = self.schema.label
-        assert found is not None  # noqa: S101  # checked above
-        return found
+        if self.schema.label is None:
+            raise ValueError("the schema has no label")
+        return self.schema.label
 
     @property
     def classes(self) -> tuple[Any, ...]:

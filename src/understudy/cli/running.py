@@ -63,7 +63,7 @@ def running(
         )
     kept = None if checkpoint is None else Checkpoint(checkpoint, read_key(key_file))
     with reading_bar(as_json=as_json) as progress:
-        yield Run(engine=engine, threads=threads, progress=progress, checkpoint=kept)  # type: ignore[arg-type]
+        yield Run(engine=engine, threads=threads, progress=progress, checkpoint=kept)
 
 
 @contextmanager

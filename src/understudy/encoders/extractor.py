@@ -68,13 +68,15 @@ class ExtractorPlan:
     @property
     def image(self) -> ImageShape:
         """The shape of the images."""
-        assert self.schema.image is not None  # noqa: S101 - checked above
+        if self.schema.image is None:
+            raise ValueError("the schema has no images")
         return self.schema.image
 
     @property
     def label(self) -> Column:
         """The column that is learnt."""
-        assert self.schema.label is not None  # noqa: S101 - checked above
+        if self.schema.label is None:
+            raise ValueError("the schema has no label")
         return self.schema.label
 
     @property

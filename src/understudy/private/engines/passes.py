@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import pyarrow as pa
 
@@ -19,7 +18,7 @@ from understudy.private.persons import kept_rows
 from understudy.private.readers import is_one_pass, open_parts, open_source
 from understudy.private.sums import Integers, Work, one_blas_thread
 
-EngineName = Literal["auto", "local", "spark", "ray"]
+ENGINES = ("auto", "local", "spark", "ray")
 PIECE_ROWS = 2**15
 
 
@@ -27,14 +26,14 @@ PIECE_ROWS = 2**15
 class Run:
     """How a pass is run. Nothing here changes a number that comes out of it."""
 
-    engine: EngineName = "auto"
+    engine: str = "auto"
     threads: int | None = None
     progress: Progress | None = None
     checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:
-        if self.engine not in get_args(EngineName):
-            raise UsageError("engine", "must be one of " + ", ".join(get_args(EngineName)))
+        if self.engine not in ENGINES:
+            raise UsageError("engine", "must be one of " + ", ".join(ENGINES))
         if self.threads is not None and self.threads < 1:
             raise UsageError("threads", "must be at least 1")
 
