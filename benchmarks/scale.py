@@ -3,10 +3,11 @@
     python benchmarks/scale.py fourier [--rows 100000 1000000 10000000]
     python benchmarks/scale.py pairs [--rows 1000000 10000000]
 
-``fourier``: 30 numbers, 2,000 Fourier features of DP-MERF's default kernel, one thread, for each number of rows: CPU
-microseconds per row of the whole pass (Parquet to sums), of the kernel alone, of plain NumPy in float32, and of
-what a limit is made of, a float32 product by BLAS and compiled cosines and sines, measured apart in the same run; peak
-memory.
+``fourier``: 30 numbers, 2,000 Fourier features, one thread, for each number of rows, with DP-MERF's default kernel
+(``mixture``: many frequencies touch few columns) and with one length scale (``gaussian``: all touch all). CPU
+microseconds per row of the whole pass (Parquet to sums) and of a plain one (pyarrow reads the file, NumPy makes float32
+features and adds them up); and in memory, of our kernel, of plain NumPy, and of what a limit is made of, a float32
+product by BLAS and compiled cosines and sines, measured apart in the same run; peak memory.
 ``pairs``: a made-up table of Adult's shape through the default method, all stages and noise, beside DuckDB that reads
 the same Parquet file once and counts all pairs of columns (numbers in 20 bins), one thread each.
 CPU seconds, each in a process of its own; numba is used if it is installed. Prints CSV; compare within one run.
@@ -16,15 +17,37 @@ from __future__ import annotations
 
 import argparse
 import csv
+import os
 import subprocess
 import sys
 import tempfile
+import time
+from collections.abc import Callable
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from understudy.features import Fourier, Scales
+from understudy.features.turns import (
+    C0,
+    C1,
+    C2,
+    C3,
+    C4,
+    ONE,
+    QUARTER,
+    S0,
+    S1,
+    S2,
+    S3,
+    S4,
+    cosines_and_sines,
+)
 
 NUM_NUMBERS, NUM_FEATURES, GROUP_ROWS = 30, 2000, 100_000
 NUMBERS = {"age": 90, "weight": 1_500_000, "years": 16, "gain": 99_999, "loss": 4_356, "hours": 99}
@@ -44,13 +67,32 @@ FOURIER = (
 from understudy import Budget, load_schema, make_plan
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.release import work_of
-columns = [{"name": f"x{i}", "kind": "continuous", "bounds": [0, 1]} for i in range(%d)]
-plan = make_plan(load_schema({"columns": columns}), Budget(1.0), method="dp-merf", options={"num_features": %d})
-work = work_of(plan, ())
 import pyarrow as pa
-work.partial(pa.record_batch({f"x{i}": [0.5] for i in range(%d)}))  # compiled before the clock starts
+columns = [{"name": f"x{i}", "kind": "continuous", "bounds": [0, 1]} for i in range(%(numbers)d)]
+options = {"num_features": %(features)d} | ({"length_scale": 0.5} if sys.argv[2] == "gaussian" else {})
+plan = make_plan(load_schema({"columns": columns}), Budget(1.0), method="dp-merf", options=options)
+work = work_of(plan, ())
+work.partial(pa.record_batch({f"x{i}": [0.5] for i in range(%(numbers)d)}))  # compiled before the clock starts
 start = time.process_time()
 sum_table(sys.argv[1], work, query=None, run=Run(threads=1))
+done(start)
+"""
+) % {"numbers": NUM_NUMBERS, "features": NUM_FEATURES}
+PLAIN = (
+    COMMON
+    + """
+import numpy as np, pyarrow.parquet as pq
+sys.path.insert(0, sys.argv[3])
+from scale import fourier_map
+angular = (2 * np.pi * fourier_map(sys.argv[2]).frequencies).astype(np.float32)
+total = np.zeros((2, angular.shape[1]))
+start = time.process_time()
+for batch in pq.ParquetFile(sys.argv[1]).iter_batches(batch_size=2**15, use_threads=False):
+    cells = np.stack([batch.column(i).to_numpy() for i in range(batch.num_columns)], axis=1)
+    for first in range(0, len(cells), 512):
+        angles = cells[first : first + 512] @ angular
+        total[0] += np.cos(angles).sum(axis=0)
+        total[1] += np.sin(angles).sum(axis=0)
 done(start)
 """
 )
@@ -80,43 +122,45 @@ done(start)
 """
 )
 PARTS = """
-import sys, time
-import numpy as np
-sys.path.insert(0, %r)
+import sys
+sys.path.insert(0, sys.argv[2])
 from scale import parts_of_a_row
-print(*parts_of_a_row())
+print(*parts_of_a_row(sys.argv[1]))
 """
+ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
-def parts_of_a_row(num_rows: int = 4096) -> list[float]:
-    """CPU microseconds per row: kernel, plain NumPy, its product alone, cosines and sines alone."""
-    import time
+def fourier_map(kernel: str) -> Fourier:
+    every = (Scales(1, 0.004, 0.5), Scales(2, 0.02, 0.7), Scales(NUM_NUMBERS, 0.08, 2.7))
+    parts = every if kernel == "mixture" else (Scales(NUM_NUMBERS, 0.5, 0.5),)
+    return Fourier(tuple(range(NUM_NUMBERS)), (1.0,) * NUM_NUMBERS, parts, NUM_FEATURES, 0)
 
-    from understudy.features import Fourier, Scales
-    from understudy.features.turns import cosines_and_sines
+
+def parts_of_a_row(kernel: str, num_rows: int = 4096) -> list[float]:
+    """CPU microseconds per row: our kernel, plain NumPy, its product alone, cosines and sines alone."""
     from understudy.private import kernels
 
-    rng = np.random.default_rng(0)
-    numbers = tuple(range(NUM_NUMBERS))
-    every = (Scales(1, 0.004, 0.5), Scales(2, 0.02, 0.7), Scales(NUM_NUMBERS, 0.08, 2.7))
-    map_ = Fourier(numbers, (1.0,) * NUM_NUMBERS, every, NUM_FEATURES, 0)
+    rng, map_ = np.random.default_rng(0), fourier_map(kernel)
     cells = np.rint(rng.random((num_rows, NUM_NUMBERS)) * 2**16) / 2**16
+    positions = np.ascontiguousarray(kernels.centred(cells.T))
     slots = np.zeros(num_rows, dtype=np.int64)
     single, angular = cells.astype(np.float32), (2 * np.pi * map_.frequencies).astype(np.float32)
     phases = rng.integers(-(2**31), 2**31, (512, NUM_FEATURES // 2)).astype(np.int32)
+    target = 2**24 - NUM_FEATURES
+    waves_alone = compiled_waves() if kernels.has_kernel() else cosines_and_sines
 
     def plain() -> None:
         for start in range(0, num_rows, 512):
             angles = single[start : start + 512] @ angular
             np.cos(angles).sum(axis=0), np.sin(angles).sum(axis=0)
 
-    def kernel() -> None:
+    def ours() -> None:
         if kernels.has_kernel():
-            scale = map_.whole_scale(2**24)
-            kernels.fourier_sums(map_, cells, slots, 1, scale=scale, radius=2**25)
+            amplitude = map_.amplitude(target)
+            kernels.fourier_sums(map_, positions, slots, 1, amplitude=amplitude, radius=2**24)
             return
-        for start in range(0, num_rows, 512):
-            map_.whole(cells[start : start + 512], 2**24).sum(axis=0)
+        for start in range(0, num_rows, 32):
+            map_.whole(cells[start : start + 32], target).sum(axis=0)
 
     def product() -> None:
         for start in range(0, num_rows, 512):
@@ -124,16 +168,13 @@ def parts_of_a_row(num_rows: int = 4096) -> list[float]:
 
     def waves() -> None:
         for _ in range(0, num_rows, 512):
-            if kernels.has_kernel():
-                _compiled_waves()(phases)
-            else:
-                cosines_and_sines(phases)
+            waves_alone(phases)
 
     found = []
-    for step in (kernel, plain, product, waves):
+    for step in (ours, plain, product, waves):
         step()
         best = float("inf")
-        for _ in range(5):
+        for _ in range(9):
             start = time.process_time()
             step()
             best = min(best, time.process_time() - start)
@@ -141,37 +182,28 @@ def parts_of_a_row(num_rows: int = 4096) -> list[float]:
     return found
 
 
-def _compiled_waves() -> object:
-    """Cosines and sines alone, as fast as they compile."""
-    global _WAVES
-    if _WAVES is None:
-        from numba import njit
+def compiled_waves() -> Callable[[npt.NDArray[np.int32]], object]:
+    """Cosines and sines of phases in memory, added up, and nothing else."""
+    from numba import njit
 
-        from understudy.features import turns as t
+    def waves(phases):  # type: ignore[no-untyped-def]
+        cosines = np.zeros(phases.shape[1], np.float32)
+        sines = np.zeros(phases.shape[1], np.float32)
+        for row in range(phases.shape[0]):
+            own = phases[row]
+            for k in range(len(own)):
+                double = np.int32(own[k] << ONE)
+                z = np.float32(double) * QUARTER
+                y = z * z
+                cosine = C0 + y * (C1 + y * (C2 + y * (C3 + y * C4)))
+                sine = z * (S0 + y * (S1 + y * (S2 + y * (S3 + y * S4))))
+                odd = np.int32(own[k] ^ double) < 0
+                cosines[k] += -cosine if odd else cosine
+                sines[k] += -sine if odd else sine
+        return cosines, sines
 
-        a, b, c, d, e = t.C0, t.C2, t.C4, t.C6, t.C8
-        f, g, h, i, j = t.S1, t.S3, t.S5, t.S7, t.S9
-        half, turn = t.HALF_QUARTER, t.TURN
-
-        def waves(phases):  # type: ignore[no-untyped-def]
-            out = np.zeros(phases.shape[1], np.float32)
-            for row in range(phases.shape[0]):
-                own = phases[row]
-                for k in range(len(own)):
-                    quarter = np.int32(own[k] + half) >> np.int32(30)
-                    x = np.float32(np.int32(own[k] - np.int32(quarter << np.int32(30)))) * turn
-                    y = x * x
-                    cosine = a + y * (b + y * (c + y * (d + y * e)))
-                    sine = x * (f + y * (g + y * (h + y * (i + y * j))))
-                    out[k] += cosine if (quarter & np.int32(1)) != 0 else sine
-                    out[k] += sine if (quarter & np.int32(2)) != 0 else cosine
-            return out
-
-        _WAVES = njit(waves)
-    return _WAVES
-
-
-_WAVES: object = None
+    compiled: Callable[[npt.NDArray[np.int32]], object] = njit(waves)
+    return compiled
 
 
 def write_numbers(num_rows: int, path: Path) -> None:
@@ -219,31 +251,37 @@ def adult_like_schema() -> str:
 
 def child(script: str, *arguments: str) -> tuple[float, ...]:
     command = [sys.executable, "-c", script, *arguments]
-    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    printed = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | ONE_THREAD
+    ).stdout
     return tuple(float(word) for word in printed.split())
 
 
-def measure_fourier(sizes: list[int], folder: Path, writer: object) -> None:
-    writer.writerow(  # type: ignore[attr-defined]
-        ["rows", "pass_us", "peak_mb", "kernel_us", "numpy_us", "product_us", "waves_us",
-         "numpy_over_kernel", "limit_over_kernel"]
+def measure_fourier(sizes: list[int], folder: Path, writer: Any) -> None:
+    writer.writerow(
+        ["rows", "kernel", "pass_us", "plain_pass_us", "peak_mb", "ours_us", "numpy_us", "product_us",
+         "waves_us", "plain_pass_over_pass", "numpy_over_ours", "limit_over_ours"]
     )  # fmt: skip
+    here = str(Path(__file__).parent)
     for num_rows in sizes:
         path = folder / "numbers.parquet"
         write_numbers(num_rows, path)
-        seconds, peak = child(FOURIER % (NUM_NUMBERS, NUM_FEATURES, NUM_NUMBERS), str(path))
-        kernel, plain, product, waves = child(PARTS % str(Path(__file__).parent))
-        line = [seconds / num_rows * 1e6, peak, kernel, plain, product, waves]
-        ratios = [plain / kernel, (product + waves) / kernel]
-        writer.writerow([num_rows, *(f"{value:.2f}" for value in (*line, *ratios))])  # type: ignore[attr-defined]
-        sys.stdout.flush()
+        for kernel in ("mixture", "gaussian"):
+            seconds, peak = child(FOURIER, str(path), kernel)
+            plain_seconds, _ = child(PLAIN, str(path), kernel, here)
+            ours, plain, product, waves = child(PARTS, kernel, here)
+            passes = [seconds / num_rows * 1e6, plain_seconds / num_rows * 1e6]
+            ratios = [plain_seconds / seconds, plain / ours, (product + waves) / ours]
+            line = [*passes, peak, ours, plain, product, waves, *ratios]
+            writer.writerow([num_rows, kernel, *(f"{value:.2f}" for value in line)])
+            sys.stdout.flush()
 
 
-def measure_pairs(sizes: list[int], folder: Path, writer: object) -> None:
+def measure_pairs(sizes: list[int], folder: Path, writer: Any) -> None:
     import json
 
     header = ["rows", "default_method_s", "peak_mb", "duckdb_s", "duckdb_peak_mb", "ratio"]
-    writer.writerow(header)  # type: ignore[attr-defined]
+    writer.writerow(header)
     (folder / "schema.yaml").write_text(adult_like_schema())
     binned = [f"least(19, {name} * 20 // {most}) AS {name}" for name, most in NUMBERS.items()]
     names = [*NUMBERS, *CHOICES, "income"]
@@ -254,7 +292,7 @@ def measure_pairs(sizes: list[int], folder: Path, writer: object) -> None:
         ours, peak = child(ANOVA, str(path), str(folder / "schema.yaml"))
         theirs, other_peak = child(DUCKDB, str(path), job)
         line = [ours, peak, theirs, other_peak, ours / theirs]
-        writer.writerow([num_rows, *(f"{value:.2f}" for value in line)])  # type: ignore[attr-defined]
+        writer.writerow([num_rows, *(f"{value:.2f}" for value in line)])
         sys.stdout.flush()
 
 

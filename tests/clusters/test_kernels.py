@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.features import Block, Embedding, Fourier, Scales
-from understudy.private import sums
+from understudy.features.fourier import SLACK
+from understudy.features.turns import cosines_and_sines
+from understudy.private import kernels, pair_products, sums
+from understudy.private.pair_products import TILE_FREQUENCIES, TILE_ROWS
 from understudy.private.sums import Rows, partial_sum
 from understudy.schema import Layout, load_schema
 
@@ -63,12 +67,76 @@ def test_compiled_sums_are_the_integers_that_numpy_gives(
     assert np.array_equal(plain, compiled)
 
 
-def test_rows_that_leave_their_radius_are_left_to_the_careful_way(
+def test_a_map_whose_rows_could_leave_their_radius_is_left_to_the_careful_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows = rows_of(3, 40, 1)
     map_ = Fourier((0, 1, 2), (1.0,) * 3, (Scales(3, 0.1, 0.2),), 10, 0)
-    monkeypatch.setattr(Fourier, "whole_scale", lambda *_: np.float32(2**24))
+    monkeypatch.setattr(Fourier, "amplitude", lambda *_: np.float32(2**24))
     plain, compiled = both(rows, Embedding((Block("numbers", map_, 0.5),)), monkeypatch)
     assert np.array_equal(plain, compiled)
     assert (np.abs(plain) < 40 * LATTICE).all()
+
+
+@pytest.mark.parametrize("amplitude", [3.7, 530_000.0, 2.0**24 - 100])
+def test_of_all_phases_the_longest_pair_is_the_one_that_numpy_finds(amplitude: float) -> None:
+    """2^24 phases are all there are, so this is a bound for every row."""
+    longest, single = 0, np.float32(amplitude)
+    for start in range(-(2**31), 2**31, 2**28):
+        waves = cosines_and_sines(np.arange(start, start + 2**28, 2**8, dtype=np.int32))
+        whole = [np.trunc(wave * single).astype(np.int64) for wave in waves]
+        longest = max(longest, int((whole[0] ** 2 + whole[1] ** 2).max()))
+    assert kernels.longest_pair(single) == longest
+    assert longest <= amplitude**2 * (1 + SLACK) ** 2
+
+
+def called_by_numba(function: Any) -> Any:
+    return numba.njit(lambda *given: function(*given))
+
+
+@pytest.mark.parametrize("num_numbers", [1, 2, 5, 40])
+def test_products_of_pairs_wrap_around_alike_in_both_ways(num_numbers: int) -> None:
+    """By the processor's instruction, and in a loop for processors without it."""
+    rng = np.random.default_rng(num_numbers)
+    pairs = (num_numbers + 1) // 2
+    tile = rng.integers(-(2**15), 2**15, (pairs, 3 * TILE_ROWS, 2)).astype(np.int16)
+    steps = rng.integers(-(2**15), 2**15, (pairs, TILE_FREQUENCIES, 2)).astype(np.int16)
+    tile[:, :3], steps[0] = -(2**15), -(2**15)
+    which = rng.permutation(pairs)
+    first, last, row = pairs // 3, pairs, TILE_ROWS
+    wanted = np.einsum("qrc,qfc->fr", tile[which[first:]].astype(int), steps[first:].astype(int))
+    makers = [pair_products._by_loop]
+    if pair_products.has_pair_instruction():
+        makers.append(pair_products._by_instruction)
+    for make in makers:
+        phases = np.zeros((TILE_FREQUENCIES, 3 * TILE_ROWS), dtype=np.int32)
+        called_by_numba(make())(tile, steps, which, first, last, row, phases)
+        rows = slice(row, row + TILE_ROWS)
+        assert np.array_equal(phases[:, rows], wanted.astype(np.int32)[:, rows])
+        assert not phases[:, :row].any()
+        assert not phases[:, row + TILE_ROWS :].any()
+
+
+def test_without_the_instruction_sums_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = rows_of(7, 1100, 5)
+    parts = (Scales(1, 0.004, 0.5), Scales(2, 0.02, 0.7), Scales(7, 0.08, 2.7))
+    map_ = Fourier(tuple(range(7)), (1.0,) * 7, parts, 302, 0)
+    label = rows.layout.choices[-1]
+    embedding = Embedding(
+        (Block("numbers", map_, 0.9, per_label=True),), label=(label.start, label.stop)
+    )
+    plain, compiled = both(rows, embedding, monkeypatch)
+    assert np.array_equal(plain, compiled)
+    monkeypatch.setattr(pair_products, "has_pair_instruction", lambda: False)
+    monkeypatch.setattr(kernels, "_compiled", kernels._compiled.__wrapped__)
+    looped = partial_sum(rows, embedding=embedding, lattice=LATTICE)
+    assert np.array_equal(plain, looped)
+
+
+def test_images_with_hundreds_of_columns_take_fewer_rows_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rows = rows_of(401, 70, 2)
+    map_ = Fourier(tuple(range(401)), (1.0,) * 401, (Scales(401, 5.0, 9.0),), 6, 0)
+    plain, compiled = both(rows, Embedding((Block("numbers", map_, 1.0),)), monkeypatch)
+    assert np.array_equal(plain, compiled)

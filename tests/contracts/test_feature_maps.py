@@ -42,6 +42,7 @@ from understudy.features import (
     product,
 )
 from understudy.features.base import MAP_KINDS, map_from_dict
+from understudy.features.fourier import SLACK
 from understudy.features.landmarks import kernel_sums
 from understudy.features.nonzeros import most_nonzeros
 from understudy.features.perceptual import perceptual
@@ -371,7 +372,11 @@ def test_a_row_on_the_lattice_is_its_features_times_the_stated_scales(map_: Feat
     scales = Block("rows", map_, 1.0).scales(LATTICE)
     found = whole_of_codes(map_, codes) / scales
     assert scales.shape == (map_.dim,)
-    assert np.abs(found - features).max() < (3e-5 if isinstance(map_, Tensors) else 1e-7)
+    # Fourier features are cut, and shorter by a slack for single precision, where others are rounded.
+    worst = (
+        3e-5 if isinstance(map_, Tensors) else 2**-23 + SLACK if isinstance(map_, Fourier) else 1e-7
+    )
+    assert np.abs(found - features).max() < worst
 
 
 @each_map

@@ -281,7 +281,7 @@ def test_no_pair_of_rows_moves_the_real_sum_further_than_stated(
 
 
 def test_two_rows_half_a_turn_apart_reach_what_is_stated() -> None:
-    one_frequency = Fourier((0,), (0.02,), (Scales(1, 1.0, 1.0),), 2, 1)
+    one_frequency = Fourier((0,), (0.002,), (Scales(1, 1.0, 1.0),), 2, 1)
     labelled = Embedding(
         (Block("count", Constant(), 0.2, True), Block("numbers", one_frequency, 0.9, True)),
         label=(1, 3),

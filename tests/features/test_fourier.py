@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from understudy.features import Fourier, Scales
 from understudy.features.exact import EXACT_BITS
-from understudy.features.turns import cosines_and_sines
+from understudy.features.turns import cosines_and_sines, phases_of
 from understudy.schema.layout import POSITION_BITS
 
 Floats = npt.NDArray[np.float64]
@@ -102,8 +102,38 @@ def test_frequencies_are_a_fixed_function_of_the_seed() -> None:
     """Whoever fits a release must draw the very frequencies that its owner drew."""
     parts = (Scales(1, 0.004, 0.5), Scales(3, 0.1, 0.1))
     whole = Fourier((0, 1, 2), (1.0, 0.5, 2.0), parts, 8, 7).frequencies * 2**16
-    assert whole.astype(np.int64).tolist() == GOLDEN_FREQUENCIES
-    assert np.array_equal(whole, np.rint(whole))
+    units = np.array([32, 8, 8, 4])  # 15 bits and a sign for the largest of each
+    assert np.array_equal(whole / units, np.rint(whole / units))
+    assert (np.abs(whole - GOLDEN_FREQUENCIES) <= units / 2).all()
+    assert np.abs(whole / units).max() < 2**15 <= 2 * np.abs(whole / units).max(axis=0).min()
+
+
+def test_frequencies_are_16_bit_numbers_of_steps_and_phases_shifted_products() -> None:
+    """What the compiled sums multiply is what everybody else multiplies."""
+    parts = (
+        Scales(1, 0.004, 0.5),
+        Scales(3, 0.02, 3.0),
+        Scales(2, 1e-9, 1e-9),
+        Scales(3, 1e9, 1e9),
+    )
+    map_ = Fourier((0, 1, 2), (1.0, 0.5, 2.0), parts, 400, 3)
+    steps, shifts = map_.steps
+    assert steps.dtype == np.int16
+    assert shifts.min() == 0
+    assert shifts.max() == 16
+    positions = np.random.default_rng(0).integers(0, 2**16, (20, 3))
+    products = (positions @ steps.astype(np.int64)) << shifts
+    turns = (positions / 2**16) @ map_.frequencies
+    assert np.array_equal(products.astype(np.int32), phases_of(turns))
+    again = Fourier((0, 1, 2), (1.0, 0.5, 2.0), parts, 400, 3)
+    again.__dict__["frequencies"] = map_.frequencies
+    assert np.array_equal(again.steps[0], steps)
+
+
+def test_the_last_position_is_taken_as_the_one_before_it() -> None:
+    map_ = Fourier((0,), (0.01,), (Scales(1, 1, 1),), 8, 0)
+    last, before = map_(np.array([[1.0], [1 - 2**-16]]))
+    assert np.array_equal(last, before)
 
 
 def test_another_seed_draws_other_frequencies() -> None:

@@ -4,6 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from understudy.features.fourier import SLACK
 from understudy.features.turns import WORST_ERROR, cosines_and_sines, phases_of
 
 EDGES = np.array([0, 1, -1, 2**29, -(2**29), 2**30, -(2**30), 2**31 - 1, -(2**31)], dtype=np.int64)
@@ -48,7 +49,27 @@ def test_whole_turns_are_left_out_of_a_phase(turns: float) -> None:
     assert (phase - round(turns * 2**32)) % 2**32 == 0
 
 
-def test_on_the_axes_nothing_is_rounded() -> None:
+def test_on_the_axes_hardly_anything_is_rounded() -> None:
     cosines, sines = cosines_and_sines(np.array([0, 2**30, -(2**31), -(2**30)], dtype=np.int32))
-    assert cosines.tolist() == [1, 0, -1, 0]
-    assert sines.tolist() == [0, 1, 0, -1]
+    assert cosines[[0, 2]].tolist() == [1, -1]
+    assert sines[[0, 2]].tolist() == [0, 0]
+    assert np.abs(cosines[[1, 3]]).max() < 1e-7
+    assert np.abs(sines[[1, 3]] - [1, -1]).max() < 1e-7
+
+
+def test_of_all_phases_none_has_a_cosine_and_sine_longer_than_the_slack_allows() -> None:
+    """Phases are rounded to 24 bits, so these are all there are."""
+    longest = 0.0
+    for start in range(-(2**31), 2**31, 2**28):
+        waves = cosines_and_sines(np.arange(start, start + 2**28, 2**8, dtype=np.int32))
+        cosines, sines = (wave.astype(np.float64) for wave in waves)
+        longest = max(longest, float((cosines**2 + sines**2).max()))
+    assert 1 < longest**0.5 < 1 + SLACK
+
+
+def test_phases_are_rounded_to_24_bits() -> None:
+    near = np.array([-128, -1, 0, 1, 127], dtype=np.int32)
+    assert cosines_and_sines(near)[1].tolist() == [0] * 5
+    assert cosines_and_sines(np.array([128, 383], dtype=np.int32))[1].tolist() == pytest.approx(
+        [2 * np.pi * 2**-24] * 2
+    )

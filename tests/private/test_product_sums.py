@@ -269,7 +269,7 @@ def test_neighbouring_tables_are_no_further_apart_than_stated(
 @pytest.mark.parametrize("count", [1, 2, 3, 10])
 def test_the_worst_rows_of_products_reach_what_is_stated_and_no_more(count: int) -> None:
     """Half a turn of one frequency turns the sign of every product; each of P has norm one."""
-    turn = Fourier((0,), (0.02,), (Scales(1, 1.0, 1.0),), 2, 1)
+    turn = Fourier((0,), (0.002,), (Scales(1, 1.0, 1.0),), 2, 1)
     far = 0.5 / abs(float(turn.frequencies[0, 0]))
     map_ = Tensors((turn, OneHot((CITY,)), Constant()), ((0, 1), (0, 2), (0, 1, 2))[:count])
     if count == 10:

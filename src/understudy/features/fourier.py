@@ -18,9 +18,17 @@ from scipy.special import ndtri
 
 from understudy.features.base import MAP_KINDS, Array, Sign
 from understudy.features.draws import uniforms
-from understudy.features.exact import exact_weights
 from understudy.features.turns import PHASE_BITS, cosines_and_sines, phases_of
 from understudy.schema.layout import POSITION_BITS
+
+LAST_POSITION = 1 - 2.0**-POSITION_BITS
+"""Positions above it are taken as it, so that a position has 16 bits."""
+
+STEP_BITS = 15
+"""A frequency is a whole number of steps for each column, with as many bits and a sign."""
+
+SLACK = 2.0**-22
+"""By how much cosine and sine together, in single precision, may be longer than one."""
 
 
 class Scales(NamedTuple):
@@ -44,8 +52,9 @@ class Fourier:
     exp(-sum_{j in S} (x_j - x'_j)^2 / (2 (l length_scales_j)^2)), with x in units of each
     column's public range. Parts take frequencies in turn.
 
-    Frequencies F (in turns) are rounded to 2^-16, so that F x is exact, and a whole number of 2^-32 turns, for x
-    on the grid of positions (``exact_weights``).
+    Frequencies F (in turns) are rounded to 16 bits, the largest of each deciding on their unit, so that F x is exact,
+    and a whole number of 2^-32 turns, for x on the grid of positions. Rounded at random, so to speak, they are still
+    as good a draw: the kernel is multiplied by 1 - 1e-4 at most, where it is not zero already.
     """
 
     numbers: tuple[int, ...]
@@ -77,7 +86,17 @@ class Fourier:
         touched = ranks < size[:, None]
         normals = ndtri(draws[:, :width]) * touched
         turns = (normals / (scale[:, None] * np.asarray(self.length_scales)) / (2 * math.pi)).T
-        return exact_weights(turns, finest=PHASE_BITS - POSITION_BITS)
+        steps, bits = _in_steps(turns)
+        return np.ascontiguousarray(steps * 2.0**-bits)
+
+    @property
+    def steps(self) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.int64]]:
+        """F as whole numbers, and by how many bits their products with positions are shifted up to phases.
+
+        # (numbers, dim / 2), (dim / 2,)
+        """
+        steps, bits = _in_steps(self.frequencies)
+        return steps.astype(np.int16), PHASE_BITS - POSITION_BITS - bits
 
     def __call__(self, cells: Array) -> Array:
         """Features of each row.  # (num_rows, dim)"""
@@ -92,24 +111,25 @@ class Fourier:
         return xp.astype(xp.concat(waves, axis=1) * math.sqrt(2 / self.num_features), cells.dtype)
 
     def whole(self, cells: Array, target: int) -> npt.NDArray[np.float64]:
-        """The features times ``target``, below 2^24, rounded to whole numbers in single precision.
+        """The features times ``target``, below 2^24, cut to whole numbers in single precision.
 
         # (num_rows, width) -> (num_rows, dim)
         """
         waves = cosines_and_sines(phases_of(self._turns(np, cells)))
-        found: npt.NDArray[np.float32] = np.concatenate(waves, axis=1) * self.whole_scale(target)
-        return np.rint(found).astype(np.float64)
+        found: npt.NDArray[np.float32] = np.concatenate(waves, axis=1)
+        found *= self.amplitude(target)
+        return np.trunc(found, out=found).astype(np.float64)
 
-    def whole_scale(self, target: int) -> np.float32:
+    def amplitude(self, target: int) -> np.float32:
         """What ``whole`` multiplies cosines and sines by."""
-        return np.float32(target * math.sqrt(2 / self.num_features))
+        return np.float32(target * math.sqrt(2 / self.num_features) * (1 - SLACK))
 
     def _turns(self, xp: Any, cells: Array) -> Array:
         """Phases in turns; exact for positions of rows.  # (num_rows, dim / 2)"""
         first, last = self.numbers[0], self.numbers[-1]
         in_order = self.numbers == tuple(range(first, last + 1))
         picked = cells[:, first : last + 1] if in_order else cells[:, list(self.numbers)]
-        return picked @ self._frequencies_like(xp, cells)
+        return xp.clip(picked, max=LAST_POSITION) @ self._frequencies_like(xp, cells)
 
     def slice(self, start: int, stop: int) -> tuple[Fourier, npt.NDArray[np.int64]]:
         """A map with some of the frequencies, of norm one, and where its features lie here."""
@@ -135,6 +155,22 @@ class Fourier:
             "num_features": self.num_features,
             "seed": self.seed,
         }
+
+
+def _in_steps(
+    turns: npt.NDArray[np.float64],
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Frequencies as whole numbers below 2^15 of steps of 2^-bits turns each; done again it changes nothing.
+
+    Steps are 2^-16 turns at the finest. Frequencies beyond 2^15 turns, which positions cannot show, are cut.
+    # (numbers, count) -> (numbers, count), (count,)
+    """
+    largest = 2**STEP_BITS - 1
+    kept = np.clip(turns, -largest, largest)
+    reach = np.maximum(np.abs(kept).max(axis=0, initial=0.0), 2.0**-POSITION_BITS)
+    bits = np.frexp(largest / reach)[1].astype(np.int64) - 1
+    bits = np.minimum(bits, PHASE_BITS - POSITION_BITS)
+    return np.rint(kept * 2.0**bits), bits
 
 
 def _from_dict(document: dict[str, Any]) -> Fourier:

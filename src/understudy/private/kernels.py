@@ -1,44 +1,56 @@
-"""Sums of Fourier features in one compiled loop, if numba is installed; else None, and NumPy does the same.
+"""Sums of Fourier features in one compiled loop, if numba is installed; else NumPy does the same.
 
-Phases, cosines, roundings and sums are those of ``features/turns.py`` and ``private/sums.py``, step by step, so
-that both ways give the same integers (proofs/lattice.md).
+Phases, cosines, cuts and sums are those of ``features/turns.py`` and ``features/fourier.py``, step by step, so that
+both ways give the same integers (proofs/lattice.md).
+
+Rows lie side by side in vectors, so that a frequency of one or two columns costs one or two products, not one
+for every column, and sums over rows stay in registers. Columns go by pairs, which processors multiply and add at once
+(``pair_products.py``), and frequencies two by two.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.features import Fourier
+from understudy.features.fourier import LAST_POSITION
 from understudy.features.turns import (
     C0,
+    C1,
     C2,
+    C3,
     C4,
-    C6,
-    C8,
-    HALF_QUARTER,
-    QUARTER_BITS,
+    DROPPED_BITS,
+    KEPT_MASK,
+    ONE,
+    PHASE_BITS,
+    QUARTER,
+    S0,
     S1,
+    S2,
     S3,
-    S5,
-    S7,
-    S9,
-    TURN,
+    S4,
+    SIGN_SHIFT,
 )
+from understudy.private.pair_products import TILE_FREQUENCIES, TILE_ROWS, pair_products
 from understudy.schema.layout import POSITION_BITS
 
 Integers = npt.NDArray[np.int64]
-CHUNK = 128
-"""Frequencies at a time: with those of 30 columns they fit a core's first cache."""
+Positions = npt.NDArray[np.int16]
 
-ROWS = 1024
-"""Rows at a time: their positions stay in the second cache while chunks go by."""
+MOST_ROWS = 512
+"""Rows at a time: their positions stay in the second cache while frequencies go by."""
 
-Steps = npt.NDArray[np.int32]
+CACHED_CELLS = 2**16
+"""Positions at a time, if there are many columns."""
+
+MIDDLE = 2 ** (POSITION_BITS - 1)
+BITS_OF_A_SHIFT = np.int32(31)
 
 
 def has_kernel() -> bool:
@@ -46,100 +58,174 @@ def has_kernel() -> bool:
     return find_spec("numba") is not None
 
 
+def centred(positions: npt.NDArray[np.float64]) -> Positions:
+    """Positions of rows as 16-bit integers around the middle of their range."""
+    whole = np.minimum(positions, LAST_POSITION) * 2**POSITION_BITS - MIDDLE
+    return np.asarray(whole, dtype=np.int16)
+
+
 def fourier_sums(
     map_: Fourier,
-    cells: npt.NDArray[np.float64],
+    positions: Positions,
     slots: Integers,
     copies: int,
     *,
-    scale: np.float32,
+    amplitude: np.float32,
     radius: int,
 ) -> Integers | None:
-    """Whole sums of a Fourier map's features, a row per copy; None if a row leaves its radius.
+    """Whole sums of a Fourier map's features, a row per copy; None if a row could leave its radius.
 
-    ``slots`` says which copy each row adds to, one past the last for none. The caller must then look at
-    the rows one by one.  # (copies, dim)
+    ``slots`` says which copy each row adds to, one past the last for none.
+    # (numbers, num_rows) -> (copies, dim)
+
+    Guarantee:
+        Every row's features have a norm of at most ``radius``: a frequency's cosine and sine are a function of its
+        phase, and no phase of all 2^24 has a longer pair than the radius leaves each of them.
     """
-    positions = np.rint(cells[:, list(map_.numbers)] * 2**POSITION_BITS).astype(np.int32)
-    steps, count = _steps(map_), map_.num_features // 2
-    total = np.zeros((len(steps), copies + 1, 2, CHUNK), dtype=np.int64)
-    squares = np.zeros(len(positions), dtype=np.int64)
-    for start in range(0, len(positions), ROWS):
-        rows = slice(start, start + ROWS)
-        _compiled()(positions[rows], steps, count, scale, slots[rows], total, squares[rows])
-    if (squares > radius**2).any():
+    count = map_.num_features // 2
+    if longest_pair(amplitude) * count > radius**2:
         return None
-    found = total.transpose(1, 2, 0, 3).reshape(copies + 1, 2, -1)[:copies, :, :count]
+    tasks = _tasks(map_)
+    order = np.argsort(slots, kind="stable")
+    bounds = np.searchsorted(slots[order], np.arange(copies + 1))
+    pairs = (len(positions) + 1) // 2
+    total = np.zeros((copies, len(tasks.order), 2), dtype=np.int64)
+    tile = np.zeros((pairs, _block_rows(amplitude, pairs), 2), dtype=np.int16)
+    _compiled().add_rows(positions, order, bounds, *tasks.groups, amplitude, tile, total)
+    found = np.empty((copies, 2, count), dtype=np.int64)
+    found[:, :, tasks.order[:count]] = total[:, :count].transpose(0, 2, 1)
     return found.reshape(copies, 2 * count)
 
 
-def _steps(map_: Fourier) -> Steps:
-    """Frequencies in phases per step of a position, chunk by chunk.  # (chunks, numbers, CHUNK)"""
-    if "steps" not in map_.cache:
-        whole = np.rint(map_.frequencies * 2.0**POSITION_BITS).astype(np.int64)
-        padded = np.pad(whole, ((0, 0), (0, -whole.shape[1] % CHUNK)))
-        apart = padded.reshape(len(whole), -1, CHUNK).transpose(1, 0, 2)
-        map_.cache["steps"] = np.ascontiguousarray(apart).astype(np.int32)
-    found: Steps = map_.cache["steps"]
+@cache
+def longest_pair(amplitude: np.float32) -> int:
+    """The largest sum of squares of the whole cosine and sine of any phase."""
+    return int(_compiled().longest(amplitude))
+
+
+class _Groups(NamedTuple):
+    """Frequencies two by two, with the pairs of columns that either of the two touches."""
+
+    starts: Integers  # where a group's pairs begin  # (groups + 1,)
+    pairs: Integers  # which pairs of columns  # (listed,)
+    steps: npt.NDArray[np.int16]  # (listed, TILE_FREQUENCIES, 2)
+    offsets: npt.NDArray[np.int32]  # what a phase begins with, before it is shifted
+    shifts: npt.NDArray[np.int32]  # (groups, TILE_FREQUENCIES)
+
+
+class _Tasks(NamedTuple):
+    groups: _Groups
+    order: Integers  # which frequency each place of the groups holds
+
+
+def _tasks(map_: Fourier) -> _Tasks:
+    if "tasks" not in map_.cache:
+        map_.cache["tasks"] = _grouped(*map_.steps)
+    found: _Tasks = map_.cache["tasks"]
     return found
 
 
+def _grouped(steps: npt.NDArray[np.int16], shifts: Integers) -> _Tasks:
+    """Frequencies that touch few columns stand beside others that touch the same."""
+    numbers, count = steps.shape
+    padded = np.pad(steps, ((0, numbers % 2), (0, count % TILE_FREQUENCIES)))
+    raised = np.pad(shifts, (0, count % TILE_FREQUENCIES))
+    touched = padded != 0
+    order = np.lexsort((touched.argmax(axis=0), touched.sum(axis=0)))
+    order = np.concatenate([order[order < count], order[order >= count]])
+    whole = padded.T[order].astype(np.int64)
+    # Positions are centred, and a phase is rounded by what is half of its dropped bits once it is shifted.
+    shift = raised[order]
+    half = np.where(shift < DROPPED_BITS, 2.0 ** (DROPPED_BITS - 1 - shift), 0).astype(np.int64)
+    offsets = (whole.sum(axis=1) * MIDDLE + half).astype(np.int32)
+    paired = padded.T[order].reshape(-1, TILE_FREQUENCIES, padded.shape[0] // 2, 2)
+    listed = (paired != 0).any(axis=(1, 3))  # (groups, pairs)
+    group, pair = np.nonzero(listed)
+    groups = _Groups(
+        np.concatenate([[0], listed.sum(axis=1).cumsum()]).astype(np.int64),
+        pair.astype(np.int64),
+        np.ascontiguousarray(paired[group, :, pair]),
+        offsets.reshape(-1, TILE_FREQUENCIES),
+        shift.astype(np.int32).reshape(-1, TILE_FREQUENCIES),
+    )
+    return _Tasks(groups, order)
+
+
+def _block_rows(amplitude: np.float32, pairs: int) -> int:
+    """Rows at a time: sums of so many stay below 2^31, and their positions in the cache."""
+    cached = min(MOST_ROWS, CACHED_CELLS // (2 * pairs), 2**30 // (int(amplitude) + 1))
+    return max(TILE_ROWS, cached // TILE_ROWS * TILE_ROWS)
+
+
+class _Compiled(NamedTuple):
+    add_rows: Any
+    longest: Any
+
+
 @cache
-def _compiled() -> Any:
+def _compiled() -> _Compiled:
     from numba import njit
 
-    return njit(nogil=True, cache=True)(_add_rows)
+    int32, int64, float32 = np.int32, np.int64, np.float32
+    add_pairs = pair_products()
+
+    @njit(inline="always")
+    def wave(phase, amplitude):  # type: ignore[no-untyped-def]
+        """Whole cosine and sine of a rounded phase, each less one if ``odd`` is -1, with its sign turned."""
+        # Nothing is contracted; int32 sums wrap around, modulo one turn.
+        kept = int32(phase & KEPT_MASK)
+        double = int32(kept << ONE)
+        odd = int32(int32(kept ^ double) >> SIGN_SHIFT)
+        z = float32(double) * QUARTER
+        y = z * z
+        cosine = C0 + y * (C1 + y * (C2 + y * (C3 + y * C4)))
+        sine = z * (S0 + y * (S1 + y * (S2 + y * (S3 + y * S4))))
+        return int32(int32(cosine * amplitude) ^ odd), int32(int32(sine * amplitude) ^ odd), odd
+
+    def add_rows(  # type: ignore[no-untyped-def]
+        positions, order, bounds, starts, pairs, steps, offsets, shifts, amplitude, tile, total
+    ):
+        block = tile.shape[1]
+        phases = np.empty((TILE_FREQUENCIES, block), np.int32)
+        for copy in range(len(bounds) - 1):
+            for first in range(bounds[copy], bounds[copy + 1], block):
+                num_rows = min(block, bounds[copy + 1] - first)
+                for number in range(len(positions)):
+                    column, own = tile[number // 2], positions[number]
+                    for row in range(num_rows):
+                        column[row, number % 2] = own[order[first + row]]
+                for group in range(len(starts) - 1):
+                    for row in range(0, num_rows, TILE_ROWS):
+                        add_pairs(tile, steps, pairs, starts[group], starts[group + 1], row, phases)
+                    for i in range(TILE_FREQUENCIES):
+                        own, offset = phases[i], offsets[group, i]
+                        shift = shifts[group, i] & BITS_OF_A_SHIFT  # so that it stays in 32 bits
+                        cosines, sines, odds = int32(0), int32(0), int32(0)
+                        for row in range(num_rows):
+                            phase = int32(int32(own[row] + offset) << shift)
+                            cosine, sine, odd = wave(phase, amplitude)
+                            cosines = int32(cosines + cosine)
+                            sines = int32(sines + sine)
+                            odds = int32(odds + odd)
+                        place = TILE_FREQUENCIES * group + i
+                        total[copy, place, 0] += int64(cosines) - int64(odds)
+                        total[copy, place, 1] += int64(sines) - int64(odds)
+
+    def longest(amplitude):  # type: ignore[no-untyped-def]
+        found = int64(0)
+        for number in range(2 ** (PHASE_BITS - DROPPED_BITS)):
+            cosine, sine, odd = wave(int32(number << DROPPED_BITS), amplitude)
+            left, right = int64(cosine) - int64(odd), int64(sine) - int64(odd)
+            found = max(found, left * left + right * right)
+        return found
+
+    return _Compiled(*(_njit(function) for function in (add_rows, longest)))
 
 
-def _add_rows(positions, steps, count, scale, slots, total, squares):  # type: ignore[no-untyped-def]
-    # Nothing is contracted; int32 products and sums wrap around, modulo one turn.
-    int32, int64 = np.int32, np.int64
-    num_rows, num_numbers = positions.shape
-    phase, left, right = (
-        np.empty(CHUNK, np.int32),
-        np.empty(CHUNK, np.int32),
-        np.empty(CHUNK, np.int32),
-    )
-    for chunk in range(len(steps)):
-        own, width = steps[chunk], min(CHUNK, count - chunk * CHUNK)
-        for row in range(num_rows):
-            at = positions[row]
-            for k in range(CHUNK):
-                phase[k] = 0
-            number = 0
-            while number + 5 <= num_numbers:
-                p, q, r = at[number], at[number + 1], at[number + 2]
-                s, t = at[number + 3], at[number + 4]
-                f, g, h = own[number], own[number + 1], own[number + 2]
-                i, j = own[number + 3], own[number + 4]
-                for k in range(CHUNK):
-                    phase[k] = int32(
-                        phase[k] + int32(p * f[k]) + int32(q * g[k]) + int32(r * h[k])
-                        + int32(s * i[k]) + int32(t * j[k])
-                    )  # fmt: skip
-                number += 5
-            while number < num_numbers:
-                p, f = at[number], own[number]
-                for k in range(CHUNK):
-                    phase[k] = int32(phase[k] + int32(p * f[k]))
-                number += 1
-            for k in range(CHUNK):
-                quarter = int32(phase[k] + HALF_QUARTER) >> int32(QUARTER_BITS)
-                turns = np.float32(int32(phase[k] - int32(quarter << int32(QUARTER_BITS)))) * TURN
-                square = turns * turns
-                cosine = C0 + square * (C2 + square * (C4 + square * (C6 + square * C8)))
-                sine = turns * (S1 + square * (S3 + square * (S5 + square * (S7 + square * S9))))
-                is_odd = (quarter & int32(1)) != 0
-                first, second = (sine if is_odd else cosine), (cosine if is_odd else sine)
-                first = -first if ((quarter + int32(1)) & int32(2)) != 0 else first
-                second = -second if (quarter & int32(2)) != 0 else second
-                left[k] = int32(np.rint(first * scale))
-                right[k] = int32(np.rint(second * scale))
-            cosines, sines = total[chunk, slots[row], 0], total[chunk, slots[row], 1]
-            for k in range(CHUNK):
-                cosines[k] += left[k]
-                sines[k] += right[k]
-            norm = int64(0)
-            for k in range(width):
-                norm += int64(left[k]) * int64(left[k]) + int64(right[k]) * int64(right[k])
-            squares[row] += norm
+def _njit(function: Any) -> Any:
+    from numba import njit
+
+    try:
+        return njit(nogil=True, cache=True)(function)
+    except RuntimeError:  # there is no folder that what is compiled could be kept in
+        return njit(nogil=True)(function)

@@ -27,17 +27,18 @@ from understudy.features import (
 from understudy.features.combine import tensor
 from understudy.features.embedding import embedding_from_dict, kept_radius
 from understudy.features.nonzeros import most_nonzeros, nonzeros_of
-from understudy.private.kernels import fourier_sums, has_kernel
+from understudy.private.kernels import Positions, centred, fourier_sums, has_kernel
 from understudy.private.lattice import Floats, inside, to_lattice
 from understudy.schema import NULL, Layout
 from understudy.schema.encode import encode_batch
-from understudy.schema.layout import Choice
+from understudy.schema.layout import Choice, to_position
 from understudy.schema.table import parse_schema
 
 Integers = npt.NDArray[np.int64]
 LARGEST_SUM = 2**62
 TABLE_ROWS, COMPILED_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**15, 2**12, 512, 32, 2**11
 MANY_COLUMNS = 256
+CACHED_FEATURES = 2**16
 PROBE_ROWS = 24
 
 
@@ -133,6 +134,15 @@ class Rows:
         """Positions and memberships.  # (num_rows, width)"""
         return self.layout.expand(self.codes)
 
+    def positions(self, numbers: tuple[int, ...]) -> Positions:
+        """Positions of some numbers, column by column.  # (numbers, num_rows)"""
+        used = {column.name: i for i, column in enumerate(self.layout.schema.used)}
+        found = np.empty((len(numbers), len(self.codes)), dtype=np.int16)
+        for place, number in enumerate(numbers):
+            at = used[self.layout.numbers[number]]
+            found[place] = centred(to_position(self.layout.schema.used[at], self.codes[:, at]))
+        return found
+
     def slots(self, span: tuple[int, int]) -> Integers:
         """Which value of a choice each row has; one past the last if it has none.  # (num_rows,)"""
         choice = next(c for c in self.layout.choices if (c.start, c.stop) == span)
@@ -157,7 +167,10 @@ def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
             counted = block.map.counts(rows.codes, slots, copies + 1)[:copies]
             parts.append((counted * block.rounding(lattice)[0]).ravel())
             continue
-        members = (slots[:, None] == np.arange(copies)).astype(np.float64)
+        if isinstance(block.map, Fourier) and block.norm is Norm.L2:
+            parts.append(_fourier_sums(rows, block, slots, copies, lattice).ravel())
+            continue
+        members = _members(slots, copies)
         summed = _product_sums if isinstance(block.map, Tensors) else _plain_sums
         cells: Floats = rows.cells if not isinstance(block.map, Constant) else members
         parts.append(summed(cells, block, members, lattice).ravel())
@@ -167,8 +180,6 @@ def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
 def _plain_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
     """Sums of a block's whole features, a row per copy.  # (copies, block dim)"""
     radius, unit = block.rounding(lattice)
-    if isinstance(block.map, Fourier) and block.norm is Norm.L2:
-        return _fourier_sums(cells, block.map, members, radius) * unit
     features = np.asarray(block.map(cells), dtype=np.float64)
     count = most_nonzeros(block.map)
     whole = to_lattice(features, radius, sign=block.map.sign, norm=block.norm, nonzeros=count)
@@ -176,16 +187,31 @@ def _plain_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> F
     return (members.T @ whole) * unit
 
 
-def _fourier_sums(cells: Floats, map_: Fourier, members: Floats, radius: int) -> Floats:
-    """The same for Fourier features, which are rounded in single precision as they are made."""
-    target, copies = kept_radius(radius, map_.dim), members.shape[1]
+def _fourier_sums(
+    rows: Rows, block: Block, slots: Integers, copies: int, lattice: int
+) -> npt.NDArray[Any]:
+    """The same for Fourier features, which are whole as they are made."""
+    map_, (radius, unit) = cast(Fourier, block.map), block.rounding(lattice)
+    target = kept_radius(radius, map_.dim)
     if has_kernel():
-        slots = np.where(members.any(axis=1), members.argmax(axis=1), copies)
-        scale = map_.whole_scale(target)
-        found = fourier_sums(map_, cells, slots, copies, scale=scale, radius=radius)
+        positions, amplitude = rows.positions(map_.numbers), map_.amplitude(target)
+        found = fourier_sums(map_, positions, slots, copies, amplitude=amplitude, radius=radius)
         if found is not None:
-            return found.astype(np.float64)
-    return members.T @ inside(map_.whole(cells, target), radius, Norm.L2)
+            return found * unit
+    members, step = _members(slots, copies), max(1, CACHED_FEATURES // map_.dim)
+    total = np.zeros((copies, map_.dim))
+    for start in range(
+        0, len(slots), step
+    ):  # few rows at a time stay in the cache: three times as fast
+        some = slice(start, start + step)
+        whole = inside(map_.whole(rows.cells[some], target), radius, Norm.L2)
+        total += members[some].T @ whole
+    return total * unit
+
+
+def _members(slots: Integers, copies: int) -> Floats:
+    """Which copy each row adds to, as ones and zeros.  # (num_rows, copies)"""
+    return np.asarray(slots[:, None] == np.arange(copies), dtype=np.float64)
 
 
 def _product_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:

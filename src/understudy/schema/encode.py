@@ -38,7 +38,7 @@ def encode_batch(schema: Schema, batch: pa.RecordBatch) -> Codes:
     Guarantee:
         A row's codes depend on that row's cells and the schema alone.
     """
-    codes = np.empty((batch.num_rows, len(schema.used)), dtype=np.int64)
+    codes = np.empty((batch.num_rows, len(schema.used)), dtype=np.int64, order="F")
     for position, column in enumerate(schema.used):
         codes[:, position] = encode_column(column, batch.column(column.name))
     return codes
@@ -91,13 +91,19 @@ def _dictionary_codes(column: Column, cells: Any) -> Codes:
 def _number_codes(column: Column, values: npt.NDArray[np.float64]) -> Codes:
     low, high = column.low_high
     missing = np.isnan(values)
-    clipped = np.clip(np.where(missing, low, values), low, high)
+    clipped = np.where(missing, low, values)
+    np.minimum(np.maximum(clipped, low, out=clipped), high, out=clipped)
     if column.kind is Kind.CONTINUOUS:
-        steps = np.rint((clipped - low) / ((high - low) or 1.0) * column.num_steps).astype(np.int64)
+        clipped -= low
+        clipped /= (high - low) or 1.0
+        clipped *= column.num_steps
+        codes: Codes = np.rint(clipped, out=clipped).astype(np.int64)
     else:  # whole numbers below 2^53, whose difference may be above it
-        steps = np.rint(clipped).astype(np.int64) - int(low)
-        steps //= column.resolution.microseconds if column.resolution is not None else 1
-    codes: Codes = np.where(missing, NULL, np.clip(steps, 0, column.num_steps))
+        codes = np.rint(clipped, out=clipped).astype(np.int64)
+        codes -= int(low)
+        codes //= column.resolution.microseconds if column.resolution is not None else 1
+    np.clip(codes, 0, column.num_steps, out=codes)
+    codes[missing] = NULL
     return codes
 
 

@@ -112,13 +112,16 @@ class Layout:
 
 def to_position(column: Column, codes: npt.NDArray[np.int64]) -> Cells:
     """Codes of a number to positions; a null lies in the middle."""
-    share = np.where(codes == NULL, 0.5 * column.num_steps, codes) / (column.num_steps or 1)
+    missing = codes == NULL
+    share: Cells = codes / (column.num_steps or 1)
     if column.scale_hint == "log1p":
-        share = np.where(
-            codes == NULL, 0.5, np.log1p(share * _span(column)) / np.log1p(_span(column))
-        )
-    positions: Cells = np.rint(share * 2**POSITION_BITS) / 2**POSITION_BITS
-    return positions
+        share[missing] = 0.0
+        share = np.log1p(share * _span(column)) / np.log1p(_span(column))
+    share[missing] = 0.5
+    share *= 2**POSITION_BITS
+    np.rint(share, out=share)
+    share /= 2**POSITION_BITS
+    return share
 
 
 def from_position(column: Column, positions: Cells) -> npt.NDArray[np.int64]:
