@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -14,7 +18,7 @@ from understudy.features import Block, Embedding, Fourier, Scales
 from understudy.features.fourier import SLACK
 from understudy.features.turns import cosines_and_sines
 from understudy.private import kernels, pair_products, sums
-from understudy.private.pair_products import TILE_FREQUENCIES, TILE_ROWS
+from understudy.private.kernels import TILE_FREQUENCIES, TILE_ROWS
 from understudy.private.sums import Rows, partial_sum
 from understudy.schema import Layout, load_schema
 
@@ -105,9 +109,9 @@ def test_products_of_pairs_wrap_around_alike_in_both_ways(num_numbers: int) -> N
     which = rng.permutation(pairs)
     first, last, row = pairs // 3, pairs, TILE_ROWS
     wanted = np.einsum("qrc,qfc->fr", tile[which[first:]].astype(int), steps[first:].astype(int))
-    makers = [pair_products._by_loop]
+    makers = [pair_products.by_loop]
     if pair_products.has_pair_instruction():
-        makers.append(pair_products._by_instruction)
+        makers.append(pair_products.by_instruction)
     for make in makers:
         phases = np.zeros((TILE_FREQUENCIES, 3 * TILE_ROWS), dtype=np.int32)
         called_by_numba(make())(tile, steps, which, first, last, row, phases)
@@ -117,20 +121,34 @@ def test_products_of_pairs_wrap_around_alike_in_both_ways(num_numbers: int) -> N
         assert not phases[:, row + TILE_ROWS :].any()
 
 
-def test_without_the_instruction_sums_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = rows_of(7, 1100, 5)
+FOR_ANY_PROCESSOR = """
+import sys
+from test_kernels import embedding_of_labels, rows_of
+from understudy.private import pair_products
+from understudy.private.sums import partial_sum
+assert not pair_products.has_pair_instruction()
+rows = rows_of(7, 1100, 5)
+sums = partial_sum(rows, embedding=embedding_of_labels(rows), lattice=2**32)
+sys.stdout.buffer.write(sums.tobytes())
+"""
+
+
+def embedding_of_labels(rows: Rows) -> Embedding:
     parts = (Scales(1, 0.004, 0.5), Scales(2, 0.02, 0.7), Scales(7, 0.08, 2.7))
     map_ = Fourier(tuple(range(7)), (1.0,) * 7, parts, 302, 0)
     label = rows.layout.choices[-1]
-    embedding = Embedding(
-        (Block("numbers", map_, 0.9, per_label=True),), label=(label.start, label.stop)
-    )
-    plain, compiled = both(rows, embedding, monkeypatch)
+    block = Block("numbers", map_, 0.9, per_label=True)
+    return Embedding((block,), label=(label.start, label.stop))
+
+
+def test_other_processors_find_the_same_integers(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = rows_of(7, 1100, 5)
+    plain, compiled = both(rows, embedding_of_labels(rows), monkeypatch)
     assert np.array_equal(plain, compiled)
-    monkeypatch.setattr(pair_products, "has_pair_instruction", lambda: False)
-    monkeypatch.setattr(kernels, "_compiled", kernels._compiled.__wrapped__)
-    looped = partial_sum(rows, embedding=embedding, lattice=LATTICE)
-    assert np.array_equal(plain, looped)
+    other = os.environ | {"NUMBA_CPU_NAME": "generic", "PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, "-c", FOR_ANY_PROCESSOR]
+    found = subprocess.run(command, env=other, stdout=subprocess.PIPE, check=True).stdout
+    assert np.array_equal(np.frombuffer(found, np.int64), plain)
 
 
 def test_images_with_hundreds_of_columns_take_fewer_rows_at_a_time(

@@ -1,7 +1,4 @@
-"""Sums of Fourier features in one compiled loop, if numba is installed; else NumPy does the same.
-
-Phases, cosines, cuts and sums are those of ``features/turns.py`` and ``features/fourier.py``, step by step, so that
-both ways give the same integers (proofs/lattice.md).
+"""Sums of Fourier features in one compiled loop (``compiled.py``), if numba is installed; else NumPy does the same.
 
 Rows lie side by side in vectors, so that a frequency of one or two columns costs one or two products, not one
 for every column, and sums over rows stay in registers. Columns go by pairs, which processors multiply and add at once
@@ -12,32 +9,14 @@ from __future__ import annotations
 
 from functools import cache
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.features import Fourier
 from understudy.features.fourier import LAST_POSITION
-from understudy.features.turns import (
-    C0,
-    C1,
-    C2,
-    C3,
-    C4,
-    DROPPED_BITS,
-    KEPT_MASK,
-    ONE,
-    PHASE_BITS,
-    QUARTER,
-    S0,
-    S1,
-    S2,
-    S3,
-    S4,
-    SIGN_SHIFT,
-)
-from understudy.private.pair_products import TILE_FREQUENCIES, TILE_ROWS, pair_products
+from understudy.features.turns import DROPPED_BITS
 from understudy.schema.layout import POSITION_BITS
 
 Integers = npt.NDArray[np.int64]
@@ -50,7 +29,8 @@ CACHED_CELLS = 2**16
 """Positions at a time, if there are many columns."""
 
 MIDDLE = 2 ** (POSITION_BITS - 1)
-BITS_OF_A_SHIFT = np.int32(31)
+TILE_ROWS, TILE_FREQUENCIES = 32, 2
+"""Rows and frequencies whose phases are added up in registers at once."""
 
 
 def has_kernel() -> bool:
@@ -82,6 +62,8 @@ def fourier_sums(
         Every row's features have a norm of at most ``radius``: a frequency's cosine and sine are a function of its
         phase, and no phase of all 2^24 has a longer pair than the radius leaves each of them.
     """
+    from understudy.private.compiled import add_rows
+
     count = map_.num_features // 2
     if longest_pair(amplitude) * count > radius**2:
         return None
@@ -91,7 +73,7 @@ def fourier_sums(
     pairs = (len(positions) + 1) // 2
     total = np.zeros((copies, len(tasks.order), 2), dtype=np.int64)
     tile = np.zeros((pairs, _block_rows(amplitude, pairs), 2), dtype=np.int16)
-    _compiled().add_rows(positions, order, bounds, *tasks.groups, amplitude, tile, total)
+    add_rows(positions, order, bounds, *tasks.groups, amplitude, tile, total)
     found = np.empty((copies, 2, count), dtype=np.int64)
     found[:, :, tasks.order[:count]] = total[:, :count].transpose(0, 2, 1)
     return found.reshape(copies, 2 * count)
@@ -100,7 +82,9 @@ def fourier_sums(
 @cache
 def longest_pair(amplitude: np.float32) -> int:
     """The largest sum of squares of the whole cosine and sine of any phase."""
-    return int(_compiled().longest(amplitude))
+    from understudy.private.compiled import longest
+
+    return int(longest(amplitude))
 
 
 class _Groups(NamedTuple):
@@ -155,77 +139,3 @@ def _block_rows(amplitude: np.float32, pairs: int) -> int:
     """Rows at a time: sums of so many stay below 2^31, and their positions in the cache."""
     cached = min(MOST_ROWS, CACHED_CELLS // (2 * pairs), 2**30 // (int(amplitude) + 1))
     return max(TILE_ROWS, cached // TILE_ROWS * TILE_ROWS)
-
-
-class _Compiled(NamedTuple):
-    add_rows: Any
-    longest: Any
-
-
-@cache
-def _compiled() -> _Compiled:
-    from numba import njit
-
-    int32, int64, float32 = np.int32, np.int64, np.float32
-    add_pairs = pair_products()
-
-    @njit(inline="always")
-    def wave(phase, amplitude):  # type: ignore[no-untyped-def]
-        """Whole cosine and sine of a rounded phase, each less one if ``odd`` is -1, with its sign turned."""
-        # Nothing is contracted; int32 sums wrap around, modulo one turn.
-        kept = int32(phase & KEPT_MASK)
-        double = int32(kept << ONE)
-        odd = int32(int32(kept ^ double) >> SIGN_SHIFT)
-        z = float32(double) * QUARTER
-        y = z * z
-        cosine = C0 + y * (C1 + y * (C2 + y * (C3 + y * C4)))
-        sine = z * (S0 + y * (S1 + y * (S2 + y * (S3 + y * S4))))
-        return int32(int32(cosine * amplitude) ^ odd), int32(int32(sine * amplitude) ^ odd), odd
-
-    def add_rows(  # type: ignore[no-untyped-def]
-        positions, order, bounds, starts, pairs, steps, offsets, shifts, amplitude, tile, total
-    ):
-        block = tile.shape[1]
-        phases = np.empty((TILE_FREQUENCIES, block), np.int32)
-        for copy in range(len(bounds) - 1):
-            for first in range(bounds[copy], bounds[copy + 1], block):
-                num_rows = min(block, bounds[copy + 1] - first)
-                for number in range(len(positions)):
-                    column, own = tile[number // 2], positions[number]
-                    for row in range(num_rows):
-                        column[row, number % 2] = own[order[first + row]]
-                for group in range(len(starts) - 1):
-                    for row in range(0, num_rows, TILE_ROWS):
-                        add_pairs(tile, steps, pairs, starts[group], starts[group + 1], row, phases)
-                    for i in range(TILE_FREQUENCIES):
-                        own, offset = phases[i], offsets[group, i]
-                        shift = shifts[group, i] & BITS_OF_A_SHIFT  # so that it stays in 32 bits
-                        cosines, sines, odds = int32(0), int32(0), int32(0)
-                        for row in range(num_rows):
-                            phase = int32(int32(own[row] + offset) << shift)
-                            cosine, sine, odd = wave(phase, amplitude)
-                            cosines = int32(cosines + cosine)
-                            sines = int32(sines + sine)
-                            odds = int32(odds + odd)
-                        place = TILE_FREQUENCIES * group + i
-                        total[copy, place, 0] += int64(cosines) - int64(odds)
-                        total[copy, place, 1] += int64(sines) - int64(odds)
-
-    def longest(amplitude):  # type: ignore[no-untyped-def]
-        found = int64(0)
-        for number in range(2 ** (PHASE_BITS - DROPPED_BITS)):
-            cosine, sine, odd = wave(int32(number << DROPPED_BITS), amplitude)
-            left, right = int64(cosine) - int64(odd), int64(sine) - int64(odd)
-            found = max(found, left * left + right * right)
-        return found
-
-    return _Compiled(*(_njit(function) for function in (add_rows, longest)))
-
-
-def _njit(function: Any) -> Any:
-    from numba import njit
-
-    try:
-        return njit(nogil=True, cache=True)(function)
-    except RuntimeError:  # there is no folder that what is compiled could be kept in
-        return njit(nogil=True)(function)
