@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,12 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from understudy.accounting import Budget
 from understudy.methods import make_plan
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.sums import Integers, Work
 from understudy.schema import load_schema
+
+ON_THIS_MACHINE = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+os.environ.update(ON_THIS_MACHINE)
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "kind": "integer", "bounds": [0, 100]},
@@ -77,3 +84,26 @@ def expected(table: pa.Table) -> Callable[[Work], Integers]:
         return one
 
     return both
+
+
+@pytest.fixture
+def released_by(folder: Path, tmp_path: Path) -> Callable[[str], tuple[str, Path]]:
+    """A release of the directory by the real command line, and what it printed."""
+    schema, release = tmp_path / "schema.yaml", tmp_path / "release"
+    schema.write_text(yaml.safe_dump({"columns": COLUMNS}))
+    understudy = Path(sys.executable).with_name("understudy")
+
+    def ran(*words: object) -> str:
+        done = subprocess.run(
+            [str(word) for word in (understudy, *words)], capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def by(engine: str) -> tuple[str, Path]:
+        wishes = ("-s", schema, "-e", 1, "--engine", engine, "-o", release, "--json")
+        printed = ran("release", folder, *wishes)
+        ran("verify", release)
+        return printed, release
+
+    return by

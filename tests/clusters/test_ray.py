@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -84,3 +85,10 @@ def test_a_refusal_comes_back_in_words(ray: Any) -> None:
     with pytest.raises(InputError, match="column 'age'") as caught:
         sum_table(ray.data.from_arrow(pa.table(columns)), work, query=None, run=Run())
     assert "SECRET" not in str(caught.value)
+
+
+def test_the_command_line_releases_a_directory(
+    released_by: Callable[[str], tuple[str, Path]],
+) -> None:
+    printed, release = released_by("ray")
+    assert json.loads(printed)["release"] == str(release)
