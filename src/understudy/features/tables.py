@@ -18,6 +18,10 @@ from understudy.schema import NULL
 Integers = npt.NDArray[np.int64]
 
 
+MOST_LISTED = 2**17
+"""Of a column with no more codes, the cells of all are listed, which is faster than to search for each."""
+
+
 @dataclass(frozen=True)
 class Cells:
     """A column's codes 0 .. ``num_codes`` - 1 cut into cells.
@@ -67,11 +71,19 @@ class Cells:
 
     def __call__(self, codes: Integers) -> Integers:
         """The cell of each code; ``dim`` if it is in none.  # (num_rows,) -> (num_rows,)"""
-        pieces = np.clip(codes, 0, self.num_codes - 1)
-        if self.lows:
-            pieces = np.searchsorted(self.first_codes, pieces, side="right") - 1
-        cells = self.cell_of_piece[pieces] if self.groups else pieces
-        return np.where(codes == NULL, self.num_known, cells)
+        known = np.clip(codes, 0, self.num_codes - 1)
+        found = self.listed[known] if self.num_codes <= MOST_LISTED else self._searched(known)
+        found[codes == NULL] = self.num_known
+        return found
+
+    @cached_property
+    def listed(self) -> Integers:
+        """The cell of every code."""
+        return self._searched(np.arange(self.num_codes))
+
+    def _searched(self, codes: Integers) -> Integers:
+        pieces = np.searchsorted(self.first_codes, codes, side="right") - 1 if self.lows else codes
+        return self.cell_of_piece[pieces] if self.groups else pieces
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""

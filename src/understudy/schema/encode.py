@@ -48,8 +48,14 @@ def encode_column(column: Column, cells: Any) -> Codes:
     """Encode one Arrow array."""
     if isinstance(cells, pa.ChunkedArray):
         cells = cells.combine_chunks()
+    if column.is_choice and _is_plain_text(cells.type):
+        cells = cells.dictionary_encode()  # so that each word is looked up once
     if pa.types.is_dictionary(cells.type):
         return _dictionary_codes(column, cells)
+    return _plain_codes(column, cells)
+
+
+def _plain_codes(column: Column, cells: Any) -> Codes:
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
     if column.is_choice:
@@ -81,9 +87,9 @@ def _dictionary_codes(column: Column, cells: Any) -> Codes:
     """Encode the values that rows refer to; others are not this table's cells."""
     size = len(cells.dictionary)
     indices = cells.indices.cast(pa.int64()).fill_null(size).to_numpy(zero_copy_only=False)
-    referred = np.unique(indices[indices < size])
+    referred = np.flatnonzero(np.bincount(indices, minlength=size + 1)[:size])
     codes: Codes = np.full(size + 1, NULL, dtype=np.int64)
-    codes[referred] = encode_column(column, cells.dictionary.take(pa.array(referred)))
+    codes[referred] = _plain_codes(column, cells.dictionary.take(pa.array(referred)))
     found: Codes = codes[indices]
     return found
 
@@ -238,6 +244,10 @@ def _is_text(kind: Any) -> bool:
             pa.types.is_fixed_size_binary,
         )
     )  # fmt: skip
+
+
+def _is_plain_text(kind: Any) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _text(cells: Any) -> Any:
