@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         fit_release,
         make_plan,
     )
+    from understudy.private.appending import append_rows
     from understudy.private.ledger import create_ledger, read_ledger
     from understudy.private.release import release_table
     from understudy.published import load_release, verify_release
@@ -59,6 +60,7 @@ _HOMES = {
     "Schema": "schema",
     "Synthesizer": "synthesizer",
     "UnderstudyError": "errors",
+    "append_rows": "private.appending",
     "ask": "queries",
     "balog_features": "methods",
     "balog_subspace": "methods",
@@ -80,7 +82,7 @@ _HOMES = {
 }
 
 __all__ = [
-    "Budget", "LocallyLinearClassifier", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "ask",
+    "Budget", "LocallyLinearClassifier", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "append_rows", "ask",
     "balog_features", "balog_subspace", "compare_releases", "compare_with_rows", "create_ledger", "dp_anova", "dp_hp",
     "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger",
     "release_table", "save_generator", "verify_release",

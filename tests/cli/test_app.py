@@ -39,7 +39,7 @@ def test_the_commands_are_the_ones_that_were_promised() -> None:
     assert {name.removeprefix("understudy ") for name, _ in commands()} == {
         "schema draft", "schema check", "plan", "release", "fit", "sample", "synth", "verify",
         "ledger init", "ledger show", "demo", "evaluate", "report", "compare", "query", "export",
-        "grid", "partial", "merge", "classify", "predict", "explain", "encoder train", "encoder private",
+        "grid", "append", "partial", "merge", "classify", "predict", "explain", "encoder train", "encoder private",
         "encoder show",
     }  # fmt: skip
 

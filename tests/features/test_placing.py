@@ -18,6 +18,7 @@ from understudy.features.placing import (
     LOOK_CELLS,
     LOOKS,
     MOST_CELLS,
+    masses_in,
     merged,
     pieces_of,
     place_cells,
@@ -255,6 +256,18 @@ def test_pieces_hold_about_as_many_rows_as_there_are() -> None:
     assert np.abs(off).max() < 0.01 * ROWS
     assert pieces.null_mass == pytest.approx(3000, abs=6 * deviation)
     assert pieces_of(first, 0) is pieces
+
+
+def test_cells_placed_before_rows_were_added_get_the_rows_of_now() -> None:
+    plan, rng = plan_for(number(5000)), np.random.default_rng(8)
+    before, now = first_reading(plan, bell(rng)), first_reading(plan, uniform(rng))
+    cells, _ = placed(plan, before)
+    assert np.array_equal(masses_in(cells, before), pieces_of(before, 0).masses)
+    masses = masses_in(cells, now)
+    assert masses.sum() == pytest.approx(pieces_of(now, 0).masses.sum())
+    spans = cells.last_codes - cells.first_codes + 1
+    wide = spans > 300
+    assert masses[wide] / masses.sum() == pytest.approx(spans[wide] / 5001, abs=0.02)
 
 
 def test_merged_cells_are_unions_of_about_equal_size() -> None:

@@ -254,6 +254,13 @@ MUTANTS = {
         "summed = self._taken == 0",
         LOCAL + "test_any_split_order_and_number_of_threads_gives_the_same_integers[dp-merf]",
     ),
+    "appended rows that nobody paid for": Mutant(
+        "private/appending.py",
+        "        if ledger is not None and row is None:",
+        "        if False:",
+        "private/test_appending.py"
+        "::test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn",
+    ),
     "Fourier features not checked": Mutant(
         "private/sums.py",
         "inside(map_.whole(rows.cells[some], target), radius, Norm.L2)",

@@ -119,11 +119,8 @@ def _release(
     key: str | None, how: dict[str, Any], as_json: bool,
 ) -> tuple[Release, list[str]]:  # fmt: skip
     """Make the release, and say what it guarantees and what it was charged."""
-    from understudy.cli.planning import delta_words
     from understudy.private.ledger import read_ledger
     from understudy.private.release import release_table
-    from understudy.published import release_warnings
-    from understudy.published.words import round_up
 
     if key is not None and ledger is None:
         raise UsageError(
@@ -134,7 +131,6 @@ def _release(
         made = release_table(
             data, plan, directory=directory, query=query, ledger=ledger, key=key, run=run
         )
-    guess = round_up(100 * plan.best_guess)
     charged = dict(made.facts)["ledger"]
     reused = charged is not None and charged["row"] <= rows_before
     headline = (
@@ -143,16 +139,35 @@ def _release(
         if reused
         else "[bold green]Released[/bold green]"
     )
-    lines = [
-        f"{headline} with epsilon {round_up(plan.epsilon())} {delta_words(plan)} "
+    return made, [f"{headline} {guarantee_words(plan)}", *told_of(made, ledger)]
+
+
+def guarantee_words(plan: Plan) -> str:
+    """What a release guarantees, in odds."""
+    from understudy.cli.planning import delta_words
+    from understudy.published.words import round_up
+
+    return (
+        f"with epsilon {round_up(plan.epsilon())} {delta_words(plan)} "
         f"({plan.neighbours.value}): an attacker's best guess about one {plan.schema.privacy.unit} "
-        f"is right at most {guess} % of the time (a coin: 50 %).",
-        f"  fingerprint  {made.fingerprint}",
+        f"is right at most {round_up(100 * plan.best_guess)} % of the time (a coin: 50 %)."
+    )
+
+
+def told_of(made: Release, ledger: Path | None) -> list[str]:
+    """Its fingerprint, what it was charged and for how many more there is room, and warnings."""
+    from understudy.private.ledger import read_ledger
+    from understudy.published import release_warnings
+
+    lines, charged = [f"  fingerprint  {made.fingerprint}"], dict(made.facts)["ledger"]
+    if charged is not None and ledger is not None:
+        state = read_ledger(ledger)
+        room = state.remaining_units // max(1, state.rows[charged["row"] - 1].units)
+        more = f"room for {room} more such release{'' if room == 1 else 's'}"
+        lines.append(f"  ledger       row {charged['row']}, key {verbatim(charged['key'])}; {more}")
+    return lines + [
+        f"[yellow]Warning:[/yellow] {verbatim(words)}" for words in release_warnings(made)
     ]
-    if charged is not None:
-        lines.append(f"  ledger       row {charged['row']}, key {verbatim(charged['key'])}")
-    lines += [f"[yellow]Warning:[/yellow] {verbatim(words)}" for words in release_warnings(made)]
-    return made, lines
 
 
 def outcome(made: Release) -> dict[str, Any]:

@@ -72,6 +72,20 @@ def pieces_of(first: Reading, column: int) -> Pieces:
     return first.once(("pieces", column), lambda: _pieces(first, column))
 
 
+def masses_in(cells: Cells, first: Reading) -> Floats:
+    """Rows in each piece of a column's cells, from its noisy histograms.
+
+    If rows were added since the cells were placed, histograms show other pieces; rows of each of them are then taken to
+    be spread evenly over its codes.
+    """
+    found = pieces_of(first, cells.column)
+    if tuple(cells.first_codes.tolist()) == found.lows:
+        return found.masses
+    edges = np.append(found.lows, cells.num_codes)
+    below = np.append(0.0, np.cumsum(found.masses))
+    return np.diff(np.interp(np.append(cells.first_codes, cells.num_codes), edges, below))
+
+
 def _pieces(first: Reading, column: int) -> Pieces:
     found, whole = _level_pieces(first, column), first.map(COLUMNS).factors[column]
     return (

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from understudy.features import Cells, Reading
 from understudy.features.choosing import PAIRS
 from understudy.features.margins import Margins, find_margins
-from understudy.features.placing import CELLS, COLUMNS, LOOKS, pieces_of, total_rows
+from understudy.features.placing import CELLS, COLUMNS, LOOKS, masses_in, total_rows
 from understudy.generators.descent import Progress, one_thread, pace, rows_per_label
 from understudy.generators.grids import ColumnGrid
 from understudy.generators.mixture import Mixture
@@ -255,7 +255,7 @@ def _whole(cells: Cells) -> ColumnGrid:
 
 
 def _grid(first: Reading, cells: Cells) -> ColumnGrid:
-    masses = pieces_of(first, cells.column).masses
+    masses = masses_in(cells, first)
     if not cells.is_ordered:
         counts = first.tables(COLUMNS)[cells.column][0][: len(masses)]
         masses = expected_counts(counts, first.noise_of_count(COLUMNS), total_rows(first))

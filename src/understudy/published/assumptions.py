@@ -62,6 +62,12 @@ def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             f"The rows of {facts['merged_from']} parties were summed apart and merged. Each protected person or thing "
             "has rows at one of them only." + _OWN_NOISE * (plan.parties > 1),
         ))  # fmt: skip
+    if facts.get("appended"):
+        found.append((
+            "one part, one unit",
+            f"Rows were added to this release {facts['appended']} time(s), and each protected person or thing has rows "
+            "in one part only. Every part has the whole noise; the release states the noise of all of them together.",
+        ))  # fmt: skip
     if facts.get("query"):
         found.append((
             "row by row query",

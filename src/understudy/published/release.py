@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from understudy.published.certificate import build_certificate, render_html
 from understudy.published.directories import write_directory
 
 FORMAT = 1
-LEARNT = "learnt/"
-"""How the names of what a descent has learnt begin in the file of vectors."""
+LEARNT, SETTLED = "learnt/", "settled/"
+"""How the names of what a descent has learnt, and of the vectors that settled maps, begin in the file of vectors."""
 
 EMBEDDING, DOCUMENT, SCHEMA = "embedding.safetensors", "release.json", "schema.yaml"
 CERTIFICATE, CERTIFICATE_PAGE = "certificate.json", "certificate.html"
@@ -37,6 +37,14 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
+class Settled:
+    """The vectors that rules have settled the maps by, if rows were added since, and whose noise was in them then."""
+
+    vectors: tuple[Integers, ...]
+    parties: int
+
+
+@dataclass(frozen=True)
 class Release:
     """Noisy sums of features, safe to publish; everything made from it is free.
 
@@ -49,11 +57,14 @@ class Release:
     vectors: tuple[Integers, ...]
     facts: tuple[tuple[str, Any], ...]
     weights: tuple[tuple[str, npt.NDArray[np.float32]], ...] = ()
+    settled: Settled | None = None
 
     @cached_property
     def embeddings(self) -> tuple[Embedding, ...]:
         """The embedding of each stage."""
-        return self.plan.embeddings(self.vectors)[: len(self.plan.stages)]
+        first = self.settled or Settled(self.vectors, self.plan.parties)
+        plan = replace(self.plan, parties=first.parties)
+        return plan.embeddings(first.vectors)[: len(plan.stages)]
 
     @property
     def blocks(self) -> tuple[Block, ...]:
@@ -100,7 +111,8 @@ class Release:
     def to_dict(self) -> dict[str, Any]:
         """The release without its vectors; it holds their hash."""
         scale_name, sensitivity_name = STAGE_NUMBERS[self.plan.mechanism.name]
-        return {
+        settled = {} if self.settled is None else {"settled_by_parties": self.settled.parties}
+        return settled | {
             "format": FORMAT,
             "plan": self.plan.to_dict(),
             "facts": dict(self.facts),
@@ -122,7 +134,11 @@ class Release:
             stage.name: vector for stage, vector in zip(self.plan.stages, self.vectors, strict=True)
         }
         learnt = {f"{LEARNT}{name}": value for name, value in self.weights}
-        return bytes(safetensors.numpy.save(named | learnt))
+        settled = {} if self.settled is None else {
+            f"{SETTLED}{stage.name}": vector
+            for stage, vector in zip(self.plan.stages, self.settled.vectors, strict=True)
+        }  # fmt: skip
+        return bytes(safetensors.numpy.save(named | learnt | settled))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -177,11 +193,14 @@ def load_release(directory: str | Path) -> Release:
                 for name, value in sorted(tensors.items())
                 if name.startswith(LEARNT)
             ),
+            settled=_settled(plan, document, tensors),
         )
         sizes = [embedding.dim for embedding in release.embeddings]
+        kept = [release.vectors] + ([release.settled.vectors] if release.settled else [])
         whole = all(
             v.dtype == np.int64 and v.shape == (n,)
-            for v, n in zip(release.vectors, sizes, strict=True)
+            for vectors in kept
+            for v, n in zip(vectors, sizes, strict=True)
         )
     except Exception:  # rules run on what the files say, and may stumble over anything in them
         whole = False
@@ -190,3 +209,10 @@ def load_release(directory: str | Path) -> Release:
             f"release '{folder}'", "is damaged: its files do not fit each other", "Fetch it again"
         )
     return release
+
+
+def _settled(plan: Plan, document: dict[str, Any], tensors: dict[str, Any]) -> Settled | None:
+    if "settled_by_parties" not in document:
+        return None
+    vectors = tuple(tensors[f"{SETTLED}{stage.name}"] for stage in plan.stages)
+    return Settled(vectors, int(document["settled_by_parties"]))
