@@ -561,8 +561,8 @@ MUTANTS = {
     ),
     "nulls without a cell counted in the last one": Mutant(
         "features/tables.py",
-        "np.where(codes == NULL, self.num_known, cells)",
-        "np.where(codes == NULL, self.dim - 1, cells)",
+        "found[codes == NULL] = self.num_known",
+        "found[codes == NULL] = self.dim - 1",
         TABLES + "test_a_null_is_counted_in_its_own_cell_and_where_there_is_none_not_at_all",
     ),
     "tables that ignore the label": Mutant(
