@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from conftest import plan_of, work_of
 
 from understudy.errors import InputError
+from understudy.private.engines import ray as engine
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.release import release_table
 from understudy.private.sums import Integers, Work
@@ -30,7 +32,6 @@ def ray() -> Iterator[Any]:
         num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=2**28,
         _system_config={"automatic_object_spilling_enabled": False},
     )  # fmt: skip
-    ray.data.DataContext.get_current().enable_progress_bars = False
     yield ray
     ray.shutdown()
 
@@ -90,5 +91,35 @@ def test_a_refusal_comes_back_in_words(ray: Any) -> None:
 def test_the_command_line_releases_a_directory(
     released_by: Callable[[str], tuple[str, Path]],
 ) -> None:
+    """And leaves nothing behind: Ray's objects are rows, and its logs tell how many there are."""
+    before = left_behind()
     printed, release = released_by("ray")
     assert json.loads(printed)["release"] == str(release)
+    assert left_behind() == before
+
+
+def left_behind() -> set[Path]:
+    folders = (Path("/dev/shm"), Path(tempfile.gettempdir(), "ray"))
+    return {path for folder in folders if folder.is_dir() for path in folder.iterdir()}
+
+
+def test_neither_bars_nor_logs_tell_how_many_rows_there_are(
+    ray: Any, folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    work = work_of("dp-merf", "person")
+    dataset = ray.data.read_parquet(str(folder)).repartition(3)
+    sum_table(folder, work, query=None, run=Run(engine="ray"))
+    sum_table(dataset, work, query=None, run=Run())
+    told = "".join(capfd.readouterr())
+    logs = Path(ray._private.worker._global_node.get_session_dir_path(), "logs", "ray-data")
+    told += "".join(path.read_text() for path in logs.rglob("*") if path.is_file())
+    assert "3000" not in told
+    assert "rows" not in told
+
+
+def test_without_enough_memory_off_disks_ray_is_not_started(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(engine, "MEMORY", tmp_path / "none")
+    with pytest.raises(InputError, match="rows would lie on disks"):
+        engine._free_memory()

@@ -101,15 +101,20 @@ def test_a_refusal_comes_back_in_words_and_a_surprise_by_its_type(session: Any) 
         sum_table(frame.drop("dose given"), work, query=None, run=Run())
 
 
-def test_rows_are_not_shuffled_without_encryption(folder: Path) -> None:
-    class Session:
-        class conf:  # noqa: N801
-            @staticmethod
-            def get(name: str, default: str) -> str:
-                return default
+class Unencrypted:
+    """A session whose own settings were changed after its context was made."""
 
-    with pytest.raises(InputError, match="unencrypted on workers' disks"):
-        spark.sum_files_by_spark([str(folder)], work_of("dp-merf", "person"), Session)
+    class Context:
+        def getConf(self) -> dict[str, str]:  # noqa: N802
+            return {}
+
+    sparkContext, conf = Context(), {ENCRYPTION: "true"}  # noqa: N815
+
+
+def test_rows_are_not_shuffled_without_encryption(folder: Path) -> None:
+    for method, unit, files in (("dp-merf", "person", 1), ("dp-anova", "row", 1000)):
+        with pytest.raises(InputError, match="unencrypted on workers' disks"):
+            spark.sum_files_by_spark([str(folder)] * files, work_of(method, unit), Unencrypted())
 
 
 def test_data_of_one_engine_is_not_given_to_another(session: Any, folder: Path) -> None:

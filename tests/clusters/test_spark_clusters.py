@@ -90,6 +90,33 @@ def test_the_integers_are_those_of_the_local_engine(
     assert (tmp_path / "killed").exists() == bool(before)
 
 
+AFTER_AN_OPEN_SESSION = """
+import sys
+from conftest import work_of
+from pyspark.sql import SparkSession
+from understudy.errors import InputError
+from understudy.private.engines.passes import Run, sum_table
+builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+session = builder.config("spark.driver.memory", "700m").getOrCreate()
+work, refused = work_of("dp-merf", "person"), 0
+for data, run in [(sys.argv[1], Run(engine="spark")), (session.read.parquet(sys.argv[1]), Run())] * 2:
+    try:
+        sum_table(data, work, query=None, run=run)
+    except InputError as refusal:
+        refused += "unencrypted on workers' disks" in str(refusal)
+sys.exit(refused)
+"""
+
+
+def test_a_session_that_was_open_before_without_encryption_is_not_taken_for_encrypted(
+    folder: Path,
+) -> None:
+    here = os.environ | ON_THIS_MACHINE | {"PYTHONPATH": str(Path(__file__).parent)}
+    command = [sys.executable, "-c", AFTER_AN_OPEN_SESSION, str(folder)]
+    done = subprocess.run(command, env=here, capture_output=True, text=True)
+    assert done.returncode == 4, done.stderr[-3000:]
+
+
 def test_the_command_line_releases_a_directory(
     released_by: Callable[[str], tuple[str, Path]],
 ) -> None:

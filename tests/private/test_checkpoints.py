@@ -17,6 +17,7 @@ from understudy.private.checkpoints import Checkpoint
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.release import release_table
+from understudy.private.secret_files import write_secret
 from understudy.private.sums import Work
 from understudy.schema import load_schema
 from understudy.schema.encode import encode_batch
@@ -157,3 +158,46 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     failing_after(99, monkeypatch)
     wanted = sum_table(files, WORK, query=None, run=Run(threads=1))
     assert np.array_equal(sum_table(files, WORK, query=None, run=run_with(tmp_path)), wanted)
+
+
+@pytest.mark.parametrize("call", [1, 4])
+def test_an_interrupt_between_a_sum_and_its_name_leaves_neither(
+    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    """Ctrl-C may fall anywhere: a checkpoint with a file's sum but not its name would count its rows twice."""
+    begin = Checkpoint.begin
+
+    class Interrupted:
+        def __init__(self, calls: int = 0) -> None:
+            self.calls = calls
+
+        def add(self, total: Any, partial: Any) -> None:
+            WORK.add(total, partial)
+            self.calls += 1
+            if self.calls == call:
+                raise KeyboardInterrupt
+
+    def begun(*given: Any) -> Any:
+        progress = begin(*given)
+        progress._work = Interrupted()
+        return progress
+
+    monkeypatch.setattr(Checkpoint, "begin", begun)
+    with pytest.raises(KeyboardInterrupt):
+        sum_table(files, WORK, query=None, run=run_with(tmp_path))
+    assert (tmp_path / "checkpoint").exists()
+    monkeypatch.setattr(Checkpoint, "begin", begin)
+    wanted = sum_table(files, WORK, query=None, run=Run(threads=1))
+    assert np.array_equal(sum_table(files, WORK, query=None, run=run_with(tmp_path)), wanted)
+
+
+def test_a_checkpoint_that_cannot_be_finished_leaves_no_part_of_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="full"):
+        write_secret(tmp_path / "kept", {}, b"sum", key=KEY)
+    assert list(tmp_path.iterdir()) == []

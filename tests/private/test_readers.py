@@ -250,6 +250,18 @@ def test_an_sqlite_file_is_known_by_its_first_bytes_and_gives_text(
     ]
 
 
+def test_cells_that_sqlite_sorts_never_lie_in_a_file(tmp_path: Path) -> None:
+    """The files are unlinked as they are made, and seen among this process's open ones."""
+    path = new_sqlite(tmp_path / "t.sqlite", "CREATE TABLE data (x TEXT)")
+    with closing(sqlite3.connect(path)) as connection, connection:
+        rows = ((f"{number * 7919 % 100_003:060d}",) for number in range(100_003))
+        connection.executemany("INSERT INTO data VALUES (?)", rows)
+    with open_source(path, columns=["x"], query="SELECT x FROM data ORDER BY x") as stream:
+        next(stream)
+        links = [link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    assert not [link for link in links if "etilqs" in link.name]
+
+
 def test_an_sqlite_cell_is_read_the_same_whatever_the_other_rows_hold(tmp_path: Path) -> None:
     """SQLite types cells, not columns: a type inferred per column would mix rows."""
     script = (

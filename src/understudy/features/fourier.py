@@ -174,6 +174,8 @@ def _in_steps(
 
 
 def _from_dict(document: dict[str, Any]) -> Fourier:
+    if int(document["num_features"]) % 2:
+        raise ValueError("a frequency has a cosine and a sine")
     return Fourier(
         numbers=tuple(int(number) for number in document["numbers"]),
         length_scales=tuple(float(scale) for scale in document["length_scales"]),

@@ -7,6 +7,7 @@ import json
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -42,8 +43,9 @@ class Checkpoint:
         if stored is None or stored[0] != progress.work_name or not set(stored[1]) <= set(names):
             progress.left = list(names.values())
             return progress
-        _, progress.done, progress.total = stored
-        progress.left = [part for name, part in names.items() if name not in progress.done]
+        _, done, total = stored
+        progress.summed = Summed(total, tuple(done))
+        progress.left = [part for name, part in names.items() if name not in set(done)]
         return progress
 
     def _load(self, work: Work) -> tuple[str, list[str], Integers] | None:
@@ -57,28 +59,41 @@ class Checkpoint:
         return str(header["work"]), json.loads(content[size:]), total
 
 
+class Summed(NamedTuple):
+    """A sum, and the files that are in it."""
+
+    total: Integers
+    files: tuple[str, ...]
+
+
 class Progress:
-    """The files that have been summed so far, and their sum. PRIVATE."""
+    """The files that have been summed so far, and their sum. PRIVATE.
+
+    Guarantee:
+        ``summed`` is replaced whole. Whenever an interrupt or another thread looks at it, and so in every
+        checkpoint, the sum is that of just the files that are named with it.
+    """
 
     def __init__(self, checkpoint: Checkpoint, work: Work, names: dict[RowStream, str]) -> None:
-        self.work_name, self.total = _name_of(work), work.nothing()
-        self.done: list[str] = []
+        self.work_name, self.summed = _name_of(work), Summed(work.nothing(), ())
         self.left: list[RowStream] = []
         self._names = names  # as files were before they were read: a change while reading is one
         self._checkpoint, self._work, self._saved = checkpoint, work, time.monotonic()
 
     def part_done(self, part: RowStream, partial: Integers) -> None:
         """Note a part, and save every few seconds."""
-        self._work.add(self.total, partial)
-        self.done.append(self._names[part])
+        total = self.summed.total.copy()
+        self._work.add(total, partial)
+        self.summed = Summed(total, (*self.summed.files, self._names[part]))
         if time.monotonic() - self._saved >= SECONDS_BETWEEN:
             self.save()
 
     def save(self) -> None:
         """Write what there is, in place of what was written before."""
-        sums = self.total.tobytes()
+        summed = self.summed
+        sums = summed.total.tobytes()
         header = {"kind": "checkpoint", "work": self.work_name, "size": len(sums)}
-        content = sums + json.dumps(self.done).encode()
+        content = sums + json.dumps(summed.files).encode()
         write_secret(self._checkpoint.path, header, content, key=self._checkpoint.key)
         self._saved = time.monotonic()
 

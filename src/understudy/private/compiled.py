@@ -6,11 +6,14 @@ both ways give the same integers (proofs/lattice.md). Nothing is contracted; int
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numba import njit
 
+from understudy.features import turns
 from understudy.features.turns import (
     C0,
     C1,
@@ -29,14 +32,21 @@ from understudy.features.turns import (
     S4,
     SIGN_SHIFT,
 )
+from understudy.private import kernels, pair_products
 from understudy.private.kernels import TILE_FREQUENCIES, TILE_ROWS
-from understudy.private.pair_products import pair_products
 
 BITS_OF_A_SHIFT = np.int32(31)
 
 
 def _kept(function: Any) -> Any:
-    """Compiled, and kept on disk for the next time if there is a folder for it."""
+    """Compiled, and kept on disk for the next time if there is a folder for it.
+
+    Numba looks at this file's time alone to see whether what it has kept is out of date, so the name that it is
+    kept by tells of all that it is made from.
+    """
+    files = (__file__, *(str(module.__file__) for module in (turns, kernels, pair_products)))
+    sources = b"".join(Path(file).read_bytes() for file in files)
+    function.__qualname__ += f"_{hashlib.sha256(sources).hexdigest()[:16]}"
     try:
         return njit(nogil=True, cache=True)(function)
     except RuntimeError:
@@ -60,7 +70,7 @@ def _wave(phase: Any, amplitude: Any) -> Any:
 
 
 wave = njit(inline="always")(_wave)
-add_pairs = pair_products()
+add_pairs = pair_products.pair_products()
 
 
 def _add_rows(

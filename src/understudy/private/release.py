@@ -124,8 +124,7 @@ def private_total(
     PRIVATE: it must meet noise before it goes anywhere.
     """
     work = work_of(plan, vectors)
-    if plan.stages[len(vectors)].rule is not None:  # noise has settled other maps than were probed
-        check_purity(plan.layout, work.embedding, plan.lattice)
+    check_purity(work.layout, work.embedding, work.lattice)
     return sum_table(data, work, query=query, run=run)
 
 

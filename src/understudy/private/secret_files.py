@@ -46,11 +46,14 @@ def write_secret(path: Path | str, header: dict[str, Any], content: bytes, *, ke
     whole = front + nonce + cipher.encrypt(nonce, content, front)
     beside = Path(f"{path}.{secrets.token_hex(4)}.part")
     handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(whole)
-        file.flush()
-        os.fsync(file.fileno())
-    beside.replace(path)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(whole)
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)  # there only if this was cut short
 
 
 def read_secret(path: Path | str, keys: Sequence[bytes]) -> tuple[dict[str, Any], bytes]:

@@ -174,7 +174,10 @@ def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
         summed = _product_sums if isinstance(block.map, Tensors) else _plain_sums
         cells: Floats = rows.cells if not isinstance(block.map, Constant) else members
         parts.append(summed(cells, block, members, lattice).ravel())
-    return np.concatenate(parts).astype(np.int64)
+    found = np.concatenate(parts).astype(np.int64)
+    if found.shape != (embedding.dim,):
+        raise ValueError("a sum of another length than the embedding's")
+    return found
 
 
 def _plain_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
@@ -191,15 +194,26 @@ def _fourier_sums(
     rows: Rows, block: Block, slots: Integers, copies: int, lattice: int
 ) -> npt.NDArray[Any]:
     """The same for Fourier features, which are whole as they are made."""
+    found = _compiled_sums(rows, block, slots, copies, lattice) if has_kernel() else None
+    return found if found is not None else _careful_sums(rows, block, slots, copies, lattice)
+
+
+def _compiled_sums(
+    rows: Rows, block: Block, slots: Integers, copies: int, lattice: int
+) -> Integers | None:
+    """By the compiled kernel, unless a row could leave its radius there."""
     map_, (radius, unit) = cast(Fourier, block.map), block.rounding(lattice)
-    target = kept_radius(radius, map_.dim)
-    if has_kernel():
-        positions, amplitude = rows.positions(map_.numbers), map_.amplitude(target)
-        found = fourier_sums(map_, positions, slots, copies, amplitude=amplitude, radius=radius)
-        if found is not None:
-            return found * unit
-    members, step = _members(slots, copies), max(1, CACHED_FEATURES // map_.dim)
-    total = np.zeros((copies, map_.dim))
+    amplitude = map_.amplitude(kept_radius(radius, map_.dim))
+    positions = rows.positions(map_.numbers)
+    found = fourier_sums(map_, positions, slots, copies, amplitude=amplitude, radius=radius)
+    return None if found is None else found * unit
+
+
+def _careful_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> Floats:
+    """By NumPy, where every row is compared with its radius."""
+    map_, (radius, unit) = cast(Fourier, block.map), block.rounding(lattice)
+    target, members = kept_radius(radius, map_.dim), _members(slots, copies)
+    total, step = np.zeros((copies, map_.dim)), max(1, CACHED_FEATURES // map_.dim)
     for start in range(
         0, len(slots), step
     ):  # few rows at a time stay in the cache: three times as fast
@@ -255,6 +269,22 @@ def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
             "this machine", "computes a row's features differently in different batches",
             "Use another build of NumPy",
         )  # fmt: skip
+    if has_kernel() and not _kernel_agrees(Rows(layout, codes), embedding, lattice):
+        raise InputError(
+            "this machine", "compiles sums of features to others than NumPy's",
+            "Remove numba, or use another build of it",
+        )  # fmt: skip
+
+
+def _kernel_agrees(rows: Rows, embedding: Embedding, lattice: int) -> bool:
+    for block in embedding.blocks:
+        if isinstance(block.map, Fourier) and block.norm is Norm.L2:
+            slots, copies = _copies(rows, block, embedding)
+            compiled = _compiled_sums(rows, block, slots, copies, lattice)
+            careful = _careful_sums(rows, block, slots, copies, lattice)
+            if compiled is not None and not np.array_equal(compiled, careful):
+                return False
+    return True
 
 
 def probe(layout: Layout, embedding: Embedding, lattice: int) -> Integers:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from understudy.private.engines import local
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.sums import Integers, Work, sum_rows, work_from_json
 from understudy.schema import load_schema
+from understudy.schema.encode import encode_batch
 
 SCHEMA = load_schema(
     {
@@ -169,3 +171,33 @@ def test_an_unknown_engine_and_no_threads_are_refused() -> None:
         Run(engine="abacus")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="threads"):
         Run(threads=0)
+
+
+def test_an_interrupt_ends_the_pass_after_the_batches_at_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise people press Ctrl-C again, while threads are still adding."""
+    for number in range(60):
+        pq.write_table(table_of(3, number), tmp_path / f"{number}.parquet")
+    read: list[int] = []
+
+    def slow(schema: Any, batch: pa.RecordBatch) -> Any:
+        read.append(batch.num_rows)
+        time.sleep(0.05)
+        return encode_batch(schema, batch)
+
+    class Interrupted(ThreadPoolExecutor):
+        def submit(self, *given: Any, **named: Any) -> Any:
+            future = super().submit(*given, **named)
+
+            def result() -> None:
+                raise KeyboardInterrupt
+
+            future.result = result  # type: ignore[method-assign, assignment]
+            return future
+
+    monkeypatch.setattr(summing, "encode_batch", slow)
+    monkeypatch.setattr(local, "ThreadPoolExecutor", Interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sum_table(tmp_path, work_of("dp-merf"), query=None, run=Run(threads=2))
+    assert len(read) < 10

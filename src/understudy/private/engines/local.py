@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from itertools import count
 from threading import Event, Lock
 
@@ -47,7 +48,7 @@ def sum_parts(
         if number == 1:
             shelf.work_through()
         else:
-            with ThreadPoolExecutor(number) as pool:
+            with ThreadPoolExecutor(number) as pool, shelf.stopped_by_errors():
                 for each in [pool.submit(shelf.work_through) for _ in range(number)]:
                     each.result()
     return shelf.total
@@ -105,13 +106,19 @@ class _Shelf:
         self._parts = [_Part(stream, work) for stream in streams]
         self._turn, self._failed, self._lock = count(), Event(), Lock()
 
-    def work_through(self) -> None:
+    @contextmanager
+    def stopped_by_errors(self) -> Iterator[None]:
+        """Let all threads end after their batch if one fails, or if the pass is interrupted."""
         try:
-            for part in self._in_turn():
-                self._sum(part)
+            yield
         except BaseException:
             self._failed.set()
             raise
+
+    def work_through(self) -> None:
+        with self.stopped_by_errors():
+            for part in self._in_turn():
+                self._sum(part)
 
     def _in_turn(self) -> Iterator[_Part]:
         """Parts that nobody has begun, then all others, which may need help."""

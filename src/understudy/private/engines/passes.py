@@ -105,7 +105,7 @@ def _sum_rows(data: object, work: Work, *, query: str | None, run: Run) -> Integ
             noted.save()
             raise
         noted.finish()
-        return noted.total
+        return noted.summed.total
 
 
 def _sum_persons(data: object, work: Work, *, query: str | None, run: Run) -> Integers:

@@ -5,9 +5,15 @@ Workers need Understudy installed.
 
 from __future__ import annotations
 
+import atexit
+import logging
+import os
+import shutil
+import tempfile
 from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -20,6 +26,11 @@ BUCKETS = 64
 """Groups that people are brought together in; each is held whole by a worker, and has its costs."""
 
 
+MEMORY = Path("/dev/shm")  # noqa: S108
+STORE_BYTES, LEAST_STORE_BYTES = 2**31, 2**27
+"""Ray's object store, if Understudy starts it."""
+
+
 def is_ray_dataset(data: object) -> bool:
     """Whether it is a dataset of Ray, told without importing Ray."""
     return any(kind.__module__.startswith("ray.data") for kind in type(data).__mro__)
@@ -27,6 +38,8 @@ def is_ray_dataset(data: object) -> bool:
 
 def sum_ray_dataset(dataset: Any, work: Work) -> Integers:
     """The sum over the rows of a dataset.  # (dim + 1,)"""
+    start()
+    _silence(dataset.context)
     names = dataset.schema().names
     missing = [name for name in work.columns if name not in names]
     if missing:
@@ -73,18 +86,48 @@ def sum_files_by_ray(paths: list[str], work: Work) -> Integers:
 
 
 def start() -> Any:
-    """Ray as it runs, or on this machine alone, without a dashboard and without objects on disk."""
+    """Ray as it runs, or on this machine alone: no dashboard, and objects and logs in memory until it ends."""
     if find_spec("ray") is None:
         raise MissingExtraError("ray", "ray")
     import ray
     import ray.data
 
     if not ray.is_initialized():
+        store = min(STORE_BYTES, _free_memory() // 2)
+        # Objects that do not fit the store go into files of this folder, and Ray Data's logs tell row counts.
+        folder = tempfile.mkdtemp(prefix="us-", dir=MEMORY)
+        atexit.register(_stop, ray, folder)
         ray.init(
             include_dashboard=False, log_to_driver=False, configure_logging=False,
+            object_store_memory=store, _plasma_directory=str(MEMORY), _temp_dir=folder,
             _system_config={"automatic_object_spilling_enabled": False},
         )  # fmt: skip
+    _silence(ray.data.DataContext.get_current())
     return ray
+
+
+def _free_memory() -> int:
+    """Bytes that a file system in memory has left for Ray's objects, which must not lie on disks."""
+    free = shutil.disk_usage(MEMORY).free if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else 0
+    if free < 2 * LEAST_STORE_BYTES:
+        raise InputError(
+            "Ray", f"needs {2 * LEAST_STORE_BYTES >> 20} MB of memory in {MEMORY}, or rows would lie on disks",
+            "Give it more (a container: --shm-size), use --engine local, or start Ray on encrypted disks yourself",
+        )  # fmt: skip
+    return free
+
+
+def _stop(ray: Any, folder: str) -> None:
+    ray.shutdown()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _silence(context: Any) -> None:
+    """Bars and logs of Ray Data tell how many rows there are, which is private."""
+    context.enable_progress_bars = False
+    context.print_on_execution_start = False
+    for name in ("ray", "ray.data"):
+        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def _answers(sums: Any) -> Iterator[tuple[int, bytes, str]]:

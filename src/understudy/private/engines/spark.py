@@ -56,7 +56,7 @@ def sum_files_by_spark(paths: list[str], work: Work, session: Any = None) -> Int
     """The sum over the rows of files that every worker can open.  # (dim + 1,)"""
     session = session or new_session()
     described, is_row = work.to_json(), work.layout.schema.privacy.is_row
-    _check_storage(session, work, shuffles=not is_row)
+    _check_storage(session, work, sums=len(paths), shuffles=not is_row)  # a task may get them all
     rows = [(number, path) for number, path in enumerate(paths)]
     files = session.createDataFrame(rows, "part bigint, path string").repartition(
         len(paths), "part"
@@ -90,16 +90,27 @@ def _collected(sums: Any) -> Iterator[tuple[int, bytes, str]]:
     return ((row["part"], bytes(row["sums"]), row["refusal"]) for row in sums.collect())
 
 
-def _check_storage(session: Any, work: Work, *, shuffles: bool = False) -> None:
-    """Refuse to let rows or sums lie unencrypted on workers' disks."""
-    if not shuffles and work.nothing().nbytes <= DIRECT_BYTES:
+def _check_storage(session: Any, work: Work, *, sums: int = 1, shuffles: bool = False) -> None:
+    """Refuse to let rows, or so many sums of one task, lie unencrypted on workers' disks."""
+    if not shuffles and sums * work.nothing().nbytes <= DIRECT_BYTES:
         return
-    if session.conf.get(_ENCRYPTION, "false") != "true":
+    if not _is_encrypted(session):
         what = "rows are brought together by person" if shuffles else "sums are long"
         raise InputError(
             "Spark session", f"{what}, and would lie unencrypted on workers' disks",
             f"Start it with {_ENCRYPTION}=true",
         )  # fmt: skip
+
+
+def _is_encrypted(session: Any) -> bool:
+    """Whether what workers write is encrypted.
+
+    A session's own settings can be changed after its context was made, which changes nothing about it. Those of a
+    server of Spark Connect are the server's.
+    """
+    has_context = not type(session).__module__.startswith("pyspark.sql.connect")
+    settings = session.sparkContext.getConf() if has_context else session.conf
+    return bool(settings.get(_ENCRYPTION, "false") == "true")
 
 
 def _partition() -> int:

@@ -88,6 +88,7 @@ class SqliteQuery:
             sqlite3.connect(address, uri=True, check_same_thread=False)
         ) as connection:
             connection.text_factory = bytes
+            connection.execute("PRAGMA temp_store = MEMORY")  # sorted cells never lie in a file
             connection.set_authorizer(_only_reading)
             yield connection.execute("\n".join(["SELECT", columns, "FROM (", inner, ")", tail]))
 
