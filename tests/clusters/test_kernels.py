@@ -19,9 +19,11 @@ from understudy.errors import InputError
 from understudy.features import Block, Embedding, Fourier, Scales, turns
 from understudy.features.fourier import SLACK
 from understudy.features.turns import cosines_and_sines
-from understudy.private import compiled, kernels, pair_products, sums
+from understudy.private import compiled, fourier_sums, kernels, pair_products
 from understudy.private.kernels import TILE_FREQUENCIES, TILE_ROWS
-from understudy.private.sums import Rows, check_purity, partial_sum
+from understudy.private.purity import check_purity
+from understudy.private.rows import Rows
+from understudy.private.sums import partial_sum
 from understudy.schema import Layout, load_schema
 
 LATTICE = 2**32
@@ -45,7 +47,7 @@ def rows_of(num_numbers: int, num_rows: int, seed: int) -> Rows:
 def both(rows: Rows, embedding: Embedding, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     found = []
     for is_there in (False, True):
-        monkeypatch.setattr(sums, "has_kernel", lambda is_there=is_there: is_there)
+        monkeypatch.setattr(fourier_sums, "has_kernel", lambda is_there=is_there: is_there)
         found.append(partial_sum(rows, embedding=embedding, lattice=LATTICE))
     return found
 
@@ -166,7 +168,7 @@ def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows = rows_of(7, 4, 5)
-    embedding, found = embedding_of_labels(rows), sums.fourier_sums
+    embedding, found = embedding_of_labels(rows), fourier_sums.fourier_sums
     check_purity(rows.layout, embedding, LATTICE)
 
     def off_by_one(*given: Any, **named: Any) -> Any:
@@ -174,7 +176,7 @@ def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(
         total[0, 0] += len(given[2])  # as much for every row, so that rows add up
         return total
 
-    monkeypatch.setattr(sums, "fourier_sums", off_by_one)
+    monkeypatch.setattr(fourier_sums, "fourier_sums", off_by_one)
     with pytest.raises(InputError, match="than NumPy's"):
         check_purity(rows.layout, embedding, LATTICE)
 

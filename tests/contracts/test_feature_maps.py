@@ -51,7 +51,8 @@ from understudy.features.points import points_of_codes
 from understudy.features.principal import principal_of
 from understudy.features.public_networks import PIXELS, Intake, network_of_module
 from understudy.plan import LATTICE
-from understudy.private.sums import Rows, partial_sum
+from understudy.private.rows import Rows
+from understudy.private.sums import partial_sum
 from understudy.schema import NULL, Layout, load_schema
 from understudy.schema.images import ImageShape
 

@@ -23,7 +23,8 @@ from understudy.features.margins import find_margins
 from understudy.features.placing import CELLS
 from understudy.methods import dp_anova
 from understudy.plan import Plan
-from understudy.private.sums import Rows, partial_sum
+from understudy.private.rows import Rows
+from understudy.private.sums import partial_sum
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]

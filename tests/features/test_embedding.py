@@ -25,7 +25,8 @@ from understudy.features import (
     Sign,
 )
 from understudy.features.embedding import embedding_from_dict
-from understudy.private.sums import Rows, partial_sum
+from understudy.private.rows import Rows
+from understudy.private.sums import partial_sum
 from understudy.schema import NULL, Layout, load_schema
 
 Integers = npt.NDArray[np.int64]

@@ -21,7 +21,8 @@ from understudy.features.margins import (
 from understudy.features.placing import CELLS, COLUMNS, LOOKS
 from understudy.methods import dp_anova
 from understudy.plan import LATTICE, Plan
-from understudy.private.sums import Rows, partial_sum
+from understudy.private.rows import Rows
+from understudy.private.sums import partial_sum
 from understudy.schema import NULL, load_schema
 
 Floats = npt.NDArray[np.float64]

@@ -26,7 +26,8 @@ from understudy.features.placing import (
 )
 from understudy.methods import dp_anova
 from understudy.plan import Plan
-from understudy.private.sums import Rows, partial_sum
+from understudy.private.rows import Rows
+from understudy.private.sums import partial_sum
 from understudy.schema import NULL, load_schema
 
 Integers = npt.NDArray[np.int64]

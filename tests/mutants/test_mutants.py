@@ -183,8 +183,8 @@ MUTANTS = {
     ),
     "settled maps not probed": Mutant(
         "private/release.py",
-        "if plan.stages[len(vectors)].rule is not None:",
-        "if False:",
+        "    check_purity(work.layout, work.embedding, work.lattice)\n",
+        "",
         RELEASE + "test_maps_that_noise_has_settled_are_probed_as_well[1e-05]",
     ),
     "given points not told of": Mutant(
@@ -262,7 +262,7 @@ MUTANTS = {
         "::test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn",
     ),
     "Fourier features not checked": Mutant(
-        "private/sums.py",
+        "private/fourier_sums.py",
         "inside(map_.whole(rows.cells[some], target), radius, Norm.L2)",
         "map_.whole(rows.cells[some], 2 * target)",
         "private/test_sums.py"
@@ -578,7 +578,7 @@ MUTANTS = {
         ATTACK + "test_neighbours_with_the_same_noisy_past_are_no_further_apart_than_stated[auto]",
     ),
     "unlisted labels counted as the last one": Mutant(
-        "private/sums.py",
+        "private/rows.py",
         "last = choice.width - 1 if self._null_is_last(choice) else choice.width",
         "last = choice.width - 1",
         "private/test_sums.py"
@@ -981,7 +981,7 @@ MUTANTS = {
     ),
     "files summed again after a resume": Mutant(
         "private/checkpoints.py",
-        "if name not in progress.done]",
+        "if name not in set(done)]",
         "]",
         "private/test_checkpoints.py::test_a_pass_that_was_cut_short_reads_each_file_once_in_all",
     ),
@@ -991,10 +991,23 @@ MUTANTS = {
         "    paths = sorted(paths)\n",
         "private/test_readers.py::test_a_file_that_is_found_several_times_is_read_once",
     ),
+    "a sum in a checkpoint before its file": Mutant(
+        "private/checkpoints.py",
+        "total = self.summed.total.copy()",
+        "total = self.summed.total",
+        "private/test_checkpoints.py"
+        "::test_an_interrupt_between_a_sum_and_its_name_leaves_neither[4]",
+    ),
+    "a pass that an interrupt does not end": Mutant(
+        "private/engines/local.py",
+        "as pool, shelf.stopped_by_errors():",
+        "as pool:",
+        LOCAL + "test_an_interrupt_ends_the_pass_after_the_batches_at_hand",
+    ),
     "a file named after it was read": Mutant(
         "private/checkpoints.py",
-        "self.done.append(self._names[part])",
-        "self.done.append(name_of_part(part))",
+        "(*self.summed.files, self._names[part])",
+        "(*self.summed.files, name_of_part(part))",
         "private/test_checkpoints.py::test_a_file_that_changes_while_it_is_read_is_read_again",
     ),
     "mu squared passed off as epsilon": Mutant(

@@ -29,7 +29,9 @@ from understudy.features import (
     product,
 )
 from understudy.plan import LATTICE
-from understudy.private.sums import Rows, check_purity, partial_sum
+from understudy.private.purity import check_purity
+from understudy.private.rows import Rows
+from understudy.private.sums import partial_sum
 from understudy.schema import NULL, Layout, load_schema
 
 Floats = npt.NDArray[np.float64]

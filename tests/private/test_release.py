@@ -467,7 +467,6 @@ def test_an_error_deep_in_the_private_pass_leaves_no_trace_of_a_cell(
     (tmp_path / "rows.csv").write_text(f"bmi,city,ill\n20,{SECRET},no\n")
     plan = plan_for()
     if owner is not ExactNoise:
-        monkeypatch.setattr(summing, "check_purity", lambda *_: None)
         monkeypatch.setattr(releasing, "check_purity", lambda *_: None)
 
     def fails(*arguments: Any, **options: Any) -> Any:

@@ -27,7 +27,9 @@ from understudy.features import (
 )
 from understudy.plan import LATTICE, ROW_CAP
 from understudy.private import sums
-from understudy.private.sums import Rows, check_purity, partial_sum, sum_rows
+from understudy.private.purity import check_purity
+from understudy.private.rows import Rows
+from understudy.private.sums import partial_sum, sum_rows
 from understudy.schema import NULL, Layout, load_schema
 
 SCHEMA = load_schema(

@@ -11,7 +11,8 @@ from understudy.errors import InputError
 from understudy.features import Block, Constant, Embedding, Grid, OneHot, Tensors
 from understudy.methods import dp_anova, dp_merf
 from understudy.plan import LATTICE, Plan, Stage
-from understudy.private.sums import Rows, partial_sum
+from understudy.private.rows import Rows
+from understudy.private.sums import partial_sum
 from understudy.published import Release, directories, load_release, save_release
 from understudy.schema import load_schema
 

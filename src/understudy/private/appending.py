@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 
 from understudy.errors import InputError, UsageError
-from understudy.private import ledger as ledgers
 from understudy.private.engines.passes import Run, can_be_read_again, sum_table
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
-from understudy.private.release import charge, check_affordable, noisy, release_facts
+from understudy.private.purity import check_purity
+from understudy.private.release import charge, check_affordable, noisy, publish, release_facts
 from understudy.private.sealed import sealed
-from understudy.private.sums import Work, check_purity
+from understudy.private.sums import Work
 from understudy.published.directories import check_new_directory
-from understudy.published.release import Release, Settled, save_release
+from understudy.published.release import Release, Settled
 
 
 def append_rows(
@@ -83,11 +83,7 @@ def append_rows(
     if settled is None and any(stage.rule is not None for stage in plan.stages):
         settled = Settled(earlier.vectors, earlier.plan.parties)
     release = Release(plan, vectors, tuple(facts.items()), settled=settled)
-    if directory is not None:
-        save_release(release, directory)
-    if ledger is not None and row is not None:
-        where = str(Path(directory).resolve()) if directory is not None else None
-        ledgers.mark_published(ledger, row, fingerprint=release.fingerprint, directory=where)
+    publish(release, directory=directory, ledger=ledger, row=row)
     return release
 
 

@@ -24,6 +24,7 @@ from understudy.private.release import (
     check_row_count,
     noisy,
     private_total,
+    publish,
     release_facts,
     work_of,
 )
@@ -31,7 +32,7 @@ from understudy.private.requests import Request
 from understudy.private.sealed import sealed
 from understudy.private.secret_files import read_secret, write_secret
 from understudy.published.directories import check_new_directory
-from understudy.published.release import Release, save_release
+from understudy.published.release import Release
 
 KIND = "partial sum"
 
@@ -162,13 +163,8 @@ def merge_partials(
         "is_private": following.is_private, "ledger": charged, "merged_from": len(answers),
     }  # fmt: skip
     release = Release(plan, following.vectors, tuple(facts.items()))
-    if directory is not None:
-        save_release(release, directory)
-    if ledger is not None and charged is not None:
-        where = str(Path(directory).resolve()) if directory is not None else None
-        ledgers.mark_published(
-            ledger, charged["row"], fingerprint=release.fingerprint, directory=where
-        )
+    paid = charged["row"] if charged is not None else None
+    publish(release, directory=directory, ledger=ledger, row=paid)
     return release
 
 

@@ -19,8 +19,9 @@ from understudy.private.decoders import Arrays, read_images, train_decoder
 from understudy.private.engines.passes import Run, can_be_read_again, sum_table
 from understudy.private.ledger_units import check_unit, described
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
+from understudy.private.purity import check_purity
 from understudy.private.sealed import sealed
-from understudy.private.sums import Work, check_purity
+from understudy.private.sums import Work
 from understudy.published.directories import check_new_directory
 from understudy.published.given import public_networks
 from understudy.published.release import Release, load_release, save_release
@@ -103,12 +104,19 @@ def release_table(
     charged = {"key": key, "row": row} if row is not None else None
     facts = (*facts, ("ledger", charged))
     release = Release(plan, vectors, facts, tuple(sorted(weights.items())))
+    publish(release, directory=directory, ledger=ledger, row=row)
+    return release
+
+
+def publish(
+    release: Release, *, directory: Path | str | None, ledger: Path | str | None, row: int | None
+) -> None:
+    """Write a release, if it is to be kept, and tell the ledger's row what came of it."""
     if directory is not None:
         save_release(release, directory)
     if ledger is not None and row is not None:
         where = str(Path(directory).resolve()) if directory is not None else None
         ledgers.mark_published(ledger, row, fingerprint=release.fingerprint, directory=where)
-    return release
 
 
 def work_of(plan: Plan, vectors: tuple[Integers, ...]) -> Work:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
@@ -20,26 +19,24 @@ from understudy.features import (
     Embedding,
     FeatureMap,
     Fourier,
-    Norm,
     Tables,
     Tensors,
 )
 from understudy.features.combine import tensor
-from understudy.features.embedding import embedding_from_dict, kept_radius
+from understudy.features.embedding import embedding_from_dict
 from understudy.features.nonzeros import most_nonzeros, nonzeros_of
-from understudy.private.kernels import Positions, centred, fourier_sums, has_kernel
-from understudy.private.lattice import Floats, inside, to_lattice
-from understudy.schema import NULL, Layout
+from understudy.private.fourier_sums import is_fourier, sums_of_fourier
+from understudy.private.kernels import has_kernel
+from understudy.private.lattice import Floats, to_lattice
+from understudy.private.rows import Rows, copies_of, members_of
+from understudy.schema import Layout
 from understudy.schema.encode import encode_batch
-from understudy.schema.layout import Choice, to_position
 from understudy.schema.table import parse_schema
 
 Integers = npt.NDArray[np.int64]
 LARGEST_SUM = 2**62
 TABLE_ROWS, COMPILED_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**15, 2**12, 512, 32, 2**11
 MANY_COLUMNS = 256
-CACHED_FEATURES = 2**16
-PROBE_ROWS = 24
 
 
 @dataclass(frozen=True)
@@ -122,55 +119,19 @@ def sum_rows(
     return total[:-1], int(total[-1])
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Some rows as codes, and as cells for the maps that read those."""
-
-    layout: Layout
-    codes: Integers  # (num_rows, num_used)
-
-    @cached_property
-    def cells(self) -> Floats:
-        """Positions and memberships.  # (num_rows, width)"""
-        return self.layout.expand(self.codes)
-
-    def positions(self, numbers: tuple[int, ...]) -> Positions:
-        """Positions of some numbers, column by column.  # (numbers, num_rows)"""
-        used = {column.name: i for i, column in enumerate(self.layout.schema.used)}
-        found = np.empty((len(numbers), len(self.codes)), dtype=np.int16)
-        for place, number in enumerate(numbers):
-            at = used[self.layout.numbers[number]]
-            found[place] = centred(to_position(self.layout.schema.used[at], self.codes[:, at]))
-        return found
-
-    def slots(self, span: tuple[int, int]) -> Integers:
-        """Which value of a choice each row has; one past the last if it has none.  # (num_rows,)"""
-        choice = next(c for c in self.layout.choices if (c.start, c.stop) == span)
-        names = [column.name for column in self.layout.schema.used]
-        codes = self.codes[:, names.index(choice.column)]
-        if choice.flags_null:
-            return np.asarray(codes == NULL, dtype=np.int64)
-        last = choice.width - 1 if self._null_is_last(choice) else choice.width
-        return np.where(codes == NULL, last, codes)
-
-    def _null_is_last(self, choice: Choice) -> bool:
-        column = next(c for c in self.layout.schema.used if c.name == choice.column)
-        return choice.width > len(column.categories)
-
-
 def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
     """The integer sum over one block of rows.  # (dim,)"""
     parts: list[npt.NDArray[Any]] = []
     for block in embedding.blocks:
-        slots, copies = _copies(rows, block, embedding)
+        slots, copies = copies_of(rows, block, embedding)
         if isinstance(block.map, Tables):
             counted = block.map.counts(rows.codes, slots, copies + 1)[:copies]
             parts.append((counted * block.rounding(lattice)[0]).ravel())
             continue
-        if isinstance(block.map, Fourier) and block.norm is Norm.L2:
-            parts.append(_fourier_sums(rows, block, slots, copies, lattice).ravel())
+        if is_fourier(block):
+            parts.append(sums_of_fourier(rows, block, slots, copies, lattice).ravel())
             continue
-        members = _members(slots, copies)
+        members = members_of(slots, copies)
         summed = _product_sums if isinstance(block.map, Tensors) else _plain_sums
         cells: Floats = rows.cells if not isinstance(block.map, Constant) else members
         parts.append(summed(cells, block, members, lattice).ravel())
@@ -188,44 +149,6 @@ def _plain_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> F
     whole = to_lattice(features, radius, sign=block.map.sign, norm=block.norm, nonzeros=count)
     # Matrix products of whole numbers below 2^53 are exact in any order.
     return (members.T @ whole) * unit
-
-
-def _fourier_sums(
-    rows: Rows, block: Block, slots: Integers, copies: int, lattice: int
-) -> npt.NDArray[Any]:
-    """The same for Fourier features, which are whole as they are made."""
-    found = _compiled_sums(rows, block, slots, copies, lattice) if has_kernel() else None
-    return found if found is not None else _careful_sums(rows, block, slots, copies, lattice)
-
-
-def _compiled_sums(
-    rows: Rows, block: Block, slots: Integers, copies: int, lattice: int
-) -> Integers | None:
-    """By the compiled kernel, unless a row could leave its radius there."""
-    map_, (radius, unit) = cast(Fourier, block.map), block.rounding(lattice)
-    amplitude = map_.amplitude(kept_radius(radius, map_.dim))
-    positions = rows.positions(map_.numbers)
-    found = fourier_sums(map_, positions, slots, copies, amplitude=amplitude, radius=radius)
-    return None if found is None else found * unit
-
-
-def _careful_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> Floats:
-    """By NumPy, where every row is compared with its radius."""
-    map_, (radius, unit) = cast(Fourier, block.map), block.rounding(lattice)
-    target, members = kept_radius(radius, map_.dim), _members(slots, copies)
-    total, step = np.zeros((copies, map_.dim)), max(1, CACHED_FEATURES // map_.dim)
-    for start in range(
-        0, len(slots), step
-    ):  # few rows at a time stay in the cache: three times as fast
-        some = slice(start, start + step)
-        whole = inside(map_.whole(rows.cells[some], target), radius, Norm.L2)
-        total += members[some].T @ whole
-    return total * unit
-
-
-def _members(slots: Integers, copies: int) -> Floats:
-    """Which copy each row adds to, as ones and zeros.  # (num_rows, copies)"""
-    return np.asarray(slots[:, None] == np.arange(copies), dtype=np.float64)
 
 
 def _product_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
@@ -250,60 +173,6 @@ def _product_sums(cells: Floats, block: Block, members: Floats, lattice: int) ->
         else:
             found.append(np.concatenate([(rows[a].T @ rows[b]).ravel() for a, b in map_.halves]))
     return np.stack(found)
-
-
-def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
-    """Prove on made-up rows that this machine computes a row the same way wherever it stands.
-
-    Raises:
-        InputError: element-wise functions here depend on a row's place in memory.
-    """
-    codes = _made_up_codes(layout)
-
-    def summed(rows: npt.NDArray[np.int64]) -> Integers:
-        return partial_sum(Rows(layout, rows), embedding=embedding, lattice=lattice)
-
-    whole, single = summed(codes), sum(summed(codes[i : i + 1]) for i in range(PROBE_ROWS))
-    if not np.array_equal(whole, single):
-        raise InputError(
-            "this machine", "computes a row's features differently in different batches",
-            "Use another build of NumPy",
-        )  # fmt: skip
-    if has_kernel() and not _kernel_agrees(Rows(layout, codes), embedding, lattice):
-        raise InputError(
-            "this machine", "compiles sums of features to others than NumPy's",
-            "Remove numba, or use another build of it",
-        )  # fmt: skip
-
-
-def _kernel_agrees(rows: Rows, embedding: Embedding, lattice: int) -> bool:
-    for block in embedding.blocks:
-        if isinstance(block.map, Fourier) and block.norm is Norm.L2:
-            slots, copies = _copies(rows, block, embedding)
-            compiled = _compiled_sums(rows, block, slots, copies, lattice)
-            careful = _careful_sums(rows, block, slots, copies, lattice)
-            if compiled is not None and not np.array_equal(compiled, careful):
-                return False
-    return True
-
-
-def probe(layout: Layout, embedding: Embedding, lattice: int) -> Integers:
-    """The sum over made-up rows, the same ones on every machine.  # (dim,)"""
-    rows = Rows(layout, _made_up_codes(layout))
-    return partial_sum(rows, embedding=embedding, lattice=lattice)
-
-
-def _made_up_codes(layout: Layout) -> Integers:
-    largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in layout.schema.used]
-    rng = np.random.default_rng(0)
-    return rng.integers(NULL, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))
-
-
-def _copies(rows: Rows, block: Block, embedding: Embedding) -> tuple[Integers, int]:
-    """Which copy of a block each row adds to (one past the last: none), and how many there are."""
-    if not block.per_label or embedding.label is None:
-        return np.zeros(len(rows.codes), dtype=np.int64), 1
-    return rows.slots(embedding.label), embedding.num_labels
 
 
 def _row_blocks(codes: Integers, layout: Layout, embedding: Embedding) -> Iterator[Rows]:

@@ -6,7 +6,6 @@ Workers need Understudy installed.
 from __future__ import annotations
 
 import atexit
-import logging
 import os
 import shutil
 import tempfile
@@ -123,11 +122,9 @@ def _stop(ray: Any, folder: str) -> None:
 
 
 def _silence(context: Any) -> None:
-    """Bars and logs of Ray Data tell how many rows there are, which is private."""
+    """Bars of Ray Data tell how many rows there are, which is private."""
     context.enable_progress_bars = False
     context.print_on_execution_start = False
-    for name in ("ray", "ray.data"):
-        logging.getLogger(name).setLevel(logging.ERROR)
 
 
 def _answers(sums: Any) -> Iterator[tuple[int, bytes, str]]:

@@ -17,16 +17,10 @@ import pyarrow as pa
 
 from understudy.errors import InputError, UnderstudyError
 from understudy.private.persons import People, batch_of_people, chosen_codes
+from understudy.private.purity import check_purity, probe
 from understudy.private.readers import open_parts
 from understudy.private.sealed import sealed
-from understudy.private.sums import (
-    Integers,
-    Work,
-    check_purity,
-    one_blas_thread,
-    probe,
-    work_from_json,
-)
+from understudy.private.sums import Integers, Work, one_blas_thread, work_from_json
 
 SUMS = pa.schema({"part": pa.int64(), "sums": pa.binary(), "refusal": pa.string()})
 """What comes back. Sums end with a digest of what the worker's machine makes of made-up rows."""
