@@ -63,6 +63,8 @@ def test_a_release_of_a_horizon_says_what_it_is_part_of(folder: Path, run: Any) 
     fifth = run("plan", *PLAN, "--horizon", "5", "--json").document
     assert fifth["epsilon"] < 0.5 * alone["epsilon"]
     assert "one of 5 releases, together epsilon 1" in run("plan", *PLAN, "--horizon", "5").out
+    run("release", "rows.csv", *PLAN, "--horizon", "5", "-o", "out", "--json")
+    assert "planned as one of 5 releases" in (folder / "out" / "certificate.html").read_text()
 
 
 def test_a_key_without_a_checkpoint_is_refused(keys: Path, run: Any) -> None:

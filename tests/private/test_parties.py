@@ -322,8 +322,11 @@ def test_keys_come_from_a_file_or_a_variable(
     monkeypatch.setenv("UNDERSTUDY_KEY", OTHER_KEY.hex())
     assert read_key(None) == OTHER_KEY
     (tmp_path / "short").write_text("abcd")
-    for bad in (tmp_path / "short", tmp_path / "missing"):
-        with pytest.raises(UsageError, match="64 hexadecimal digits"):
+    for bad, words in (
+        (tmp_path / "short", "64 hexadecimal digits"),
+        (tmp_path / "missing", "not there"),
+    ):
+        with pytest.raises(UsageError, match=words):
             read_key(bad)
 
 
@@ -402,3 +405,18 @@ def test_a_ledger_is_given_in_every_round_or_in_none(tmp_path: Path, paid_first:
     paths = answered(following, [table_of(30)], tmp_path)
     with pytest.raises(UsageError, match="every round"):
         merge_partials(following, paths, keys=[KEY], ledger=None if paid_first else ledger)
+
+
+def test_a_party_that_is_missing_from_a_later_round_is_missed(tmp_path: Path) -> None:
+    """Otherwise the stages of one release would be of different rows."""
+    request = Request(plan_for("dp-anova"))
+    tables = [table_of(20, n) for n in range(3)]
+    second = merge_partials(request, answered(request, tables, tmp_path), keys=[KEY])
+    assert isinstance(second, Request)
+    second.save(tmp_path / "second.json")
+    second = load_request(tmp_path / "second.json")
+    assert second.answered_by == ("site 0", "site 1", "site 2")
+    paths = answered(second, tables, tmp_path)
+    with pytest.raises(InputError, match="'site 2' is not in all rounds"):
+        merge_partials(second, paths[:2], keys=[KEY])
+    assert merge_partials(second, paths, keys=[KEY]) is not None

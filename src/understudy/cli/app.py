@@ -33,6 +33,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
+INTERRUPTED = 130
+STOPPED = """stopped. What a ledger was charged stays charged: understudy ledger show FILE.
+With --checkpoint the same command goes on from the files that are done.
+"""
 READS = "Reads private data"
 FREE = "Free for ever"
 
@@ -81,7 +85,10 @@ def main() -> None:
     """
     as_json = "--json" in sys.argv
     try:
-        sys.exit(app(standalone_mode=False))
+        code = app(standalone_mode=False)
+        if code == INTERRUPTED:
+            sys.stderr.write(STOPPED)
+        sys.exit(code)
     except UnderstudyError as refusal:
         sys.exit(report_refusal(refusal, as_json=as_json))
     except Exception as surprise:
@@ -94,6 +101,8 @@ def _report_other(error: Exception, *, as_json: bool) -> int:
     if words is not None and not words():  # no arguments: the help has been shown
         return UsageError.exit_code
     if words is not None:
-        misuse = UsageError("command line", words().rstrip(".?"), "See --help")
+        is_pattern = "unexpected extra argument" in words()
+        remedy = "Put a pattern of files in quotes, or see --help" if is_pattern else "See --help"
+        misuse = UsageError("command line", words().rstrip(".?"), remedy)
         return report_refusal(misuse, as_json=as_json)
     return report_surprise(error, as_json=as_json)

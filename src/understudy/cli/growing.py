@@ -45,6 +45,7 @@ def append(
         f"[bold green]Appended[/bold green] to {verbatim(release)}, {guarantee_words(made.plan)}",
         *told_of(made, ledger),
         f"  release      {verbatim(output)}, with the noise of {made.plan.parties} parts",
+        f"  certificate  {verbatim(output / 'certificate.html')}",
         f"Next, at no cost: [bold]understudy fit {verbatim(output)} -o MODEL[/bold]",
     ]
     emit(outcome(made) | {"release": str(output)}, lines, as_json=as_json)

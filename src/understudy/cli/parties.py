@@ -10,7 +10,7 @@ import typer
 from understudy.cli import options as opt
 from understudy.cli import running
 from understudy.cli.output import emit, verbatim
-from understudy.cli.reading import Data, outcome
+from understudy.cli.reading import Data, guarantee_words, outcome, told_of
 
 if TYPE_CHECKING:
     from understudy.private.requests import Request
@@ -87,9 +87,10 @@ def merge(
         _emit_next(made, output, as_json=as_json)
         return
     lines = [
-        f"[bold green]Released[/bold green] the rows of {len(files)} parties",
-        f"  fingerprint  {made.fingerprint}",
+        f"[bold green]Released[/bold green] the rows of {len(files)} parties {guarantee_words(made.plan)}",
+        *told_of(made, ledger),
         f"  release      {verbatim(output)}",
+        f"  certificate  {verbatim(output / 'certificate.html')}",
         f"Next, at no cost: [bold]understudy fit {verbatim(output)} -o MODEL[/bold]",
     ]
     emit(outcome(made) | {"release": str(output)}, lines, as_json=as_json)
@@ -100,6 +101,11 @@ def _emit_next(made: Request, output: Path, *, as_json: bool) -> None:
     made.save(path)
     lines = [
         f"[bold green]Merged[/bold green] round {made.round} of {len(made.plan.stages)}",
+        *(
+            [f"  ledger       row {made.ledger['row']}; merged again, it would be charged again"]
+            if made.ledger
+            else []
+        ),
         f"Next: each party answers [bold]{verbatim(path)}[/bold], and merge gets it as its request",
     ]
     document: dict[str, Any] = {"request": str(path), "round": made.round, "ledger": made.ledger}

@@ -114,6 +114,7 @@ def plan_lines(plan: Plan) -> list[str]:
         f"  guarantee     epsilon {round_up(plan.epsilon())} {delta_words(plan)} ({plan.neighbours.value})",
         f"                add-remove {round_up(document['epsilon_add_remove'])}, "
         f"replace-one {round_up(document['epsilon_replace_one'])}",
+        *_unit(plan.schema),
         *_horizon(plan),
         f"  in odds       an attacker's best guess is right at most {guess} % of the time (a coin: 50 %)",
         f"  noise         {NOISE_WORDS[plan.mechanism.name]}",
@@ -130,6 +131,15 @@ def plan_lines(plan: Plan) -> list[str]:
     if plan.budget.epsilon > HIGH_EPSILON:
         lines.append("  [yellow]An epsilon above 10 protects little; see the odds above.[/yellow]")
     return lines
+
+
+def _unit(schema: Schema) -> list[str]:
+    unit = schema.privacy
+    if unit.is_row:
+        return []
+    return [
+        f"                for all rows of one {verbatim(unit.unit)}, of which at most {unit.max_rows} count"
+    ]
 
 
 def _horizon(plan: Plan) -> list[str]:

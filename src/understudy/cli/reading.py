@@ -162,7 +162,8 @@ def told_of(made: Release, ledger: Path | None) -> list[str]:
     lines, charged = [f"  fingerprint  {made.fingerprint}"], dict(made.facts)["ledger"]
     if charged is not None and ledger is not None:
         state = read_ledger(ledger)
-        room = state.remaining_units // max(1, state.rows[charged["row"] - 1].units)
+        units = sum(row.units for row in state.rows if row.key == charged["key"])  # of all rounds
+        room = state.remaining_units // max(1, units)
         more = f"room for {room} more such release{'' if room == 1 else 's'}"
         lines.append(f"  ledger       row {charged['row']}, key {verbatim(charged['key'])}; {more}")
     return lines + [

@@ -152,7 +152,8 @@ def merge_partials(
             row = charge(ledger, plan, key=key, stage=request.round)
             charged = {"key": key, "row": row}
         vector = sealed(lambda: noisy(sums, plan, request.round, source))
-    following = request.after(vector, charged, is_private=is_private)
+    names = tuple(sorted(answer.header["party"] for answer in answers))
+    following = request.after(vector, charged, is_private=is_private, answered_by=names)
     if following.round < len(plan.stages):
         if ledger is not None and charged is not None:
             ledgers.mark_published(
@@ -197,6 +198,12 @@ def _check_together(request: Request, answers: Sequence[Answer]) -> None:
             seen[name] = answer.where
         if told["own_noise"] != (plan.parties > 1):
             raise InputError(answer.where, "does not fit the plan's noise", "Make it again")
+    others = {answer.header["party"] for answer in answers} ^ set(request.answered_by)
+    if request.answered_by and others:
+        raise InputError(
+            "partial sums", f"party '{min(others)}' is not in all rounds, and stages would be of different rows",
+            "Give a file of each party of the first round: " + ", ".join(request.answered_by),
+        )  # fmt: skip
     wanted = plan.parties if plan.parties > 1 else max(1, len(answers))
     if len(answers) != wanted:
         raise InputError(

@@ -25,13 +25,14 @@ class Request:
     """The next stage of a plan, which parties answer with partial sums.
 
     ``vectors`` are the noisy vectors of the stages before, ``is_private`` unless some had noise for tests;
-    ``ledger`` is what the merger's ledger was charged.
+    ``ledger`` is what the merger's ledger was charged, ``answered_by`` the parties of the rounds before.
     """
 
     plan: Plan
     vectors: tuple[Integers, ...] = ()
     ledger: dict[str, Any] | None = None
     is_private: bool = True
+    answered_by: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.plan.descent is not None:
@@ -55,11 +56,18 @@ class Request:
         return digest.hexdigest()
 
     def after(
-        self, vector: Integers, ledger: dict[str, Any] | None, *, is_private: bool
+        self,
+        vector: Integers,
+        ledger: dict[str, Any] | None,
+        *,
+        is_private: bool,
+        answered_by: tuple[str, ...],
     ) -> Request:
         """The request of the next round."""
         vectors, alike = (*self.vectors, vector), self.is_private and is_private
-        return replace(self, vectors=vectors, ledger=ledger, is_private=alike)
+        return replace(
+            self, vectors=vectors, ledger=ledger, is_private=alike, answered_by=answered_by
+        )
 
     def save(self, path: Path | str) -> None:
         """Write it as a file; it must not exist."""
@@ -67,6 +75,7 @@ class Request:
             "format": FORMAT, "plan": self.plan.to_dict(), "ledger": self.ledger,
             "vectors": [base64.b64encode(v.astype("<i8").tobytes()).decode() for v in self.vectors],
             "fingerprint": self.fingerprint, "is_private": self.is_private,
+            "answered_by": list(self.answered_by),
         }  # fmt: skip
         try:
             with Path(path).open("xb") as file:
@@ -84,7 +93,8 @@ def load_request(path: Path | str) -> Request:
         plan = plan_from_dict(document["plan"])
         read = [np.frombuffer(base64.b64decode(v), "<i8") for v in document["vectors"]]
         vectors = tuple(vector.astype(np.int64) for vector in read)
-        request = Request(plan, vectors, document["ledger"], bool(document["is_private"]))
+        names = tuple(str(name) for name in document["answered_by"])
+        request = Request(plan, vectors, document["ledger"], bool(document["is_private"]), names)
         sizes = [embedding.dim for embedding in plan.embeddings(vectors)[: len(vectors)]]
         whole = (
             document["format"] == FORMAT

@@ -20,6 +20,11 @@ HOW_TO_MAKE = "Make one: openssl rand -hex 32 > FILE, and chmod 600 FILE"
 
 def read_key(path: Path | str | None) -> bytes:
     """A key of 32 bytes in hexadecimal, from a file, or else from the variable UNDERSTUDY_KEY."""
+    if path is None and KEY_VARIABLE not in os.environ:
+        rule = "is not set, and no key file was given"
+        raise UsageError(f"variable {KEY_VARIABLE}", rule, f"Add --key-file FILE. {HOW_TO_MAKE}")
+    if path is not None and not Path(path).is_file():
+        raise UsageError(f"key file '{path}'", "is not there", HOW_TO_MAKE)
     where = f"key file '{path}'" if path is not None else f"variable {KEY_VARIABLE}"
     try:
         text = Path(path).read_text() if path is not None else os.environ[KEY_VARIABLE]

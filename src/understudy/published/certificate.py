@@ -175,10 +175,18 @@ def _laplace_numbers(plan: Plan, index: int) -> dict[str, Any]:
 
 def _composition(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
     ledger = facts.get("ledger")
-    if ledger is None:
+    if ledger is None and facts.get("merged_from") and plan.parties > 1:
+        words = "Each party keeps a ledger of its own, which this release does not know of."
+    elif ledger is None:
         words = "No ledger was given: other releases from the same table add to this one and are not counted here."
     else:
         words = "Charged to a ledger with a cap before the noise was drawn; the cap covers all releases in it."
+    whole = plan.setting("horizon")
+    if whole is not None:
+        words += (
+            f" It was planned as one of {whole['releases']} releases of the same people, which together "
+            f"have epsilon {whole['epsilon']:g} at delta {whole['delta']:g}."
+        )
     rule = f"{plan.mechanism.cost_name} adds up over releases"
     return {"ledger": ledger, "in_words": words, "rule": rule}
 

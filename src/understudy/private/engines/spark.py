@@ -77,6 +77,7 @@ def new_session() -> Any:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers here are of another Python
     builder = SparkSession.builder.appName("understudy").config(_ENCRYPTION, "true")
     builder = builder.config("spark.eventLog.enabled", "false").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.log.level", "ERROR")
     return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
 
 

@@ -238,9 +238,11 @@ def _find_files(where: str, paths: Sequence[Path]) -> Viewable | ImageSet:
     """Several files as one table; they are all Parquet files, or all text files."""
     paths = _each_once(paths)
     kinds = {_suffix(path)[0] for path in paths}
-    if not paths or not all(_is_table(path) for path in paths) or len(kinds) > 1:
-        rule = "it names no file" if not paths else "its files are not all of one kind"
-        raise InputError(where, rule, "Name .parquet files only, or .csv files only, or .tsv files")
+    if not paths:
+        raise InputError(where, "it names no file", "Check the folder, or the pattern")
+    if not all(_is_table(path) for path in paths) or len(kinds) > 1:
+        remedy = "Name .parquet files only, or .csv files only, or .tsv files"
+        raise InputError(where, "its files are not all of one kind", remedy)
     if kinds == {".parquet"}:
         return with_images(ParquetFiles(where, tuple(paths)))
     delimiter = _DELIMITERS[kinds.pop()]
