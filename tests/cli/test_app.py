@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import typer
 
+from understudy.cli import app as program
 from understudy.cli.app import app
 
 SECRET = "SECRET-7f3a"
@@ -192,3 +193,22 @@ def test_usage_errors_are_json_too_if_asked_for(run: Any) -> None:
     result = run("plan", "--epsilon", "one", "--json")
     assert result.code == 2
     assert json.loads(result.err)["error"]["rule"]
+
+
+def test_an_interrupted_command_says_what_stays(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any, **__: Any) -> int:
+        return 130  # as the parser tells of Ctrl-C
+
+    monkeypatch.setattr(program, "app", interrupted)
+    with pytest.raises(SystemExit) as ended:
+        program.main()
+    assert ended.value.code == 130
+    assert "stays charged" in capsys.readouterr().err
+
+
+def test_a_pattern_that_the_shell_has_expanded_is_told_of(run: Any) -> None:
+    done = run("release", "a.csv", "b.csv", "-s", "s.yaml", "-e", "1", "-o", "out", "--json")
+    assert done.code == 2
+    assert "in quotes" in done.refusal["remedy"]
