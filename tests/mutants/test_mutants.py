@@ -224,6 +224,19 @@ MUTANTS = {
         "ids = ids.fill_null(b'')\n    known = np.arange(len(ids))",
         PERSONS + "test_rows_without_an_id_never_count",
     ),
+    "a word for null is a person": Mutant(
+        "schema/encode.py",
+        "named = pc.invert(pc.match_substring_regex(text, _NOBODY))",
+        "named = pc.not_equal(text, '')",
+        PERSONS
+        + "test_people_whose_missing_ids_are_a_word_do_not_displace_each_other_s_rows[NULL]",
+    ),
+    "bytes of numbers trimmed": Mutant(
+        "schema/encode.py",
+        "own = cells if is_fixed else",
+        "own = text if is_fixed else",
+        PERSONS + "test_bytes_of_a_fixed_width_are_ids_as_they_are",
+    ),
     "one person in two groups": Mutant(
         "private/persons.py",
         "held.append(people.only(residue, modulus))",

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy.errors import InputError, MissingExtraError
+from understudy.schema.columns import NULL_WORDS
 
 if TYPE_CHECKING:
     from understudy.schema import Column, Schema
-
-NULL_WORDS = r"(?i)^(|na|n/a|nan|null|none)$"
 
 
 def read_frame(path: Path, schema: Schema) -> Any:
@@ -41,7 +40,7 @@ def _typed(column: Column, cells: Any) -> Any:
         return cells
     try:
         text = pc.utf8_trim_whitespace(cells.cast(pa.string()))
-        blank = pc.match_substring_regex(text, NULL_WORDS)
+        blank = pc.match_substring_regex(text, rf"(?i)^({NULL_WORDS})?$")
         if column.is_choice or column.resolution is not None:
             return pc.if_else(pc.equal(text, ""), None, text)
         return pc.if_else(blank, None, text).cast(pa.float64())

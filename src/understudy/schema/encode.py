@@ -15,14 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.errors import InputError
-from understudy.schema.columns import BLANKS, NULL, Column, Kind, Role
+from understudy.schema.columns import BLANKS, NULL, NULL_WORDS, Column, Kind, Role
 from understudy.schema.table import Schema
 
 Codes = npt.NDArray[np.int64]
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SPECIAL = r"(?i)^[+-]?(inf|infinity|nan)$"
-_NULL_WORDS = r"(?i)^(|na|n/a|null|none)$"
+_NULL_WORDS = rf"(?i)^({NULL_WORDS})?$"
+_NOBODY = rf"(?i)^[\pP\pS\pZ]*({NULL_WORDS})?[\pP\pS\pZ]*$"  # with signs around it, or signs alone
+_WHOLE = r"^([+-]?\d+)\.0*$"
 _TIME, _ZONE = r"\d{2}(:?\d{2}(:?\d{2}(\.\d+)?)?)?", r"(Z|[+-]\d{2}(:?\d{2})?)"
 _DATE = rf"^\d{{4}}-\d{{2}}-\d{{2}}([T ]{_TIME}{_ZONE}?)?$"
 _ZONED = rf"[T ]{_TIME}{_ZONE}$"
@@ -66,11 +68,13 @@ def _plain_codes(column: Column, cells: Any) -> Codes:
 
 
 def encode_ids(name: str, cells: Any) -> Any:
-    """The cells of a column of ids as bytes; null where a cell is null, NaN or blank, and names nobody.
+    """The cells of a column of ids as bytes; null where a cell names nobody.
+
+    That is a null or NaN, and in text a blank, a word for null, or signs without a letter or digit.
 
     Guarantee:
-        Equal cells become equal bytes, different ones of a type different bytes but for blanks around text, and
-        what a cell becomes depends on that cell alone.
+        What a cell becomes depends on that cell alone. Equal cells become equal bytes; different ones of a type
+        that name somebody different bytes, but for blanks around text and zeros after the point of whole numbers.
     """
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
@@ -80,7 +84,18 @@ def encode_ids(name: str, cells: Any) -> Any:
         return pc.replace_substring_regex(digits, r"\.$", "").cast(pa.binary())
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
+    if _is_text(cells.type):
+        return _text_ids(cells)
     return _labels(column, _blank_to_null(cells)).cast(pa.binary())
+
+
+def _text_ids(cells: Any) -> Any:
+    """Bytes of a fixed width may be numbers, whose bytes are no blanks; other text is trimmed."""
+    text = _text(cells)
+    is_fixed = pa.types.is_fixed_size_binary(cells.type)
+    own = cells if is_fixed else pc.replace_substring_regex(text, _WHOLE, r"\1")
+    named = pc.invert(pc.match_substring_regex(text, _NOBODY))
+    return pc.if_else(named, own.cast(pa.binary()), None)
 
 
 def _dictionary_codes(column: Column, cells: Any) -> Codes:
