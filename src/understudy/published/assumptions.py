@@ -28,8 +28,8 @@ def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
         if unit.is_row
         else (
             "one id, one unit",
-            f"All rows of a protected person or thing have the same cell in '{unit.unit}', and no two of them share one. "
-            "Rows whose cell there is null, blank or a word for null, such as NA, are left out.",
+            f"All rows of a protected person or thing have the same cell in '{unit.unit}', and no two of them "
+            "share one. Rows whose cell there is null, blank or a word for null, such as NA, are left out.",
         ),
         (
             "public schema",
