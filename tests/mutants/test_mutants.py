@@ -293,6 +293,15 @@ MUTANTS = {
         "if len(answer.vector) != size:",
         PARTIES + "test_a_file_of_another_plan_or_round_is_refused",
     ),
+    "published before it is written": Mutant(
+        "private/release.py",
+        "        save_release(release, directory)\n    if ledger is not None and row is not None:",
+        "        if ledger is not None and row is not None:\n"
+        "            ledgers.mark_published(ledger, row, fingerprint=release.fingerprint, directory='')\n"
+        "        save_release(release, directory)\n    if ledger is not None and row is not None:",
+        "private/test_kills.py::test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release"
+        "[release-in a file]",
+    ),
     "queries of parties dropped": Mutant(
         "private/parties.py",
         "dict(release_facts(source, None)) | together",

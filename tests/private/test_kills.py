@@ -104,6 +104,7 @@ MOMENTS = [
     # A file of a party and a merge of one round have one noise each, and a ledger is not told of files.
     if not (moment == "between stages" and verb in ("partial", "merge"))
     and not (moment == WHOLE and verb == "partial")
+    and not (moment == BEFORE and verb in ("append", "merge"))
 ]
 
 
