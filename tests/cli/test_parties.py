@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from understudy.plan import plan_from_dict
+from understudy.private.requests import Request
 from understudy.published import load_release, verify_release
 
 KEYS = {"a": "11" * 32, "b": "22" * 32}
@@ -70,6 +73,20 @@ def test_a_party_sees_what_is_asked_for_before_its_rows_are_read(keys: Path, run
     told = done.document
     assert 0 < told["epsilon_of_round"] < told["epsilon"] <= 1
     assert (told["delta"], told["unit"], told["neighbours"]) == (1e-5, "row", "add-remove")
+
+
+def test_words_of_a_request_do_not_steer_the_terminal(keys: Path, run: Any) -> None:
+    run("plan", *PLAN, "--parties", "2", "-o", "request.json")
+    document = json.loads((keys / "request.json").read_text())
+    document["plan"]["schema"]["name"] = "\x1b[2J[bold]rows"
+    plan = plan_from_dict(document["plan"])
+    (keys / "other.json").write_text(
+        json.dumps(document | {"fingerprint": Request(plan).fingerprint})
+    )
+    asked = ("--party", "a", "-o", "x", "--key-file", "a.key")
+    refused = run("partial", "rows.csv", "-r", "other.json", *asked)
+    assert r"\x1b[2J[bold]rows" in refused.out
+    assert "\x1b" not in refused.out
 
 
 def test_queries_are_shown_where_rows_are_read_merged_appended_and_verified(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -130,6 +131,16 @@ def test_words_for_null_name_nobody_in_any_kind_of_text_and_other_words_do() -> 
             assert found[: len(WORDS)] == [None] * len(WORDS), column.type
             assert found[len(WORDS) :] == [name.encode() for name in NOT_WORDS]
     assert encode_ids("person", pa.array([b"\xff", b"-\xff", b"na\xff"])).null_count == 0
+
+
+def test_missing_ids_of_a_data_frame_name_nobody_and_7_is_one_person_however_it_is_held() -> None:
+    missing = [None, float("nan"), pd.NA, pd.NaT, "NA", "", b"null"]
+    seven = [7, 7.0, "7", "7.0", b"7"]
+    ids = pd.Series([*missing, *seven], dtype=object)
+    for person in (ids, ids[len(missing) :].astype(str), ids[: len(missing)].astype(str)):
+        frame = pd.DataFrame({"person": person, "age": 3, "city": "Bonn"})
+        total = sum_table(frame, WORK, query=None, run=Run(threads=1))
+        assert total[-1] == (0 if len(person) == len(missing) else MAX_ROWS)
 
 
 def test_bytes_of_a_fixed_width_are_ids_as_they_are() -> None:

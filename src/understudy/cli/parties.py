@@ -50,10 +50,11 @@ def partial(
     from understudy.private.requests import load_request
     from understudy.private.secret_files import read_key
 
-    asked, key = load_request(request), read_key(key_file)
+    asked = load_request(request)
     document, lines = _asked_for(asked)
     if not as_json:
         emit(document, lines, as_json=False)
+    key = read_key(key_file)
     with running.running(
         engine=engine, threads=threads, checkpoint=None, key_file=None, as_json=as_json
     ) as run:
