@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from understudy.errors import InputError, MissingExtraError
-from understudy.schema.columns import NULL_WORDS
 
 if TYPE_CHECKING:
     from understudy.schema import Column, Schema
@@ -35,6 +34,8 @@ def _typed(column: Column, cells: Any) -> Any:
     """Raw text as text, or as numbers where the schema has numbers."""
     import pyarrow as pa
     import pyarrow.compute as pc
+
+    from understudy.schema.columns import NULL_WORDS
 
     if not (pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type)):
         return cells
