@@ -31,7 +31,7 @@ from understudy.private.parties import merge_partials, write_partial
 from understudy.private.release import release_table
 from understudy.private.requests import Request
 from understudy.private.training import train_classifier
-from understudy.published import directories, load_release, verify_release
+from understudy.published import Release, directories, load_release, verify_release
 from understudy.schema import load_schema
 
 SCHEMA = load_schema(
@@ -48,15 +48,14 @@ KEY, NAME = bytes(32), "census"
 
 
 @cache
-def plan_for(method: str, parties: int = 1) -> Plan:
-    options = {"num_features": 4} if method == "dp-merf" else {}
-    plan = make_plan(SCHEMA, Budget(1.0), method=method, options=options)
+def plan_for(parties: int = 1) -> Plan:
+    plan = make_plan(SCHEMA, Budget(1.0), method="dp-anova")
     return plan_from_dict(plan.to_dict() | {"parties": parties})
 
 
 def released(folder: Path, target: str, noise: Any) -> object:
     paid = {"ledger": folder / "ledger.db", "key": NAME}
-    return release_table(ROWS, plan_for("dp-anova"), directory=folder / target, noise=noise, **paid)
+    return release_table(ROWS, plan_for(), directory=folder / target, noise=noise, **paid)
 
 
 def trained(folder: Path, target: str, noise: Any) -> object:
@@ -65,26 +64,32 @@ def trained(folder: Path, target: str, noise: Any) -> object:
     return train_classifier(ROWS, plan, directory=folder / target, noise=noise, **paid)
 
 
+@cache
+def earlier_release() -> Release:
+    return release_table(ROWS, plan_for(), noise=SeededNoise(0))
+
+
 def appended(folder: Path, target: str, noise: Any) -> object:
-    earlier = release_table(ROWS, plan_for("dp-anova"), noise=SeededNoise(0))
     paid = {"ledger": folder / "ledger.db", "key": NAME}
-    return append_rows(ROWS, earlier, directory=folder / target, noise=noise, **paid)
+    return append_rows(ROWS, earlier_release(), directory=folder / target, noise=noise, **paid)
 
 
 def answered(folder: Path, target: str, noise: Any) -> object:
-    request = Request(plan_for("dp-anova", parties=2))
+    request = Request(plan_for(parties=2))
     answer = {"party": "a", "path": folder / target, "key": KEY}
     return write_partial(ROWS, request, ledger=folder / "ledger.db", noise=noise, **answer)
 
 
 def merged(folder: Path, target: str, noise: Any) -> object:
-    request = Request(plan_for("dp-merf"))
-    if not (folder / "sum").exists():
-        write_partial(ROWS, request, party="a", path=folder / "sum", key=KEY)
+    request: Any = Request(plan_for())
     paid = {"ledger": folder / "ledger.db", "key": NAME}
-    return merge_partials(
-        request, [folder / "sum"], keys=[KEY], directory=folder / target, noise=noise, **paid
-    )
+    while isinstance(request, Request):  # each round is paid for by itself
+        path = folder / f"sum for {target} {request.round}"
+        write_partial(ROWS, request, party="a", path=path, key=KEY)
+        request = merge_partials(
+            request, [path], keys=[KEY], directory=folder / target, noise=noise, **paid
+        )
+    return request
 
 
 VERBS: dict[str, Callable[[Path, str, Any], object]] = {
@@ -97,14 +102,14 @@ VERBS: dict[str, Callable[[Path, str, Any], object]] = {
 BEFORE = "before the charge"
 AFTER = ["after the charge", "after noise", "between stages", "in a file"]
 WHOLE = "before the ledger is told"
+SINGLE = ("partial", "classify")  # a party's file has one noise, and a descent has many
 MOMENTS = [
     (verb, moment)
     for verb in VERBS
     for moment in [BEFORE, *AFTER, WHOLE]
-    # A file of a party and a merge of one round have one noise each, and a ledger is not told of files.
-    if not (moment == "between stages" and verb in ("partial", "merge"))
-    and not (moment == WHOLE and verb == "partial")
-    and not (moment == BEFORE and verb in ("append", "merge"))
+    if (verb == "release" or moment != BEFORE)
+    and (verb in SINGLE or moment != "after noise")
+    and (verb != "partial" or moment not in ("between stages", WHOLE))  # no ledger is told of it
 ]
 
 
@@ -131,7 +136,8 @@ class Deadly(ExactNoise):
 def run_until(moment: str, verb: str, folder: Path) -> None:
     """Run a verb in this process, which dies at a moment."""
     noise: Any = None
-    spend, write = ledgers.spend, directories._write_durably
+    spend, mark = ledgers.spend, ledgers.mark_published
+    write = directories._write_durably
     if moment == BEFORE:
         ledgers.spend = die
     elif moment == "after the charge":
@@ -154,7 +160,9 @@ def run_until(moment: str, verb: str, folder: Path) -> None:
 
         directories._write_durably = half_written
     else:
-        ledgers.mark_published = die
+        ledgers.mark_published = lambda *args, directory, **named: (
+            die() if directory else mark(*args, directory=directory, **named)
+        )
     VERBS[verb](folder, "out", noise)
 
 
@@ -186,7 +194,7 @@ def folder_of(folder: Path, verb: str, moment: str) -> Path:
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("killed")
-    subprocess.run([sys.executable, __file__, str(folder)], check=True, timeout=60)
+    subprocess.run([sys.executable, __file__, str(folder)], check=True, timeout=300)
     return folder
 
 
@@ -195,18 +203,27 @@ def verified(path: Path, verb: str) -> str:
     return check(path).fingerprint
 
 
+def rounds_before(moment: str) -> int:
+    """Rounds of a merge that were merged whole before it was killed."""
+    last = len(plan_for().stages) - 1
+    return {"between stages": 1, "in a file": last, WHOLE: last}.get(moment, 0)
+
+
 @pytest.mark.parametrize(("verb", "moment"), MOMENTS)
 def test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release(
     killed: Path, verb: str, moment: str
 ) -> None:
     folder = folder_of(killed, verb, moment)
     state = ledgers.read_ledger(folder / "ledger.db")
-    assert [row.state for row in state.rows] == ([] if moment == BEFORE else ["spent"])
-    paid = state.spent_units
+    *earlier, last = [row.state for row in state.rows] or [None]
+    assert last == (None if moment == BEFORE else "spent")
+    assert len(earlier) == (rounds_before(moment) if verb == "merge" else 0)
+    assert set(earlier) <= {"published"}
+    paid, num_paid = state.spent_units, len(state.rows)
     left = {path for path in folder.iterdir() if path.name.startswith((".out", "out"))}
     if moment == WHOLE:
         assert left == {folder / "out"}
-        (row,) = state.rows
+        row = state.rows[-1]
         load = load_classifier if verb == "classify" else load_release
         verified(folder / "out", verb)
         assert dict(load(folder / "out").facts)["ledger"] == {"key": row.key, "row": row.number}
@@ -220,8 +237,9 @@ def test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release(
     # Noise that was drawn may have been seen, so that the same key is charged again.
     VERBS[verb](folder, "second", None)
     state = ledgers.read_ledger(folder / "ledger.db")
-    assert len(state.rows) == (1 if moment == BEFORE else 2)
-    assert state.spent_units == (paid * 2 or state.rows[0].units)
+    whole = ledgers.read_ledger(killed / verb / "ledger.db")
+    assert len(state.rows) == num_paid + len(whole.rows)
+    assert state.spent_units == paid + whole.spent_units
     if verb == "partial":
         return
     assert state.rows[-1].state == "published"
