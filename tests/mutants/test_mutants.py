@@ -297,7 +297,9 @@ MUTANTS = {
         "private/release.py",
         "        save_release(release, directory)\n    if ledger is not None and row is not None:",
         "        if ledger is not None and row is not None:\n"
-        "            ledgers.mark_published(ledger, row, fingerprint=release.fingerprint, directory='')\n"
+        "            where = str(Path(directory).resolve())\n"
+        "            ledgers.mark_published(ledger, row, fingerprint=release.fingerprint, directory=where)\n"
+        "            row = None\n"
         "        save_release(release, directory)\n    if ledger is not None and row is not None:",
         "private/test_kills.py::test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release"
         "[release-in a file]",
