@@ -36,7 +36,7 @@ def classify(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="New directory for the classifier.")
     ],
-    delta: opt.Delta = 1e-5,
+    delta: opt.DescentDelta = 1e-5,
     rows: opt.Rows = None,
     inputs: Annotated[
         str,
