@@ -135,7 +135,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("promises")
     (made / "table.yaml").write_text(TABLE)
     (made / "images.yaml").write_text(IMAGES)
-    (made / "points.csv").write_text("bmi,age,ill\n" + "".join(f"{20 + i},{i},no\n" for i in range(30)))
+    (made / "points.csv").write_text(
+        "bmi,age,ill\n" + "".join(f"{20 + i},{i},no\n" for i in range(30))
+    )
     images = np.random.default_rng(0).integers(0, 256, (30, 3, 2), dtype=np.uint8)
     np.savez_compressed(made / "basis.npz", x=images)
     return made
@@ -158,10 +160,7 @@ def offered(option: str) -> set[str]:
     """The methods that help offers an option to."""
     text, panel = help_of(option)
     named = re.search(r"(?:^|\. )For ([a-z, -]+)\.$", text)
-    if named is not None:
-        found = set(re.split(r", | and ", named[1]))
-    else:
-        found = PANELS.get(panel, set(METHODS))
+    found = set(re.split(r", | and ", named[1])) if named else PANELS.get(panel, set(METHODS))
     assert found <= set(METHODS), text
     return found | {f"{method} on images" for method in BOTH if method in found}
 
@@ -212,4 +211,7 @@ def test_verbs_that_train_on_rows_do_not_offer_a_delta_of_zero(verb: str) -> Non
 def test_classify_refuses_a_delta_of_zero(run: Any, office: Any) -> None:
     words = ("-s", office.schema, "-e", 1, "--delta", 0, "-o", office.path("model"), "--json")
     refusal = run("classify", office.parquet, *words).refusal
-    assert (refusal["where"], refusal["rule"]) == ("delta", "must be above 0: noisy descent has Gaussian noise")
+    assert (refusal["where"], refusal["rule"]) == (
+        "delta",
+        "must be above 0: noisy descent has Gaussian noise",
+    )

@@ -59,7 +59,12 @@ def test_queries_sum_the_weights_of_all_points(run: Any, office: Any, public: st
     run("export", model, "-o", output)
     rows = pq.read_table(output).to_pylist()
     assert min(row["weight"] for row in rows) < 0
-    queries = ("mean(age)", "share where sex = 'f' and ill = 'yes'", "sum(age)", "count where age < 40")
+    queries = (
+        "mean(age)",
+        "share where sex = 'f' and ill = 'yes'",
+        "sum(age)",
+        "count where age < 40",
+    )
     found = run("query", office.path("release"), "count", *queries, "-g", model, "--json").document
     count, *answers = found["answers"]
     number = count["rows"][0]["estimate"]
@@ -71,7 +76,9 @@ def test_queries_sum_the_weights_of_all_points(run: Any, office: Any, public: st
     ]
     assert [each["rows"][0]["estimate"] for each in answers] == pytest.approx(wanted)
     assert all("noise in the weights" in each["notes"][0] for each in answers)
-    refused = run("query", office.path("release"), "mean(age)", "-g", model, "--population", "--json")
+    refused = run(
+        "query", office.path("release"), "mean(age)", "-g", model, "--population", "--json"
+    )
     assert refused.refusal["where"] == "population"
 
 

@@ -162,7 +162,9 @@ def test_a_method_runs_from_images_to_images(
     assert verify_release(tmp_path / "release").epsilon <= 1.0
     generator = fit_release(release)
     rows = generator.sample(100, seed=1)
-    made = schema.image.names if variant == "images-alone" else [column.name for column in schema.used]
+    made = (
+        schema.image.names if variant == "images-alone" else [column.name for column in schema.used]
+    )
     assert rows.column_names == list(made)
     for name in schema.image.names:
         assert pa.types.is_int64(rows[name].type)

@@ -33,9 +33,7 @@ Delta = Annotated[
 ]
 DescentDelta = Annotated[
     float,
-    typer.Option(
-        "--delta", help="Chance that the guarantee fails; above 0, far below 1 / rows."
-    ),
+    typer.Option("--delta", help="Chance that the guarantee fails; above 0, far below 1 / rows."),
 ]
 MethodName = Annotated[
     str,

@@ -96,7 +96,8 @@ def _answer(
             raise
     if population:
         raise UsageError(
-            "population", "has no interval where a generator answers",
+            "population",
+            "has no interval where a generator answers",
             "Leave --population out, or ask what the release's tables can tell",
         )
     return points.ask(query, level=level)
@@ -118,9 +119,7 @@ def _points(asker: Asker, directory: Path, seed: int) -> Points:
         rows, weights = loaded.weighted_rows(), loaded.weights
     else:
         rows, weights = loaded.sample(DRAWN_ROWS, seed=seed), None
-    return Points(
-        loaded.schema, rows, count.estimate, weights=weights, count_error=count.std_error
-    )
+    return Points(loaded.schema, rows, count.estimate, weights=weights, count_error=count.std_error)
 
 
 def answer_lines(answer: Answer) -> list[str]:

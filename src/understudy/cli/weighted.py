@@ -83,7 +83,8 @@ Look = Annotated[
     typer.Option(
         "--look/--no-look",
         rich_help_panel=WEIGHTED,
-        help="Pay for a noisy look at where rows are (default: if few points cannot stand for all). For balog-subspace.",
+        help="Pay for a noisy look at where rows are (default: if few points cannot stand for all). "
+        "For balog-subspace.",
     ),
 ]
 WeightsName = Annotated[

@@ -13,7 +13,8 @@ from understudy.errors import UsageError
 class Preset:
     """Settings of one experiment; ``split`` is the sum kernel's share of epsilon (and of delta).
 
-    ``length_scale`` is that of both kernels, a standard deviation in units of a column's range, where the paper states one.
+    ``length_scale`` is that of both kernels, a standard deviation in units of a column's range, where
+    the paper states one.
     """
 
     order: int
@@ -49,9 +50,9 @@ PRESETS = {
     "mnist": Preset(100, 20, 2, 1 / 20, 0.8, math.sqrt(0.005)),
     "fashion-mnist": Preset(100, 20, 2, 1 / 10, 0.8, math.sqrt(0.15)),
 }
-"""Tables 4, 6 and 9 of the paper. For tables its length scales and ranges are statistics of private rows and are not taken
-over; both follow from the orders here. For images it states constants on pixels from 0 to 1: its "kernel length" is the
-square of a length scale, as its code has exp(-(x - y)^2 / (2 kernel length))."""
+"""Tables 4, 6 and 9 of the paper. For tables its length scales and ranges are statistics of private rows and
+are not taken over; both follow from the orders here. For images it states constants on pixels from 0 to 1: its
+"kernel length" is the square of a length scale, as its code has exp(-(x - y)^2 / (2 kernel length))."""
 
 
 def preset_by_name(name: str) -> Preset:

@@ -158,7 +158,9 @@ class Points:
         return _around(mean * self.num_rows, error, factor)
 
     def _mean(self, values: Floats, inside: npt.NDArray[np.bool_], factor: float) -> Estimate:
-        held = 1.0 if inside.all() else float(self.shares @ inside)  # all rows are 1, whatever weights add up to
+        held = (
+            1.0 if inside.all() else float(self.shares @ inside)
+        )  # all rows are 1, whatever weights add up to
         if held <= 0:
             return Estimate((), math.nan, math.inf, -math.inf, math.inf, False)
         mean = float(self.shares @ values) / held

@@ -19,8 +19,8 @@ MOST_THREADS = 16
 REPORT_SECONDS = 0.25
 
 Progress = Callable[[float | None], None]
-"""Told, for the operator's screen alone: which share of the rows is done in whole percent, if that can be known. Never a
-speed: times time, it would be the number of rows.
+"""Told, for the operator's screen alone: which share of the rows is done in whole percent, if that can be known.
+Never a speed: times time, it would be the number of rows.
 """
 
 PartDone = Callable[[RowStream, Integers], None]
