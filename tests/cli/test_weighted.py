@@ -52,6 +52,20 @@ def test_weights_are_the_same_in_a_csv_file_and_in_words(
     assert "positive ones to" in run("export", model, "-o", office.path("again.csv")).out
 
 
+def test_an_export_says_how_many_points_break_rules_and_samples_hold_none(
+    run: Any, office: Any, public: str
+) -> None:
+    office.put("schema.yaml", office.schema.read_text() + "rules:\n- age >= 20\n")
+    model = released(run, office, "--public-points", public)
+    output, drawn = office.path("weighted.parquet"), office.path("drawn.parquet")
+    told = run("export", model, "-o", output, "--json").document
+    young = sum(age < 20 for age in pq.read_table(output)["age"].to_pylist())
+    assert told["points_that_break_rules"] == young > 0
+    assert f"{young} of the points break one" in run("export", model, "-o", office.path("x.csv")).out
+    assert run("sample", model, "-n", 50, "-o", drawn).code == 0
+    assert min(pq.read_table(drawn)["age"].to_pylist()) >= 20
+
+
 def test_queries_sum_the_weights_of_all_points(run: Any, office: Any, public: str) -> None:
     """Not those of rows drawn by positive weights, which are another distribution."""
     model = released(run, office, "--public-points", public, "--weights", "plain")

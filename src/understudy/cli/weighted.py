@@ -169,7 +169,14 @@ def export(
         f"  weights      column {verbatim(loaded.weight_column)}: they sum to {total:.6g}, "
         f"positive ones to {positive:.6g}",
     ]
+    breaking = loaded.num_breaking_rules
+    if breaking:
+        lines.append(
+            f"  rules        {breaking} of the points break one: weights are for all points together; "
+            "understudy sample draws rows that obey"
+        )
     document = {
+        "points_that_break_rules": breaking,
         "output": str(output), "num_rows": len(loaded.weights), "weight_column": loaded.weight_column,
         "sum_of_weights": total, "sum_of_positive_weights": positive,
     }  # fmt: skip
