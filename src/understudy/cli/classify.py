@@ -43,7 +43,7 @@ def classify(
         typer.Option(
             "--inputs",
             rich_help_panel=MAPS,
-            help="auto, table, cosines (filters can be drawn) or strokes (more accurate).",
+            help="auto, table; for images: cosines (filters can be drawn) or strokes (more accurate).",
         ),
     ] = "auto",
     maps: Annotated[
