@@ -61,7 +61,9 @@ def test_an_export_says_how_many_points_break_rules_and_samples_hold_none(
     told = run("export", model, "-o", output, "--json").document
     young = sum(age < 20 for age in pq.read_table(output)["age"].to_pylist())
     assert told["points_that_break_rules"] == young > 0
-    assert f"{young} of the points break one" in run("export", model, "-o", office.path("x.csv")).out
+    assert (
+        f"{young} of the points break one" in run("export", model, "-o", office.path("x.csv")).out
+    )
     assert run("sample", model, "-n", 50, "-o", drawn).code == 0
     assert min(pq.read_table(drawn)["age"].to_pylist()) >= 20
 
