@@ -52,6 +52,52 @@ def test_weights_are_the_same_in_a_csv_file_and_in_words(
     assert "positive ones to" in run("export", model, "-o", office.path("again.csv")).out
 
 
+def test_an_export_says_how_many_points_break_rules_and_samples_hold_none(
+    run: Any, office: Any, public: str
+) -> None:
+    office.put("schema.yaml", office.schema.read_text() + "rules:\n- age >= 20\n")
+    model = released(run, office, "--public-points", public)
+    output, drawn = office.path("weighted.parquet"), office.path("drawn.parquet")
+    told = run("export", model, "-o", output, "--json").document
+    young = sum(age < 20 for age in pq.read_table(output)["age"].to_pylist())
+    assert told["points_that_break_rules"] == young > 0
+    assert (
+        f"{young} of the points break one" in run("export", model, "-o", office.path("x.csv")).out
+    )
+    assert run("sample", model, "-n", 50, "-o", drawn).code == 0
+    assert min(pq.read_table(drawn)["age"].to_pylist()) >= 20
+
+
+def test_queries_sum_the_weights_of_all_points(run: Any, office: Any, public: str) -> None:
+    """Not those of rows drawn by positive weights, which are another distribution."""
+    model = released(run, office, "--public-points", public, "--weights", "plain")
+    output = office.path("weighted.parquet")
+    run("export", model, "-o", output)
+    rows = pq.read_table(output).to_pylist()
+    assert min(row["weight"] for row in rows) < 0
+    queries = (
+        "mean(age)",
+        "share where sex = 'f' and ill = 'yes'",
+        "sum(age)",
+        "count where age < 40",
+    )
+    found = run("query", office.path("release"), "count", *queries, "-g", model, "--json").document
+    count, *answers = found["answers"]
+    number = count["rows"][0]["estimate"]
+    wanted = [
+        sum(row["weight"] * row["age"] for row in rows),
+        sum(row["weight"] for row in rows if row["sex"] == "f" and row["ill"] == "yes"),
+        number * sum(row["weight"] * row["age"] for row in rows),
+        number * sum(row["weight"] for row in rows if row["age"] < 40),
+    ]
+    assert [each["rows"][0]["estimate"] for each in answers] == pytest.approx(wanted)
+    assert all("noise in the weights" in each["notes"][0] for each in answers)
+    refused = run(
+        "query", office.path("release"), "mean(age)", "-g", model, "--population", "--json"
+    )
+    assert refused.refusal["where"] == "population"
+
+
 @pytest.mark.parametrize("verb", ["release", "synth"])
 def test_the_private_table_is_refused_as_public_points(run: Any, office: Any, verb: str) -> None:
     """Every one of its rows would be published."""

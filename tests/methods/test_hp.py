@@ -307,7 +307,8 @@ def test_presets_have_the_papers_numbers():
     assert PRESETS["epileptic"] == Preset(20, 5, 7, 0.1, 0.6)
     assert PRESETS["covtype"] == Preset(10, 7, 2, 1, 0.6)
     assert PRESETS["adult-marginals-0.1"] == Preset(100, 5, 7, 1, 0.5)
-    assert PRESETS["mnist"] == Preset(100, 20, 2, 1 / 20, 0.8)
+    assert PRESETS["mnist"] == Preset(100, 20, 2, 1 / 20, 0.8, 0.005**0.5)
+    assert PRESETS["fashion-mnist"] == Preset(100, 20, 2, 1 / 10, 0.8, 0.15**0.5)
     assert len(PRESETS) == 13
 
 
@@ -322,6 +323,19 @@ def test_a_preset_sets_orders_dimension_gamma_and_split():
     ]
     assert share_of(plan) == pytest.approx(parts[1] / sum(parts))
     assert 0.25 < share_of(plan) < 0.4  # the smaller part of epsilon is the smaller still
+
+
+@pytest.mark.parametrize(("preset", "variance"), [("mnist", 0.005), ("fashion-mnist", 0.15)])
+def test_image_presets_have_the_papers_kernels(preset: str, variance: float):
+    """Table 9 gives variances: 0.005 is a length scale of 0.0707, 0.15 one of 0.387."""
+    plan = dp_hp(wide(6), Budget(1.0), preset=preset)
+    sums, products = numbers_of(plan), products_of(plan)
+    scales = {scale for factor in (sums, *products.factors) for scale in factor.length_scales}
+    assert scales == {variance**0.5}
+    pixels = np.array([[0.5] * 6, [0.6] * 6])
+    near, far = np.asarray(sums(pixels))
+    kernel = float(near @ far) / float(near @ near)
+    assert kernel == pytest.approx(math.exp(-(0.1**2) / (2 * variance)), abs=1e-3)
 
 
 def test_a_split_in_halves_is_a_split_in_halves():

@@ -110,7 +110,7 @@ def test_a_ledger_without_a_reserve_is_not_charged_at_all(plan: Plan, tmp_path: 
     [
         ({"neighbours": Neighbours.REPLACE_ONE}, "neighbours"),
         ({"embedding_share": 1.0}, "embedding share"),
-        ({"labels": "none"}, "method"),
+        ({"length_scale": "private"}, "length scale"),
     ],
 )
 def test_what_cannot_be_accounted_for_is_refused(options: dict[str, object], where: str):

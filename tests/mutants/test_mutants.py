@@ -1065,6 +1065,12 @@ MUTANTS = {
         "private/test_checkpoints.py"
         "::test_an_interrupt_between_a_sum_and_its_name_leaves_neither[4]",
     ),
+    "a progress bar that tells the number of rows": Mutant(
+        "private/engines/local.py",
+        "percent = min(100, 100 * self._done // self._expected) if self._expected else None",
+        "percent = 100 * self._done / self._expected if self._expected else None",
+        LOCAL + "test_progress_tells_a_share_in_whole_percent_and_nothing_else",
+    ),
     "a pass that an interrupt does not end": Mutant(
         "private/engines/local.py",
         "as pool, shelf.stopped_by_errors():",

@@ -61,10 +61,48 @@ def test_a_noisy_row_count_makes_counts_less_sure(world):
 def test_weights_count(world):
     two = world.table.slice(0, 2)
     ages = np.asarray(two["age"])
-    points = Points(world.schema, two, num_rows=10, weights=np.array([3.0, 1.0]))
+    points = Points(world.schema, two, num_rows=10, weights=np.array([0.75, 0.25]))
     assert points.ask("mean(age)").only.estimate == pytest.approx((3 * ages[0] + ages[1]) / 4)
     with pytest.raises(UsageError, match="weights"):
         _ = Points(world.schema, two, num_rows=10, weights=np.array([3.0])).shares
+
+
+def test_weights_are_summed_as_they_are_negative_ones_too(world):
+    """Balog et al. 2018, eq. 4: the mean of h is the sum of w h(z), whatever the weights add up to."""
+    some = world.table.slice(0, 40)
+    weights = np.random.default_rng(0).normal(1 / 20, 0.1, 40)
+    assert weights.min() < 0
+    assert abs(weights.sum() - 1) > 0.1
+    ages, male = np.asarray(some["age"]), np.array(some["sex"]) == "Male"
+    points = Points(world.schema, some, num_rows=1000, weights=weights)
+    for query, exact in {
+        "count": 1000 * weights.sum(),
+        "count where sex = Male": 1000 * weights[male].sum(),
+        "share where sex = Male": weights[male].sum(),
+        "sum(age)": 1000 * weights @ ages,
+        "mean(age)": weights @ ages,
+        "mean(age) where sex = Male": weights[male] @ ages[male] / weights[male].sum(),
+        "var(age)": weights @ (ages - weights @ ages) ** 2,
+    }.items():
+        answer = points.ask(query)
+        assert answer.only.estimate == pytest.approx(exact), query
+        assert any("noise in the weights" in note for note in answer.notes)
+
+
+def test_a_quantile_of_negative_weights_is_the_least_value_that_reaches_it(world):
+    some = world.table.slice(0, 4).set_column(
+        world.table.column_names.index("age"), "age", pa.array([20, 30, 30, 40])
+    )
+    points = Points(world.schema, some, num_rows=10, weights=np.array([0.6, 0.3, -0.5, 0.6]))
+    # At or below 20 are 0.6 of the rows, at or below 30 are 0.4, at or below 40 all.
+    assert points.ask("median(age)").only.estimate == 20
+    assert points.ask("quantile(age, 0.7)").only.estimate == 40
+
+
+def test_model_answers_can_be_moved_inside_their_bounds(world):
+    two = world.table.slice(0, 2)
+    found = Points(world.schema, two, num_rows=10, weights=np.array([-0.5, -0.5])).ask("count")
+    assert found.only.estimate < 0 == found.clipped().only.estimate
 
 
 def test_weights_carry_over_to_functions_of_points(world):

@@ -36,14 +36,14 @@ def classify(
     output: Annotated[
         Path, typer.Option("--output", "-o", help="New directory for the classifier.")
     ],
-    delta: opt.Delta = 1e-5,
+    delta: opt.DescentDelta = 1e-5,
     rows: opt.Rows = None,
     inputs: Annotated[
         str,
         typer.Option(
             "--inputs",
             rich_help_panel=MAPS,
-            help="auto, table, cosines (filters can be drawn) or strokes (more accurate).",
+            help="auto, table; for images: cosines (filters can be drawn) or strokes (more accurate).",
         ),
     ] = "auto",
     maps: Annotated[

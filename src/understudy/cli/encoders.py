@@ -143,7 +143,9 @@ def private(
     schema: Annotated[Path, typer.Option("--schema", "-s", help="Public schema of the images (YAML).")],
     epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget of the encoder alone.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the encoder.")],
-    delta: Annotated[float, typer.Option("--delta", help="Chance that the guarantee fails.")] = 1e-5,
+    delta: Annotated[
+        float, typer.Option("--delta", help="Chance that the guarantee fails; above 0, far below 1 / rows.")
+    ] = 1e-5,
     rows: Annotated[
         int | None, typer.Option("--rows", min=1, help="Public guess of the number of images (default: the schema's).")
     ] = None,

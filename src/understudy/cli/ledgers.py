@@ -20,7 +20,10 @@ def init(
     epsilon: Annotated[
         float, typer.Option("--epsilon", "-e", help="Cap for all releases together.")
     ],
-    delta: opt.Delta = 1e-5,
+    delta: Annotated[
+        float,
+        typer.Option("--delta", help="Chance that the guarantee fails. 0: a pure ledger."),
+    ] = 1e-5,
     neighbours: opt.NeighboursName = "add-remove",
     reserve: Annotated[
         float,

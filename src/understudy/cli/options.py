@@ -27,8 +27,13 @@ Delta = Annotated[
     float,
     typer.Option(
         "--delta",
-        help="Chance that the guarantee fails; far below 1 / rows. 0: pure, with Laplace noise.",
+        help="Chance that the guarantee fails; far below 1 / rows. "
+        "0: pure, with Laplace noise (not for dp-merf-ae, which trains on rows).",
     ),
+]
+DescentDelta = Annotated[
+    float,
+    typer.Option("--delta", help="Chance that the guarantee fails; above 0, far below 1 / rows."),
 ]
 MethodName = Annotated[
     str,
@@ -42,7 +47,7 @@ Unit = Annotated[
     str | None,
     typer.Option(
         "--unit",
-        help="Whose contribution is hidden: 'row', or the column of ids (default: the schema's).",
+        help="Whose contribution is hidden: 'row', or the column of ids (not for dp-merf-ae; default: the schema's).",
     ),
 ]
 MaxRows = Annotated[
@@ -52,7 +57,8 @@ MaxRows = Annotated[
 NeighboursName = Annotated[
     str,
     typer.Option(
-        "--neighbours", help="add-remove (row count private) or replace-one (row count public)."
+        "--neighbours",
+        help="add-remove (row count private) or replace-one (row count public; not for dp-merf-ae).",
     ),
 ]
 Rows = Annotated[
@@ -63,16 +69,25 @@ Rows = Annotated[
         help="Public row count, or a public guess to plan for (default: the schema's).",
     ),
 ]
-Labels = Annotated[str, typer.Option("--labels", help="auto, none, balanced or imbalanced.")]
+Labels = Annotated[
+    str,
+    typer.Option(
+        "--labels",
+        help="auto, none (for dp-mepf and dp-merf-ae: images alone), balanced or imbalanced. "
+        "For dp-anova, dp-merf, dp-merf-ae, dp-hp and dp-mepf.",
+    ),
+]
 LengthScale = Annotated[
     str | None,
     typer.Option(
         "--length-scale",
-        help="A number in units of each column's range; dp-merf: or 'private' to pay for it.",
+        help="A number in units of each column's range; dp-merf: or 'private' to pay for it. "
+        "For dp-merf, dp-merf-ae, dp-hp, balog-subspace and balog-features.",
     ),
 ]
 Steps = Annotated[
-    int | None, typer.Option("--steps", min=1, help="Training steps of the generator.")
+    int | None,
+    typer.Option("--steps", min=1, help="Training steps of the generator, if it is trained."),
 ]
 Pairs = Annotated[
     bool | None,
@@ -95,7 +110,7 @@ Features = Annotated[
     typer.Option(
         "--features",
         rich_help_panel=DP_MERF,
-        help="Fourier features (default: by the error bound).",
+        help="Fourier features (default: by the error bound). For dp-merf, dp-merf-ae and balog-features.",
     ),
 ]
 Separate = Annotated[
@@ -112,7 +127,7 @@ DescentSteps = Annotated[
         "--descent-steps",
         min=1,
         rich_help_panel=DP_MERF,
-        help="dp-merf-ae: steps of the descent that trains the decoder (default: 300).",
+        help="Steps of the descent that trains the decoder (default: 300). For dp-merf-ae.",
     ),
 ]
 MiniBatches = Annotated[
@@ -183,7 +198,8 @@ GeneratorName = Annotated[
     str | None,
     typer.Option(
         "--generator",
-        help="Tables: mixture (default of dp-hp) or network. Images: convolutional, connected, clouds or residual.",
+        help="Tables: mixture (dp-hp, its default) or network (dp-merf, dp-hp). Images: convolutional, connected, "
+        "clouds or residual. For dp-merf, dp-hp, dp-spectrum and dp-mepf.",
     ),
 ]
 Coefficients = Annotated[

@@ -50,7 +50,7 @@ def query(
         typer.Option(
             "--generator",
             "-g",
-            help="A generator fitted to the release; it answers what its tables cannot.",
+            help="A generator fitted to the release; its rows, or weighted points, answer what its tables cannot.",
         ),
     ] = None,
     seed: opt.Seed = 0,
@@ -71,7 +71,7 @@ def query(
         found = what_can_be_asked(asker.sources)
         emit(found.to_dict(), askable_lines(found), as_json=as_json)
         return
-    points = None if generator is None else _drawn(asker, generator, seed)
+    points = None if generator is None else _points(asker, generator, seed)
     answers = [_answer(asker, points, each, level, population) for each in queries]
     answers = [answer.clipped() for answer in answers] if clip else answers
     lines = [line for answer in answers for line in answer_lines(answer)]
@@ -94,12 +94,18 @@ def _answer(
     except CannotTellError:
         if points is None:
             raise
+    if population:
+        raise UsageError(
+            "population",
+            "has no interval where a generator answers",
+            "Leave --population out, or ask what the release's tables can tell",
+        )
     return points.ask(query, level=level)
 
 
-def _drawn(asker: Asker, directory: Path, seed: int) -> Points:
-    """Many rows of a generator, which must be one of this release."""
-    from understudy.generators import load_generator
+def _points(asker: Asker, directory: Path, seed: int) -> Points:
+    """The rows and weights of a weighted database, or many rows of another generator; it must be of this release."""
+    from understudy.generators import WeightedDatabase, load_generator
     from understudy.generators.base import release_of
     from understudy.queries import Points
 
@@ -109,8 +115,11 @@ def _drawn(asker: Asker, directory: Path, seed: int) -> Points:
             f"generator '{directory}'", "was fitted to another release", "Fit one to this release"
         )
     count = asker.ask("count").only
-    rows = loaded.sample(DRAWN_ROWS, seed=seed)
-    return Points(loaded.schema, rows, count.estimate, count_error=count.std_error)
+    if isinstance(loaded, WeightedDatabase):
+        rows, weights = loaded.weighted_rows(), loaded.weights
+    else:
+        rows, weights = loaded.sample(DRAWN_ROWS, seed=seed), None
+    return Points(loaded.schema, rows, count.estimate, weights=weights, count_error=count.std_error)
 
 
 def answer_lines(answer: Answer) -> list[str]:

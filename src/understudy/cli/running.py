@@ -68,10 +68,10 @@ def running(
 
 @contextmanager
 def reading_bar(*, as_json: bool) -> Iterator[Progress | None]:
-    """A bar with the speed and the time left, on a terminal that a person looks at and nowhere else.
+    """A bar with the share that is done and the time left, on a terminal that a person looks at and nowhere else.
 
-    Speed times time is about the number of rows, which is private: so it has one digit, is wiped when the pass ends,
-    and is never shown where output is kept, in a file or a log.
+    It shows no number of rows nor a speed, which times time would be one; it is wiped when the pass ends, and never
+    shown where output is kept, in a file or a log.
     """
     if as_json or not sys.stderr.isatty():
         yield None
@@ -87,15 +87,13 @@ def reading_bar(*, as_json: bool) -> Iterator[Progress | None]:
     from rich.progress import Progress as Bar
 
     columns = (
-        SpinnerColumn(), TextColumn("reading private rows"), BarColumn(),
-        TextColumn("{task.fields[speed]}"), TimeElapsedColumn(), TextColumn("left"),
-        TimeRemainingColumn(),
+        SpinnerColumn(), TextColumn("reading private rows"), BarColumn(), TimeElapsedColumn(),
+        TextColumn("left"), TimeRemainingColumn(),
     )  # fmt: skip
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=None, speed="")
+        task = bar.add_task("reading", total=None)
 
-        def progress(share: float | None, speed: float) -> None:
-            total = None if share is None else 1.0
-            bar.update(task, total=total, completed=share or 0.0, speed=f"{speed:,.0f} rows/s")
+        def progress(share: float | None) -> None:
+            bar.update(task, total=None if share is None else 1.0, completed=share or 0.0)
 
         yield progress

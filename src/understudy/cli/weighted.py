@@ -21,7 +21,7 @@ PublicPoints = Annotated[
     typer.Option(
         "--public-points",
         rich_help_panel=WEIGHTED,
-        help="File of rows that are public already; they become part of the release.",
+        help="File of rows that are public already; they become part of the release. For balog-subspace.",
     ),
 ]
 DrawName = Annotated[
@@ -61,13 +61,15 @@ KernelName = Annotated[
     typer.Option(
         "--kernel",
         rich_help_panel=WEIGHTED,
-        help="gaussian (default), laplace, matern12, matern32 or matern52.",
+        help="gaussian (default), laplace, matern12, matern32 or matern52. For balog-subspace.",
     ),
 ]
 JoinName = Annotated[
     str | None,
     typer.Option(
-        "--join", rich_help_panel=WEIGHTED, help="product (default) or sum of the columns' kernels."
+        "--join",
+        rich_help_panel=WEIGHTED,
+        help="product (default) or sum of the columns' kernels. For balog-subspace.",
     ),
 ]
 Mismatch = Annotated[
@@ -81,7 +83,8 @@ Look = Annotated[
     typer.Option(
         "--look/--no-look",
         rich_help_panel=WEIGHTED,
-        help="Pay for a noisy look at where rows are (default: if few points cannot stand for all).",
+        help="Pay for a noisy look at where rows are (default: if few points cannot stand for all). "
+        "For balog-subspace.",
     ),
 ]
 WeightsName = Annotated[
@@ -89,13 +92,15 @@ WeightsName = Annotated[
     typer.Option(
         "--weights",
         rich_help_panel=WEIGHTED,
-        help="balog-subspace: shrunk (default), plain or bounded; balog-features: free or uniform.",
+        help="balog-subspace: shrunk (default), plain or bounded; balog-features: free (default) or uniform.",
     ),
 ]
 Bound = Annotated[
     float | None,
     typer.Option(
-        "--bound", rich_help_panel=WEIGHTED, help="Largest absolute sum of weights (default: 1)."
+        "--bound",
+        rich_help_panel=WEIGHTED,
+        help="Largest absolute sum of bounded weights (default: 1). For balog-subspace.",
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -164,7 +169,14 @@ def export(
         f"  weights      column {verbatim(loaded.weight_column)}: they sum to {total:.6g}, "
         f"positive ones to {positive:.6g}",
     ]
+    breaking = loaded.num_breaking_rules
+    if breaking:
+        lines.append(
+            f"  rules        {breaking} of the points break one: weights are for all points together; "
+            "understudy sample draws rows that obey"
+        )
     document = {
+        "points_that_break_rules": breaking,
         "output": str(output), "num_rows": len(loaded.weights), "weight_column": loaded.weight_column,
         "sum_of_weights": total, "sum_of_positive_weights": positive,
     }  # fmt: skip

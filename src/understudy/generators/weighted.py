@@ -64,6 +64,11 @@ class WeightedDatabase(Sampled):
             name += "_"
         return name
 
+    @property
+    def num_breaking_rules(self) -> int:
+        """How many of the points break one of the schema's rules; samples never hold those."""
+        return int((~obeys(self.schema, self.row_codes)).sum())
+
     def weighted_rows(self) -> pa.Table:
         """Every row, with its weight as it is in the last column."""
         rows = decode_table(self.schema, self.row_codes)

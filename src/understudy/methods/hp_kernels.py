@@ -90,6 +90,7 @@ class Wish:
                 "order": known.order, "product_order": known.product_order,
                 "product_dim": known.product_dim, "num_products": FRESH_RELEASES,
                 "gamma": known.gamma, "product_share": known.product_share(budget),
+                "length_scale": known.length_scale, "product_length_scale": known.length_scale,
             }  # fmt: skip
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         return replace(self, **{k: v for k, v in values.items() if own[k] is None})

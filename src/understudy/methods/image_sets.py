@@ -5,14 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from understudy.errors import UsageError
 from understudy.generators.decoded import DECODED
 from understudy.generators.image_architectures import ARCHITECTURES
 from understudy.generators.image_training import ImageTraining
+from understudy.generators.perceptual_training import PerceptualTraining
 from understudy.schema import Schema
+from understudy.schema.columns import Role
 from understudy.schema.images import ImageShape
+
+AnyTraining = TypeVar("AnyTraining", ImageTraining, PerceptualTraining)
 
 IMAGE_NETWORK = "image-network"
 """The name that plans give image networks, of whatever architecture."""
@@ -23,6 +27,15 @@ def image_set(schema: Schema) -> ImageShape | None:
     image, label = schema.image, schema.label
     others = len(schema.used) - (image.num_pixels if image else 0) - (label is not None)
     return None if others or (label is not None and not label.is_choice) else image
+
+
+def images_alone(schema: Schema) -> Schema:
+    """The same images without their label, which is then neither read nor made."""
+    columns = (
+        replace(column, role=Role.AUX) if column.role is Role.LABEL else column
+        for column in schema.columns
+    )
+    return replace(schema, columns=tuple(columns))
 
 
 def image_length_scale(image: ImageShape) -> float:
@@ -38,13 +51,18 @@ def image_generator(
     planned: ImageTraining, *, generator: str | None, training: object, steps: int | None
 ) -> dict[str, Any]:
     """What a plan says of an image network: what is ``planned``, but for what was asked for."""
+    found = _checked(planned if training is None else training, ImageTraining)
+    found = with_architecture(found, generator)
+    found = found if steps is None else replace(found, steps=steps)
+    return {"generator": IMAGE_NETWORK, "training": asdict(found)}
+
+
+def with_architecture(training: AnyTraining, generator: str | None) -> AnyTraining:
+    """The same settings for a kind of image network, or a refusal that lists the kinds."""
     names = [name for name in ARCHITECTURES if name != DECODED]
     if generator is not None and generator not in names:
         raise UsageError("generator", "must be one of " + ", ".join(names) + " for images")
-    found = _checked(planned if training is None else training, ImageTraining)
-    found = found if generator is None else replace(found, architecture=generator)
-    found = found if steps is None else replace(found, steps=steps)
-    return {"generator": IMAGE_NETWORK, "training": asdict(found)}
+    return training if generator is None else replace(training, architecture=generator)
 
 
 def table_generator(

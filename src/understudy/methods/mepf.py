@@ -13,7 +13,6 @@ from understudy.encoders.form import COMPONENTS
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Tensors, perceptual
 from understudy.features.public_networks import PublicNetwork
-from understudy.generators.image_architectures import ARCHITECTURES
 from understudy.generators.perceptual_training import (
     FIRST,
     PRODUCTS,
@@ -22,7 +21,7 @@ from understudy.generators.perceptual_training import (
     PerceptualTraining,
 )
 from understudy.methods.common import COUNT_SHARE, Labels, labelled_columns
-from understudy.methods.image_sets import image_set
+from understudy.methods.image_sets import image_set, images_alone, with_architecture
 from understudy.plan import Plan, Stage
 from understudy.schema import Schema
 
@@ -68,16 +67,17 @@ def dp_mepf(
         num_rows: the public number of images (``replace-one``), or a public guess. By default what the
             schema says.
         labels: ``imbalanced`` releases noisy class counts, ``balanced`` takes classes as equally frequent,
-            ``none`` leaves the label out of account. ``auto`` is ``imbalanced``.
+            ``none`` is for images alone: the label is neither read nor made. ``auto`` is ``imbalanced``.
         generator: ``clouds`` (default), or any other architecture of image networks, such as ``residual``.
         seed: public seed of training and samples.
         training: settings of the generator.
         steps: training steps, if only their number should differ.
     """
+    schema = images_alone(schema) if labels == "none" else schema
     image = image_set(schema)
-    if image is None or (labels == "none" and schema.label is not None):
+    if image is None:
         raise UsageError(
-            "method", "dp-mepf is for images with at most one label of named classes, which it models",
+            "method", "dp-mepf is for images with at most one label of named classes",
             "Use the default method for other tables, or drop the other columns",
         )  # fmt: skip
     network = find_network(encoder)
@@ -164,9 +164,7 @@ def _training(
     found = PerceptualTraining(seed=seed) if training is None else training
     if not isinstance(found, PerceptualTraining):
         raise UsageError("training", "is that of another kind of generator")
-    if generator is not None and generator not in ARCHITECTURES:
-        raise UsageError("generator", "must be one of " + ", ".join(ARCHITECTURES))
-    found = found if generator is None else replace(found, architecture=generator)
+    found = with_architecture(found, generator)
     return found if steps is None else replace(found, steps=steps)
 
 

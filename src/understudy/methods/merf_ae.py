@@ -14,7 +14,7 @@ from understudy.features.autoencoder import AutoEncoder
 from understudy.generators.decoded import DECODED
 from understudy.generators.image_training import ImageTraining
 from understudy.methods.common import ROWS_IF_UNSAID, Labels, labelled_columns
-from understudy.methods.image_sets import image_set
+from understudy.methods.image_sets import image_set, images_alone
 from understudy.methods.merf import dp_merf
 from understudy.plan import Plan
 from understudy.schema import Schema
@@ -52,8 +52,8 @@ def dp_merf_ae(
         budget: the guarantee to meet; delta is above 0.
         neighbours: ``add-remove``, which descent is accounted for.
         num_rows: a public guess that sizes are planned for. By default what the schema says.
-        labels: as for ``dp_merf``.
-        length_scale: as for ``dp_merf``.
+        labels: as for ``dp_merf``, but for ``none``: images alone, the label is neither read nor made.
+        length_scale: as for ``dp_merf``, but for ``private``.
         num_features: as for ``dp_merf``.
         descent_steps: steps of the descent, each on about 500 images, or a tenth of all if they are few.
         embedding_share: of mu squared, for the embedding.
@@ -61,8 +61,10 @@ def dp_merf_ae(
         training: settings of the generator of codes.
         steps: its training steps, if only their number should differ.
     """
+    schema = images_alone(schema) if labels == "none" else schema
+    labels = "auto" if labels == "none" else labels
     image = image_set(schema)
-    if image is None or labels == "none":
+    if image is None:
         raise UsageError(
             "method", "dp-merf-ae is for images with at most one label of named classes",
             "Use dp-merf for other tables, or drop the other columns",
@@ -71,6 +73,8 @@ def dp_merf_ae(
         raise UsageError("embedding share", "must lie between 0.01 and 0.99")
     if neighbours_by_name(neighbours) is not Neighbours.ADD_REMOVE:
         raise UsageError("neighbours", "must be add-remove for dp-merf-ae")
+    if isinstance(length_scale, str):
+        raise UsageError("length scale", "must be a number for dp-merf-ae")
     rows = num_rows or schema.rows or ROWS_IF_UNSAID
     num_labels = labelled_columns(schema, labels).num_labels
     network = AutoEncoder(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,11 +12,12 @@ from understudy.published import Release, load_release
 from understudy.queries.answers import Answer, Estimate
 from understudy.queries.atoms import Sources
 from understudy.queries.intervals import LEVEL, critical
-from understudy.queries.linear import limits, means_of, roots_of, shares_of, sums_of, variances_of
+from understudy.queries.linear import means_of, range_of, roots_of, shares_of, sums_of, variances_of
 from understudy.queries.measured import measure_release
 from understudy.queries.pose import Posed, pose
 from understudy.queries.quantiles import quantiles_of
 from understudy.queries.question import Question, understand
+from understudy.schema import Column
 
 COUNTED = ("count", "sum", "histogram")
 NULLS_OUT = "nulls are left out"
@@ -59,17 +61,18 @@ class Asker:
             posed, rows = quantiles_of(self.sources, question, level, is_population=population)
         else:
             posed, rows = self._estimates(question, factor, population)
+        measured = posed.sources.measured
         answer = Answer(
             question.text,
             question.aggregate,
             tuple(rows),
             posed.source,
             level,
-            bounds=_bounds(posed),
+            bounds=bounds_of(question, measured.columns, measured.num_rows),
             notes=posed.notes,
         )
         answer = _noted(posed, answer)
-        return answer.in_days() if question.is_of_dates(posed.sources.measured.columns) else answer
+        return answer.in_days() if question.is_of_dates(measured.columns) else answer
 
     def _estimates(
         self, question: Question, factor: float, population: bool
@@ -94,15 +97,16 @@ def ask(
     return Asker(release).ask(query, level=level, population=population)
 
 
-def _bounds(posed: Posed) -> tuple[float, float]:
+def bounds_of(
+    question: Question, columns: Sequence[Column], num_rows: float | None
+) -> tuple[float, float]:
     """Between what an answer must lie, whatever the rows."""
-    aggregate, rows = posed.question.aggregate, posed.sources.measured.num_rows
-    most = float("inf") if rows is None else float(rows)
+    aggregate, most = question.aggregate, math.inf if num_rows is None else float(num_rows)
     if aggregate in ("count", "histogram"):
         return 0.0, most
-    if aggregate == "share":
+    if aggregate == "share" or question.column is None:
         return 0.0, 1.0
-    low, high = limits(posed)
+    low, high = range_of(columns[question.column])
     if aggregate == "sum":
         return (min(0.0, low * most) if low else 0.0, max(0.0, high * most) if high else 0.0)
     if aggregate in ("var", "std"):

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from understudy.errors import UsageError
 from understudy.queries.answers import Answer, Estimate
+from understudy.queries.ask import bounds_of
 from understudy.queries.groups import Group, groups_of
 from understudy.queries.intervals import LEVEL, critical
 from understudy.queries.partitions import cut_at, whole_column
@@ -30,14 +31,20 @@ ONLY_DRAWS = (
     "model-based: the interval covers the draw of rows and the noisy row count, "
     "not how well the model fits"
 )
+AS_IF_DRAWN = (
+    "model-based: sums of w h(z) over all points; the interval is as wide as if the points were drawn at random "
+    "and covers the noisy row count, but neither the release's noise in the weights nor how well few points "
+    "stand for this question"
+)
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Rows with weights that add up to one, standing in for a table of ``num_rows`` rows.
+    """Rows z_i with weights w_i, standing in for a table of ``num_rows`` rows.
 
-    Rows that a generator drew have equal weights, the default. ``count_error`` is the deviation of
-    the noise in ``num_rows``. Weights may be negative, as those of kernel mean embeddings are.
+    The mean of h(x) over the table is about sum_i w_i h(z_i) (Balog et al. 2018, eq. 4). Weights are taken as they
+    are: they sum to about one, and some may be negative, as those of kernel mean embeddings are. Rows that a generator
+    drew weigh alike, the default. ``count_error`` is the deviation of the noise in ``num_rows``.
     """
 
     schema: Schema
@@ -48,13 +55,13 @@ class Points:
 
     @cached_property
     def shares(self) -> Floats:
-        """The weight of each row, of sum one."""
+        """The weight of each row, as given, or one over their number."""
         if self.weights is None:
             return np.full(self.rows.num_rows, 1 / self.rows.num_rows)
         given = np.asarray(self.weights, dtype=np.float64)
-        if given.shape != (self.rows.num_rows,) or not given.sum() > 0:
-            raise UsageError("weights", "must be one for each point, of positive sum")
-        return np.asarray(given / given.sum())
+        if given.shape != (self.rows.num_rows,) or not np.isfinite(given).all():
+            raise UsageError("weights", "must be one finite number for each point")
+        return given
 
     @cached_property
     def codes(self) -> npt.NDArray[np.int64]:
@@ -74,7 +81,8 @@ class Points:
             source,
             level,
             is_model=True,
-            notes=(ONLY_DRAWS,),
+            bounds=bounds_of(question, self.schema.used, None),
+            notes=(ONLY_DRAWS if self.weights is None else AS_IF_DRAWN,),
         )
         return answer.in_days() if question.is_of_dates(self.schema.used) else answer
 
@@ -150,7 +158,9 @@ class Points:
         return _around(mean * self.num_rows, error, factor)
 
     def _mean(self, values: Floats, inside: npt.NDArray[np.bool_], factor: float) -> Estimate:
-        held = float(self.shares @ inside)
+        held = (
+            1.0 if inside.all() else float(self.shares @ inside)
+        )  # all rows are 1, whatever weights add up to
         if held <= 0:
             return Estimate((), math.nan, math.inf, -math.inf, math.inf, False)
         mean = float(self.shares @ values) / held
@@ -160,12 +170,14 @@ class Points:
     def _quantile(
         self, values: Floats, inside: npt.NDArray[np.bool_], level: float, factor: float
     ) -> Estimate:
-        order = np.argsort(values[inside], kind="stable")
-        if not len(order):
+        own, place = np.unique(values[inside], return_inverse=True)
+        shares = self.shares[inside]
+        held = float(shares.sum())
+        if held <= 0:
             return Estimate((), math.nan, math.inf, -math.inf, math.inf, False)
-        own, shares = values[inside][order], self.shares[inside][order]
-        reached = np.cumsum(shares) / shares.sum()
-        error = math.sqrt(level * (1 - level) * float(shares @ shares)) / float(shares.sum())
+        # Negative weights make the share at or below a value fall; the least value that reaches one is wanted.
+        reached = np.maximum.accumulate(np.cumsum(np.bincount(place, weights=shares)) / held)
+        error = math.sqrt(level * (1 - level) * float(shares @ shares)) / held
 
         def at(wanted: float) -> float:
             return float(own[min(int(np.searchsorted(reached, wanted - 1e-12)), len(own) - 1)])

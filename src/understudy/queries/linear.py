@@ -11,6 +11,7 @@ from understudy.queries.answers import Estimate
 from understudy.queries.functions import Floats, Ranged
 from understudy.queries.intervals import crossing, ratio_interval
 from understudy.queries.pose import Posed
+from understudy.schema import Column
 from understudy.schema.scales import own_scale
 
 Interval = tuple[float, float]
@@ -119,7 +120,11 @@ def limits(posed: Posed) -> Interval:
     place = posed.question.column
     if place is None:
         raise ValueError("the question has no column")
-    column = posed.sources.measured.columns[place]
+    return range_of(posed.sources.measured.columns[place])
+
+
+def range_of(column: Column) -> Interval:
+    """The least and the largest value that a column may hold."""
     codes = (
         np.arange(len(column.categories)) if column.is_choice else np.array([0, column.num_steps])
     )

@@ -18,8 +18,10 @@ from understudy.private.sums import Integers, Work, one_blas_thread
 MOST_THREADS = 16
 REPORT_SECONDS = 0.25
 
-Progress = Callable[[float | None, float], None]
-"""Told, for the operator's screen alone: which share of the rows is done, if that can be known, and rows per second."""
+Progress = Callable[[float | None], None]
+"""Told, for the operator's screen alone: which share of the rows is done in whole percent, if that can be known.
+Never a speed: times time, it would be the number of rows.
+"""
 
 PartDone = Callable[[RowStream, Integers], None]
 """Told when a part has been summed, with its sum; one call at a time."""
@@ -143,8 +145,7 @@ class _Reporter:
 
     def __init__(self, parts: Sequence[RowStream], progress: Progress | None) -> None:
         self._progress, self._lock = progress, Lock()
-        self._done, self._began = 0, time.monotonic()
-        self._told = self._began
+        self._done, self._told = 0, time.monotonic()
         known = [part.known_rows for part in parts] if progress is not None else []
         self._expected = None if None in known else sum(filter(None, known))
 
@@ -157,6 +158,5 @@ class _Reporter:
             if now - self._told < REPORT_SECONDS:
                 return
             self._told = now
-            share = min(1.0, self._done / self._expected) if self._expected else None
-            speed = float(f"{self._done / (now - self._began):.1g}")
-            self._progress(share, speed)
+            percent = min(100, 100 * self._done // self._expected) if self._expected else None
+            self._progress(None if percent is None else percent / 100)
