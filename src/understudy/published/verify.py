@@ -14,6 +14,7 @@ from typing import Any
 
 from understudy.accounting import Neighbours
 from understudy.errors import InputError
+from understudy.inert_files import is_file_of, names_in
 from understudy.published.noise_tests import REFUSED_BELOW, NoiseTest, noise_tests
 from understudy.published.release import load_release
 
@@ -70,13 +71,13 @@ def verify_release(directory: str | Path) -> Verification:
             f"release '{folder}'", "is damaged: its certificate cannot be computed anew",
             "Do not rely on this release; fetch it again from its owner",
         ) from None  # fmt: skip
-    found = {path.name for path in folder.iterdir()}
+    found = names_in(folder)
     for name in sorted(set(expected) | found):
         if name not in expected:
             raise InputError(f"file '{folder / name}'", "does not belong to a release", "Remove it")
         if name not in found:
             raise InputError(f"file '{folder / name}'", "is missing", "Fetch the release again")
-        if not _holds(folder / name, expected[name]):
+        if not is_file_of(folder / name, expected[name]):
             raise InputError(
                 f"file '{folder / name}'",
                 "does not follow from the release: it was changed or damaged",
@@ -118,13 +119,6 @@ def _passed(tests: tuple[NoiseTest, ...], *, where: str) -> tuple[NoiseTest, ...
             "Do not publish it and do not rely on it; ask its owner how the noise was drawn",
         )
     return tests
-
-
-def _holds(path: Path, content: bytes) -> bool:
-    try:
-        return path.read_bytes() == content
-    except OSError:
-        return False
 
 
 def _remedy(facts: dict[str, Any]) -> str:
