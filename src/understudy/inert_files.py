@@ -63,19 +63,20 @@ def read_file(path: str | Path, *, most: int, follow: bool = False) -> bytes:
         is_link = not follow and Path(path).is_symlink()
         rule = "is a link, not a file of its own" if is_link else "cannot be read"
         raise InputError(where, rule, remedy) from None
-    with os.fdopen(handle, "rb") as file:
+    try:
         status = os.fstat(handle)
         if not stat.S_ISREG(status.st_mode):
             raise InputError(where, "is not a regular file", remedy)
-        if status.st_size > most:
-            raise InputError(where, f"is larger than {most} bytes", remedy)
-        try:
-            content = file.read(most + 1)
-        except OSError:
-            raise InputError(where, "cannot be read", remedy) from None
-    if len(content) > most:
-        raise InputError(where, f"is larger than {most} bytes", remedy)
-    return content
+        if status.st_size <= most:
+            with os.fdopen(handle, "rb", closefd=False) as file:
+                content = file.read(most + 1)
+            if len(content) <= most:
+                return content
+    except OSError:
+        raise InputError(where, "cannot be read", remedy) from None
+    finally:
+        os.close(handle)
+    raise InputError(where, f"is larger than {most} bytes", remedy)
 
 
 def is_file_of(path: str | Path, content: bytes) -> bool:

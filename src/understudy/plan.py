@@ -130,7 +130,7 @@ class Plan:
         if not 0 < numbers <= MOST_NUMBERS:
             raise UsageError(
                 "plan",
-                f"would release {numbers:.3g} numbers, and the most are {MOST_NUMBERS}",
+                f"would release more than {MOST_NUMBERS} numbers, or none",
                 "Ask for fewer features, orders, products or bins, or leave columns out",
             )
         shares = [stage.share for stage in self.stages]

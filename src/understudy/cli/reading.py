@@ -149,7 +149,7 @@ def guarantee_words(plan: Plan) -> str:
 
     return (
         f"with epsilon {round_up(plan.epsilon())} {delta_words(plan)} "
-        f"({plan.neighbours.value}): an attacker's best guess about one {plan.schema.privacy.unit} "
+        f"({plan.neighbours.value}): an attacker's best guess about one {verbatim(plan.schema.privacy.unit)} "
         f"is right at most {round_up(100 * plan.best_guess)} % of the time (a coin: 50 %)."
     )
 
