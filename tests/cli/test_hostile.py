@@ -83,7 +83,7 @@ VERBS: dict[str, Callable[[Path, Path], tuple[object, ...]]] = {
     "fit": lambda release, out: ("fit", release, "-o", out),
     "query": lambda release, _: ("query", release, "count"),
     "compare": lambda release, _: ("compare", release, release),
-    "report": lambda release, out: ("report", release, "-o", out),
+    "report": lambda release, out: ("report", release, "-o", f"{out}.html"),
     "append": lambda release, out: ("append", release, "rows.csv", "-o", out),
 }
 
@@ -120,9 +120,9 @@ def test_other_documents_are_read_within_bounds_too(run: Any, office: Any, made:
     for _ in harms(request):
         if request.is_symlink() and "elsewhere" in os.readlink(request):
             continue  # a name that a person gives may be a link
-        asked = ("-r", request, "--key-file", key, "-o", out)
-        assert_refused(run("partial", office.csv, "--party", "a", *asked))
-        assert_refused(run("merge", office.csv, *asked))
+        rest = ("--key-file", key, "-o", out)
+        assert_refused(run("partial", office.csv, "-r", request, "--party", "a", *rest))
+        assert_refused(run("merge", request, office.csv, *rest))
     for name in ("encoder.json", "classifier.json"):
         folder = office.path(name.split(".")[0])
         folder.mkdir()
