@@ -45,6 +45,10 @@ GRID = 2000
 LARGEST_MULTIPLIER = 2.0**20
 
 
+MOST_STEPS = 10**6
+"""Steps of a noisy descent; each reads rows and has noise of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class DescentCost:
     """So many steps, each on rows drawn with a chance, with noise of a multiple of the clipping norm."""
@@ -61,8 +65,8 @@ class DescentCost:
             )  # fmt: skip
         if not 0 < self.noise_multiplier <= LARGEST_MULTIPLIER:
             raise UsageError("noise multiplier", "must be above 0 and at most 2^20")
-        if self.steps < 1:
-            raise UsageError("steps", "must be at least 1")
+        if not 1 <= self.steps <= MOST_STEPS:
+            raise UsageError("steps", f"must lie between 1 and {MOST_STEPS}")
 
     @property
     def is_sampled(self) -> bool:

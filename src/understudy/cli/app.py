@@ -92,8 +92,8 @@ def main() -> None:
     except UnderstudyError as refusal:
         sys.exit(report_refusal(refusal, as_json=as_json))
     except MemoryError:
-        refusal = UsageError("memory", "there is less than this needs", "Ask for less at a time")
-        sys.exit(report_refusal(refusal, as_json=as_json))
+        short = UsageError("memory", "there is less than this needs", "Ask for less at a time")
+        sys.exit(report_refusal(short, as_json=as_json))
     except Exception as surprise:
         sys.exit(_report_other(surprise, as_json=as_json))
 
