@@ -132,27 +132,26 @@ def test_other_documents_are_read_within_bounds_too(run: Any, office: Any, made:
         assert_refused(run("verify", folder))
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("billion laughs", LAUGHS + "columns: *l\n"),
-        ("one alias", "a: &a [f, m]\ncolumns: [{name: x, kind: categorical, categories: *a}]\n"),
-        ("deep lists", "columns: " + "[" * 50_000),
-        ("deep tables", "columns:\n" + "".join(" " * i + "a:\n" for i in range(2000))),
-        ("a key twice", "columns: [{name: x, kind: integer, bounds: [0, 1], bounds: [0, 2]}]\n"),
-        ("no end of digits", "columns: [{name: x, kind: integer, bounds: [0, 1" + "0" * 5000 + "]}]"),
-        ("many digits", "columns: [{name: x, kind: integer, bounds: [0, 1" + "0" * 4000 + "]}]"),
-        ("beyond floats", "columns: [{name: x, kind: continuous, bounds: [0, 1e400]}]"),
-        ("not a number", "columns: [{name: x, kind: continuous, bounds: [0, .nan]}]"),
-        ("a large image", "image: {height: 1000000000, width: 1000000000}\n"),
-        ("python", "columns: !!python/object/apply:os.system [true]\n"),
-        ("escapes", 'columns: [{name: "\\e[2J\\n[bold]", kind: integer}]\n'),
-    ],
-)  # fmt: skip
-def test_a_schema_that_means_harm_is_refused_at_once(
-    run: Any, office: Any, name: str, text: str
-) -> None:
-    schema = office.put("bad.yaml", text)
+SCHEMAS = {
+    "billion laughs": LAUGHS + "columns: *l\n",
+    "one alias": "a: &a [f, m]\ncolumns: [{name: x, kind: categorical, categories: *a}]\n",
+    "deep lists": "columns: " + "[" * 50_000,
+    "deep tables": "columns:\n" + "".join(" " * i + "a:\n" for i in range(2000)),
+    "a key twice": "columns: [{name: x, kind: integer, bounds: [0, 1], bounds: [0, 2]}]\n",
+    "no end of digits": "columns: [{name: x, kind: integer, bounds: [0, 1" + "0" * 5000 + "]}]",
+    "many digits": "columns: [{name: x, kind: integer, bounds: [0, 1" + "0" * 4000 + "]}]",
+    "beyond floats": "columns: [{name: x, kind: continuous, bounds: [0, 1e400]}]",
+    "not a number": "columns: [{name: x, kind: continuous, bounds: [0, .nan]}]",
+    "a large image": "image: {height: 1000000000, width: 1000000000}\n",
+    "python": "columns: !!python/object/apply:os.system [true]\n",
+    "escapes": 'columns: [{name: "\\e[2J\\n[bold]", kind: integer}]\n',
+}
+"""Documents that take for ever, take all memory, or are not what they look like."""
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_that_means_harm_is_refused_at_once(run: Any, office: Any, name: str) -> None:
+    schema = office.put("bad.yaml", SCHEMAS[name])
     signal.alarm(10)
     assert_refused(run("schema", "check", schema))
     assert_refused(run("plan", "-s", schema, "-e", 1))

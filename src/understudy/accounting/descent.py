@@ -65,8 +65,7 @@ class DescentCost:
             )  # fmt: skip
         if not 0 < self.noise_multiplier <= LARGEST_MULTIPLIER:
             raise UsageError("noise multiplier", "must be above 0 and at most 2^20")
-        if not 1 <= self.steps <= MOST_STEPS:
-            raise UsageError("steps", f"must lie between 1 and {MOST_STEPS}")
+        _check_steps(self.steps)
 
     @property
     def is_sampled(self) -> bool:
@@ -89,6 +88,11 @@ def exact_rate(rate: float) -> float:
     return max(1, round(rate * RATE_UNITS)) / RATE_UNITS
 
 
+def _check_steps(steps: int) -> None:
+    if not 1 <= steps <= MOST_STEPS:
+        raise UsageError("steps", f"must lie between 1 and {MOST_STEPS:,}")
+
+
 def calibrated_descent(
     budget: Budget, *, sampling_rate: float, steps: int, beside: Iterable[Fraction] = ()
 ) -> DescentCost:
@@ -105,6 +109,7 @@ def calibrated_descent(
         are (epsilon, delta)-private between tables that differ by one row more or less. The noise
         depends on these numbers alone.
     """
+    _check_steps(steps)
     rate, others = exact_rate(sampling_rate), sum(beside, Fraction(0))
     slack = slack_for(budget, rate)
     left = mu_squared_of_budget(_without(budget, slack)) - others
