@@ -11,7 +11,7 @@ import typer
 
 from understudy.cli.app import app
 
-HUGE = ("100000000000", "1" + "0" * 30, "1" + "0" * 400)
+HUGE = ("100000000000", "1" + "0" * 400)
 ODD = ("nan", "inf", "1e308", "5e-324", "-1")
 IMAGES = "image: {height: 4, width: 4}\ncolumns: [{name: y, kind: binary, role: label, categories: [0, 1]}]\n"
 METHODS = ("dp-anova", "dp-merf", "dp-hp", "balog-subspace", "balog-features", "dp-spectrum")
@@ -62,7 +62,7 @@ def test_no_number_is_too_absurd_for_plan(
     run: Any, office: Any, name: str, option: str, kind: type
 ) -> None:
     images = office.put("images.yaml", IMAGES)
-    for method in METHODS if name not in OF_ANY_METHOD else METHODS[:2]:
+    for method in METHODS if name not in OF_ANY_METHOD else METHODS[:1]:
         schema = images if method == "dp-spectrum" else office.schema
         base = ("plan", "-s", schema, "-e", 1, "-m", method)
         for value in (*HUGE, *(ODD if kind is float else ())):

@@ -72,13 +72,7 @@ def sample_table(
         given: values that columns must have.
         balance: shares of the label's classes among the rows.
     """
-    most = MOST_DRAWN // len(schema.used)
-    if not 0 <= num_rows <= most:
-        raise UsageError(
-            "rows",
-            f"must be at most {most:,} of this table at a time",
-            "Draw them in parts, each with a --seed of its own",
-        )
+    check_num_rows(schema, num_rows)
     rng = np.random.default_rng(seed)
     strata, members = _strata(schema, num_rows, rng, given=given, balance=balance)
     sources = [source_of(condition) for condition in strata]
@@ -92,6 +86,17 @@ def sample_table(
             codes[mine] = draw_obeying(source, schema, condition, int(mine.sum()), rng)
         tables.append(decode_table(schema, codes))
     return pa.concat_tables(tables).combine_chunks()
+
+
+def check_num_rows(schema: Schema, num_rows: int) -> None:
+    """Refuse more rows than are drawn at a time, before anything is spent on them."""
+    most = MOST_DRAWN // len(schema.used)
+    if not 0 <= num_rows <= most:
+        raise UsageError(
+            "rows",
+            f"must be at most {most:,} of this table at a time",
+            "Draw them in parts, each with a --seed of its own",
+        )
 
 
 def _strata(
