@@ -121,6 +121,8 @@ def test_whatever_is_called_able_finds_that_there_is_no_noise(method: str, delta
     tests = noise_tests(forged(PLANS[method](Budget(1.0, delta)), 0.0))
     by_residues = [test for test in tests if test.test == "residues"]
     assert any(test.is_able for test in by_residues)
+    if method.startswith("dp-anova"):
+        assert all(test.is_able and test.looked_at == test.of for test in by_residues)
     for test in by_residues:
         assert (test.chance < REFUSED_BELOW) == test.is_able
 
