@@ -56,6 +56,8 @@ ROW_CAP = 2 ** (62 - LATTICE_BITS)
 MOST_NUMBERS = 2**26
 """Numbers that all stages release together: 512 MiB of them, and every thread that sums rows holds as many."""
 
+MOST_PARTIES = 10**6
+
 LARGEST_NOISE = 2**56
 """Noise of a larger deviation might not fit an int64 sum either."""
 
@@ -100,6 +102,8 @@ class Plan:
                 "parties", "must be at least 1, and with replace-one 1: their row counts are not public",
                 "Use --neighbours add-remove",
             )  # fmt: skip
+        if self.parties > MOST_PARTIES:
+            raise UsageError("parties", f"must be at most {MOST_PARTIES}")
         if self.num_rows is not None and self.num_rows > ROW_CAP:
             raise UsageError("rows", f"must be at most {ROW_CAP}", "Release parts of the table")
         self._check_stages()

@@ -111,7 +111,7 @@ def test_rows_without_end_are_not_drawn(run: Any, office: Any, count: str) -> No
     release, generator = office.path("release"), office.path("generator")
     assert run("release", office.csv, "-s", office.schema, "-e", 1, *quick, "-o", release).code == 0
     assert run("fit", release, "-o", generator).code == 0
-    outcome = run("sample", generator, "-n", count, "-o", office.path("rows.csv"))
+    outcome = run("sample", generator, "-n", count, "-o", office.path("drawn.csv"))
     assert_said(outcome)
     assert outcome.code == 2
     assert "must be at most" in outcome.err
