@@ -3,6 +3,16 @@
 from __future__ import annotations
 
 
+def visible(text: str) -> str:
+    """Words with everything escaped that a terminal acts on or hides: a name in a file may hold anything.
+
+    Line breaks, control characters, marks that turn the direction of writing, bytes that are no text.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
 class UnderstudyError(Exception):
     """A refusal that a person can act on.
 
@@ -15,10 +25,9 @@ class UnderstudyError(Exception):
     exit_code = 1
 
     def __init__(self, where: str, rule: str, remedy: str = "") -> None:
-        self.where = where
-        self.rule = rule
-        self.remedy = remedy
-        super().__init__(f"{where}: {rule}." + (f" {remedy}." if remedy else ""))
+        self.where, self.rule, self.remedy = map(visible, (where, rule, remedy))
+        words = f"{self.where}: {self.rule}."
+        super().__init__(words + (f" {self.remedy}." if remedy else ""))
 
 
 class InputError(UnderstudyError):

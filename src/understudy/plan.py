@@ -37,12 +37,26 @@ from understudy.schema import Layout, Schema
 from understudy.schema.table import parse_schema
 from understudy.stage import Stage, stage_from_dict, weighed_for_laplace
 
-__all__ = ["LARGEST_NOISE", "LATTICE", "LATTICE_BITS", "ROW_CAP", "Plan", "Stage", "plan_from_dict"]
+__all__ = [
+    "LARGEST_NOISE",
+    "LATTICE",
+    "LATTICE_BITS",
+    "MOST_NUMBERS",
+    "ROW_CAP",
+    "Plan",
+    "Stage",
+    "plan_from_dict",
+]
 
 LATTICE_BITS = 32
 LATTICE: int = 2**LATTICE_BITS
 ROW_CAP = 2 ** (62 - LATTICE_BITS)
 """Rows that an int64 sum of lattice vectors holds without wrapping around; more are refused."""
+
+MOST_NUMBERS = 2**26
+"""Numbers that all stages release together: 512 MiB of them, and every thread that sums rows holds as many."""
+
+MOST_PARTIES = 10**6
 
 LARGEST_NOISE = 2**56
 """Noise of a larger deviation might not fit an int64 sum either."""
@@ -88,6 +102,8 @@ class Plan:
                 "parties", "must be at least 1, and with replace-one 1: their row counts are not public",
                 "Use --neighbours add-remove",
             )  # fmt: skip
+        if self.parties > MOST_PARTIES:
+            raise UsageError("parties", f"must be at most {MOST_PARTIES}")
         if self.num_rows is not None and self.num_rows > ROW_CAP:
             raise UsageError("rows", f"must be at most {ROW_CAP}", "Release parts of the table")
         self._check_stages()
@@ -113,7 +129,14 @@ class Plan:
             )  # fmt: skip
 
     def _check_stages(self) -> None:
-        """Refuse what would make the guarantee false, whoever composed the stages."""
+        """Refuse what no memory holds, or what would make the guarantee false, whoever composed the stages."""
+        numbers = sum(stage.embedding.dim for stage in self.stages)
+        if not 0 < numbers <= MOST_NUMBERS:
+            raise UsageError(
+                "plan",
+                f"would release more than {MOST_NUMBERS} numbers, or none",
+                "Ask for fewer features, orders, products or bins, or leave columns out",
+            )
         shares = [stage.share for stage in self.stages]
         if not all(share > 0 for share in shares) or sum(shares) > 1 + 1e-12:
             raise ValueError("shares of the budget are positive and add up to at most 1")

@@ -51,7 +51,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_classifier_is_verified_as_a_release_is(folder: Path) -> None:
-    assert "Verified" in run("verify", folder / "clf")
+    assert "Consistent" in run("verify", folder / "clf")
     (folder / "bad").mkdir()
     for file in (folder / "clf").iterdir():
         (folder / "bad" / file.name).write_bytes(file.read_bytes())

@@ -41,8 +41,14 @@ def test_a_release_is_verified_from_its_own_files(run: Any, release: Path) -> No
     found = run("verify", release, "--json").document
     assert found["is_private"] is True
     assert found["epsilon"] <= 1.0
-    assert set(found["checks"]) == {path.name for path in release.iterdir()}
-    assert "Verified" in run("verify", release).out
+    assert set(found["checks"]) == {"noise", *(path.name for path in release.iterdir())}
+    assert {test["test"] for test in found["noise_tests"]} == {"residues", "agreement"}
+    shown = run("verify", release).out
+    assert "Consistent" in shown
+    assert "Verified" not in shown
+    for words in (shown, found["meaning"]):
+        assert "cannot show that noise was really drawn" in " ".join(words.split())
+        assert "who made" in words
 
 
 @pytest.mark.parametrize(

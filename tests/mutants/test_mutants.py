@@ -67,6 +67,11 @@ class Mutant:
 
 
 NOISE = "private/test_noise.py::"
+INERT = "test_inert_files.py::"
+UNNOISED = (
+    "published/test_noise_tests.py"
+    "::test_a_release_without_noise_is_refused_though_all_its_files_agree"
+)
 PERSONS = "private/test_persons.py::"
 PARTIES = "private/test_parties.py::"
 EXTRACTOR = "private/test_extractor.py::"
@@ -828,9 +833,72 @@ MUTANTS = {
     ),
     "verify believes what it reads": Mutant(
         "published/verify.py",
-        "not _holds(folder / name, expected[name])",
+        "not is_file_of(folder / name, expected[name])",
         "not (folder / name).exists()",
         "published/test_verify.py::test_every_byte_counts[certificate.html]",
+    ),
+    "a release without noise is verified": Mutant(
+        "published/verify.py",
+        "if worst.chance * len(tests) < REFUSED_BELOW:",
+        "if False:",
+        UNNOISED + "[1.0-gaussian-dp-anova]",
+    ),
+    "residues of counts are taken modulo one": Mutant(
+        "published/noise_tests.py",
+        "found = np.full(map_.dim, radius)",
+        "found = np.full(map_.dim, 1)",
+        "published/test_noise_tests.py"
+        "::test_whatever_is_called_able_finds_that_there_is_no_noise[gaussian-dp-anova]",
+    ),
+    "tables that agree too well are not noticed": Mutant(
+        "published/noise_tests.py",
+        "return float(gammainc(freedom / 2, square / 2))",
+        "return float(gammaincc(freedom / 2, square / 2))",
+        "published/test_noise_tests.py"
+        "::test_tables_that_agree_too_well_have_less_noise_than_stated[1e-05-0.1]",
+    ),
+    "vectors that settled maps are not tested for noise": Mutant(
+        "published/noise_tests.py",
+        "if release.settled is not None:",
+        "if False:",
+        "published/test_noise_tests.py"
+        "::test_rows_added_without_noise_and_vectors_that_settled_maps_are_tested_too",
+    ),
+    "a pipe in a directory is waited for": Mutant(
+        "inert_files.py",
+        "if not stat.S_ISREG(status.st_mode):",
+        "if False:",
+        INERT + "test_a_name_that_a_person_gave_may_be_a_link_but_no_pipe_or_device",
+    ),
+    "a link in a directory is followed": Mutant(
+        "inert_files.py",
+        "link = 0 if follow else os.O_NOFOLLOW",
+        "link = 0",
+        INERT + "test_only_regular_files_are_read",
+    ),
+    "a file of any size is read": Mutant(
+        "inert_files.py",
+        "if status.st_size <= most:",
+        "if True:",
+        INERT + "test_a_file_that_is_too_large_is_not_read",
+    ),
+    "names may speak to a terminal": Mutant(
+        "errors.py",
+        "if text.isprintable():",
+        "if True:",
+        INERT + "test_what_a_terminal_acts_on_is_escaped",
+    ),
+    "aliases in a schema are followed": Mutant(
+        "schema/table.py",
+        "if self.check_event(yaml.AliasEvent):",
+        "if False:",
+        "cli/test_hostile.py::test_a_schema_that_means_harm_is_refused_at_once[one alias]",
+    ),
+    "a plan of too many numbers is made": Mutant(
+        "plan.py",
+        "MOST_NUMBERS = 2**26",
+        "MOST_NUMBERS = 2**30",
+        "cli/test_absurd_options.py::test_features_without_end_are_refused_with_the_limit",
     ),
     "images of any size": Mutant(
         "private/readers/pictures.py",

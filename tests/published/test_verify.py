@@ -14,6 +14,9 @@ import safetensors.numpy
 from understudy.accounting import Budget
 from understudy.errors import InputError
 from understudy.methods import dp_anova, dp_merf
+from understudy.plan import Plan
+from understudy.private.noise import SeededNoise
+from understudy.private.release import noisy
 from understudy.published import Release, save_release, verify_release
 from understudy.schema import load_schema
 
@@ -33,11 +36,19 @@ FACTS = (
     ("noise", "exact"), ("query", None), ("software", {"understudy": "0.1.0"}),
 )  # fmt: skip
 PLAN = dp_merf(SCHEMA, Budget(1.0), num_features=4, length_scale="private")
-RELEASE = Release(
-    PLAN,
-    tuple(np.arange(s.embedding.dim, dtype=np.int64) * 2**22 for s in PLAN.stages),
-    FACTS,
-)
+
+
+def noisy_release(plan: Plan) -> Release:
+    """Noise alone, on an empty table."""
+    source = SeededNoise(0)
+    vectors = tuple(
+        noisy(np.zeros(stage.embedding.dim, dtype=np.int64), plan, i, source)
+        for i, stage in enumerate(plan.stages)
+    )
+    return Release(plan, vectors, FACTS)
+
+
+RELEASE = noisy_release(PLAN)
 FILES = RELEASE.files()
 
 
@@ -105,7 +116,7 @@ def test_an_untouched_release_passes_with_its_numbers(folder: Path) -> None:
     assert found.fingerprint == RELEASE.fingerprint
     assert found.noise_std == tuple(noise / PLAN.lattice for noise in PLAN.noise_stds)
     assert found.sensitivity == pytest.approx((1.0, 1.0), abs=1e-6)
-    assert set(found.checks) == set(FILES)
+    assert set(found.checks) == {*FILES, "noise"}
     json.dumps(found.to_dict())
 
 
@@ -223,8 +234,7 @@ def test_files_of_two_releases_do_not_mix(folder: Path, tmp_path: Path) -> None:
 
 def test_a_release_with_laplace_noise_is_checked_field_by_field(tmp_path: Path) -> None:
     plan = dp_merf(SCHEMA, Budget(1.0, 0), num_features=4, length_scale="private")
-    vectors = tuple(np.arange(s.embedding.dim, dtype=np.int64) * 2**22 for s in plan.stages)
-    release = Release(plan, vectors, FACTS)
+    release = noisy_release(plan)
     folder = save_release(release, tmp_path / "out")
     found = verify_release(folder)
     assert (found.mechanism, found.delta) == ("laplace", 0.0)

@@ -45,6 +45,10 @@ GRID = 2000
 LARGEST_MULTIPLIER = 2.0**20
 
 
+MOST_STEPS = 10**6
+"""Steps of a noisy descent; each reads rows and has noise of its own."""
+
+
 @dataclass(frozen=True, slots=True)
 class DescentCost:
     """So many steps, each on rows drawn with a chance, with noise of a multiple of the clipping norm."""
@@ -61,8 +65,7 @@ class DescentCost:
             )  # fmt: skip
         if not 0 < self.noise_multiplier <= LARGEST_MULTIPLIER:
             raise UsageError("noise multiplier", "must be above 0 and at most 2^20")
-        if self.steps < 1:
-            raise UsageError("steps", "must be at least 1")
+        _check_steps(self.steps)
 
     @property
     def is_sampled(self) -> bool:
@@ -85,6 +88,11 @@ def exact_rate(rate: float) -> float:
     return max(1, round(rate * RATE_UNITS)) / RATE_UNITS
 
 
+def _check_steps(steps: int) -> None:
+    if not 1 <= steps <= MOST_STEPS:
+        raise UsageError("steps", f"must lie between 1 and {MOST_STEPS:,}")
+
+
 def calibrated_descent(
     budget: Budget, *, sampling_rate: float, steps: int, beside: Iterable[Fraction] = ()
 ) -> DescentCost:
@@ -101,6 +109,7 @@ def calibrated_descent(
         are (epsilon, delta)-private between tables that differ by one row more or less. The noise
         depends on these numbers alone.
     """
+    _check_steps(steps)
     rate, others = exact_rate(sampling_rate), sum(beside, Fraction(0))
     slack = slack_for(budget, rate)
     left = mu_squared_of_budget(_without(budget, slack)) - others

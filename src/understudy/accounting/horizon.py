@@ -7,6 +7,7 @@ from understudy.accounting.mechanisms import mechanism_for
 from understudy.errors import UsageError
 
 STEP = 1e-7
+MOST_RELEASES = 10**6
 
 
 def share_of(budget: Budget, releases: int) -> Budget:
@@ -16,8 +17,8 @@ def share_of(budget: Budget, releases: int) -> Budget:
         ``releases`` times what the mechanism may spend under the share is at most what it may spend under
         the whole, in exact units of a ledger: a ledger with the whole as its cap takes them all.
     """
-    if releases < 1:
-        raise UsageError("horizon", "must be at least 1 release")
+    if not 1 <= releases <= MOST_RELEASES:
+        raise UsageError("horizon", f"must lie between 1 and {MOST_RELEASES:,} releases")
     if releases == 1:
         return budget
     mechanism = mechanism_for(budget)

@@ -20,6 +20,15 @@ from understudy.classifier.maps import LocallyLinearMaps
 from understudy.classifier.plan import ClassifierPlan, classifier_plan_from_dict
 from understudy.classifier.whitening import Whitening
 from understudy.errors import InputError
+from understudy.inert_files import (
+    MOST_TENSOR_BYTES,
+    has_file,
+    is_file_of,
+    names_in,
+    parse_tensors,
+    read_file,
+    read_json,
+)
 from understudy.published.certificate import render_html
 from understudy.published.directories import write_directory
 from understudy.published.release import CERTIFICATE, CERTIFICATE_PAGE, SCHEMA, to_json
@@ -126,7 +135,7 @@ def save_classifier(classifier: Classifier, directory: str | Path) -> Path:
 
 def is_classifier(directory: str | Path) -> bool:
     """Whether a directory is a classifier's."""
-    return (Path(directory) / DOCUMENT).is_file()
+    return has_file(directory, DOCUMENT)
 
 
 def load_classifier(directory: str | Path) -> Classifier:
@@ -136,13 +145,12 @@ def load_classifier(directory: str | Path) -> Classifier:
         raise InputError(
             f"'{folder}'", "is not the directory of a classifier", "Make one: understudy classify --help"
         )  # fmt: skip
-    found = None
+    found, content = None, read_file(folder / MODEL, most=MOST_TENSOR_BYTES)
     try:
-        document = json.loads((folder / DOCUMENT).read_bytes())
-        content = (folder / MODEL).read_bytes()
+        document = read_json(folder / DOCUMENT)
         if hashlib.sha256(content).hexdigest() != document["maps_sha256"]:
             raise ValueError
-        tensors = safetensors.numpy.load(content)
+        tensors = parse_tensors(content)
         plan = classifier_plan_from_dict(document["plan"])
         shape = plan.shape
         maps = LocallyLinearMaps(shape, tensors["weights"])
@@ -179,11 +187,10 @@ def verify_classifier(directory: str | Path) -> Verification:
     """
     folder = Path(directory)
     classifier = load_classifier(folder)
-    expected = classifier.files()
-    found = {path.name for path in folder.iterdir()}
+    expected, found = classifier.files(), names_in(folder)
     for name in sorted(set(expected) | found):
-        same = name in expected and name in found and (folder / name).read_bytes() == expected[name]
-        if not same:
+        is_both = name in expected and name in found
+        if not is_both or not is_file_of(folder / name, expected[name]):
             raise InputError(
                 f"file '{folder / name}'", "does not follow from the classifier: it was changed or damaged",
                 "Do not rely on it; fetch it again from its owner",

@@ -24,6 +24,7 @@ from understudy.accounting.descent import (
 from understudy.classifier.inputs import Inputs, features_of, inputs_for
 from understudy.classifier.maps import MapShape
 from understudy.errors import InputError, UsageError
+from understudy.plan import MOST_NUMBERS, ROW_CAP
 from understudy.schema import Schema
 from understudy.schema.columns import Column
 from understudy.schema.table import parse_schema
@@ -109,6 +110,14 @@ class ClassifierPlan:
                 f"schema '{self.schema.name}'", "a classifier protects single rows",
                 "Aggregate to one row per person first and set privacy: {unit: row}",
             )  # fmt: skip
+        if self.num_rows is not None and not 1 <= self.num_rows <= ROW_CAP:
+            raise UsageError("rows", f"must lie between 1 and {ROW_CAP:,}")
+        shape = self.shape
+        projections = shape.num_features if shape.projected is not None else 0
+        if shape.num_maps * shape.map_dim * (shape.num_classes + projections) > MOST_NUMBERS:
+            raise UsageError(
+                "maps", f"would hold more than {MOST_NUMBERS:,} weights", "Use fewer of them"
+            )
         if not self.training.look and self.expected_rows is None:
             raise UsageError(
                 "rows", "must be known publicly, if only roughly, where nothing is spent on a look",

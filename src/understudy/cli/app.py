@@ -91,6 +91,9 @@ def main() -> None:
         sys.exit(code)
     except UnderstudyError as refusal:
         sys.exit(report_refusal(refusal, as_json=as_json))
+    except MemoryError:
+        short = UsageError("memory", "there is less than this needs", "Ask for less at a time")
+        sys.exit(report_refusal(short, as_json=as_json))
     except Exception as surprise:
         sys.exit(_report_other(surprise, as_json=as_json))
 

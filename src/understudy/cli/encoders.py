@@ -104,7 +104,7 @@ def train(
     mirrored: Annotated[
         bool, typer.Option("--mirrored", help="Half of all images are seen in a mirror: not for letters.")
     ] = False,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Public seed.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Public seed.")] = 0,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Train a small network to tell the classes of PUBLIC images apart, or how they are turned if they have none."""
@@ -156,7 +156,7 @@ def private(
         Path | None, typer.Option("--ledger", help="Ledger to charge, now and for releases made with the encoder.")
     ] = None,
     key: Annotated[str | None, typer.Option("--key", help="Name of this release in the ledger.")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Public seed. Noise has none.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Public seed. Noise has none.")] = 0,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
     """Spend budget on an encoder: learn it from PRIVATE images by noisy descent, where no public ones are to be had."""

@@ -16,6 +16,7 @@ from understudy.cli.wishes import read_balance, read_given
 
 if TYPE_CHECKING:
     from understudy.plan import Plan
+    from understudy.published import Verification
 
 
 @opt.takes_plan
@@ -118,26 +119,46 @@ def verify(
     release: Annotated[Path, typer.Argument(help="Directory of a release, or of a classifier.")],
     as_json: opt.AsJson = False,
 ) -> None:
-    """Compute sensitivity, noise and epsilon of a release anew; fail if any field was changed."""
+    """Check that the files of a release fit one another, the accounting and noise; not that noise was really drawn."""
     from understudy.classifier.model import is_classifier, verify_classifier
     from understudy.published import verify_release
+    from understudy.published.verify import NOISE
 
     found = verify_classifier(release) if is_classifier(release) else verify_release(release)
     status = (
-        "[bold green]Verified[/bold green]"
+        "[bold green]Consistent[/bold green]"
         if found.is_private
         else "[bold red]NOT PRIVATE[/bold red]"
     )
     lines = [
-        f"{status}: epsilon {found.epsilon:.6g} at delta {found.delta:g} ({found.neighbours}), "
-        f"{found.mechanism} noise",
+        f"{status}: by its files epsilon {found.epsilon:.6g} at delta {found.delta:g} "
+        f"({found.neighbours}), {found.mechanism} noise",
         f"  sensitivity  {', '.join(f'{value:.6f}' for value in found.sensitivity)}",
         f"  noise        {', '.join(f'{value:.6f}' for value in found.noise_std)}",
+        *_noise_lines(found),
         f"  fingerprint  {found.fingerprint}",
-        f"  files        {', '.join(found.checks)}",
+        f"  files        {', '.join(name for name in found.checks if name != NOISE)}",
+        f"This says: {found.meaning}.",
+        "Compare the fingerprint with the one that the owner gives you.",
     ]
     lines.append(f"It rests on what the certificate assumes: {'; '.join(found.assumptions)}.")
     emit(found.to_dict(), lines, as_json=as_json)
+
+
+def _noise_lines(found: Verification) -> list[str]:
+    """What was seen of noise, stage by stage."""
+    lines = [
+        f"  seen         stage '{verbatim(test.stage)}': {test.test} of {test.looked_at} of {test.of} numbers "
+        "are as with noise"
+        for test in found.noise_tests
+        if test.is_able
+    ]
+    untested = ", ".join(f"'{verbatim(stage)}'" for stage in found.untested)
+    if untested:
+        lines.append(f"  not seen     stage {untested}: without noise its numbers would look alike")
+    if not found.noise_tests and found.is_private:
+        lines.append("  not seen     noise: what was learnt holds no sums that could be tested")
+    return lines
 
 
 def demo(

@@ -243,7 +243,10 @@ Horizon = Annotated[
 Seed = Annotated[
     int,
     typer.Option(
-        "--seed", min=0, help="Public seed of features, training and samples. Noise has none."
+        "--seed",
+        min=0,
+        max=2**63 - 1,
+        help="Public seed of features, training and samples. Noise has none.",
     ),
 ]
 Query = Annotated[

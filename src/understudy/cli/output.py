@@ -6,7 +6,9 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
+
+from understudy.errors import visible
 
 if TYPE_CHECKING:
     from understudy.errors import UnderstudyError
@@ -26,10 +28,15 @@ def emit(document: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
 
 
 def verbatim(value: object) -> str:
-    """A name or path inside a line; its square brackets are no markup."""
+    """A name or path inside a line: its square brackets are no markup, and no terminal acts on it."""
+    return unmarked(visible(str(value)))
+
+
+def unmarked(text: str) -> str:
+    """Lines of text whose square brackets are no markup."""
     from rich.markup import escape
 
-    return escape(str(value))
+    return escape(text)
 
 
 def printable(text: str) -> str:
@@ -45,15 +52,18 @@ def table(title: str, headings: list[str], rows: list[list[str]]) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(title=Text(title), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    drawn = Table(
+        title=Text(visible(title)), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold"
+    )
     for i, heading in enumerate(headings):
-        drawn.add_column(heading, justify="left" if i == 0 else "right", overflow="fold")
+        justify: Literal["left", "right"] = "left" if i == 0 else "right"
+        drawn.add_column(Text(visible(heading)), justify=justify, overflow="fold")
     for row in rows:
-        drawn.add_row(*map(Text, row))
+        drawn.add_row(*(Text(visible(cell)) for cell in row))
     console = Console(width=min(100, Console().width))
     with console.capture() as capture:
         console.print(drawn)
-    return verbatim(capture.get().rstrip("\n"))
+    return unmarked(capture.get().rstrip("\n"))
 
 
 def report_refusal(refusal: UnderstudyError, *, as_json: bool) -> int:

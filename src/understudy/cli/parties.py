@@ -146,7 +146,9 @@ def _emit_next(made: Request, output: Path, *, as_json: bool) -> None:
     lines = [
         f"[bold green]Merged[/bold green] round {made.round} of {len(made.plan.stages)}",
         *(
-            [f"  ledger       row {made.ledger['row']}; merged again, it would be charged again"]
+            [
+                f"  ledger       row {verbatim(made.ledger['row'])}; merged again, it would be charged again"
+            ]
             if made.ledger
             else []
         ),

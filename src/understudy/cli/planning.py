@@ -109,7 +109,7 @@ def plan_lines(plan: Plan) -> list[str]:
     stated = "as stated" if document["rows_stated"] else "a guess; --rows states it"
     guess, costs = round_up(100 * document["best_guess"]), document["costs"]
     lines = [
-        f"[bold]{plan.method}[/bold] on {verbatim(plan.schema.name)}: {_what(plan.schema)}; "
+        f"[bold]{verbatim(plan.method)}[/bold] on {verbatim(plan.schema.name)}: {_what(plan.schema)}; "
         "no data was opened",
         f"  guarantee     epsilon {round_up(plan.epsilon())} {delta_words(plan)} ({plan.neighbours.value})",
         f"                add-remove {round_up(document['epsilon_add_remove'])}, "

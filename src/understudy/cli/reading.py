@@ -78,9 +78,11 @@ def synth(
 ) -> None:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
     from understudy.generators.descent import load_torch
+    from understudy.generators.sampling import check_num_rows
     from understudy.methods import fit_release, needs_torch
 
     check_sample_output(output, plan.schema)
+    check_num_rows(plan.schema, num_rows or 0)
     if release_dir is not None and release_dir.resolve() == output.resolve():
         raise UsageError("release directory", "must differ from the output", "Choose another name")
     if needs_torch(plan):
@@ -149,7 +151,7 @@ def guarantee_words(plan: Plan) -> str:
 
     return (
         f"with epsilon {round_up(plan.epsilon())} {delta_words(plan)} "
-        f"({plan.neighbours.value}): an attacker's best guess about one {plan.schema.privacy.unit} "
+        f"({plan.neighbours.value}): an attacker's best guess about one {verbatim(plan.schema.privacy.unit)} "
         f"is right at most {round_up(100 * plan.best_guess)} % of the time (a coin: 50 %)."
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.output import emit, table, verbatim
+from understudy.cli.output import emit, table, unmarked, verbatim
 
 if TYPE_CHECKING:
     from understudy.schema import Schema
@@ -58,7 +58,7 @@ def draft(
             raise InputError(
                 f"output '{output}'", "cannot be written", "Choose another place"
             ) from None
-    lines = [verbatim(text.rstrip("\n"))] if output is None else [
+    lines = [unmarked(text.rstrip("\n"))] if output is None else [
         f"[bold green]Drafted[/bold green] {verbatim(output)}. Replace every ??? from public knowledge, "
         f"then: [bold]understudy schema check {verbatim(output)}[/bold]"
     ]  # fmt: skip

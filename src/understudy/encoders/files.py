@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import safetensors.numpy
-from safetensors import SafetensorError
 
 from understudy.encoders.form import Encoder, form_from_dict
 from understudy.errors import InputError
+from understudy.inert_files import read_json, read_tensors
 from understudy.published.directories import write_directory
 from understudy.published.release import to_json
 
@@ -30,13 +29,12 @@ def load_encoder(directory: str | Path) -> Encoder:
     """Read an encoder back; its weights must be the ones that it was saved with."""
     folder = Path(directory)
     try:
-        document = json.loads((folder / DOCUMENT).read_bytes())
-        weights = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
+        document, weights = read_json(folder / DOCUMENT), read_tensors(folder / WEIGHTS)
         form, cost = form_from_dict(document["form"]), document["private_cost"]
         encoder = Encoder(form, weights, str(document["told"]), cost)
         if encoder.sha256 == document["sha256"]:
             return encoder
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+    except Exception:  # noqa: S110  # files may say anything
         pass
     raise InputError(
         f"encoder '{folder}'",

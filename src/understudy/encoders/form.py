@@ -14,7 +14,7 @@ from understudy.features.public_networks import (
     fingerprint,
     put_on_shelf,
 )
-from understudy.schema.images import ImageShape
+from understudy.schema.images import ImageShape, shape_from_dict
 
 COMPONENTS = "components"
 """The layer of linear components: coordinates of an image in a public basis of few dimensions."""
@@ -134,7 +134,7 @@ def form_from_dict(document: dict[str, Any]) -> EncoderForm:
         for key in ("depths", "strides", "kernels")
     }
     return EncoderForm(
-        image=ImageShape(**{key: int(value) for key, value in document["image"].items()}),
+        image=shape_from_dict(document["image"]),
         means=tuple(float(value) for value in document["means"]),
         deviations=tuple(float(value) for value in document["deviations"]),
         components=int(document["components"]),

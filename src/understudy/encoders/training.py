@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.encoders.form import Encoder, EncoderForm
-from understudy.errors import InputError
+from understudy.errors import InputError, UsageError
 from understudy.features.torch_runtime import one_thread
 from understudy.schema.images import LIGHTEST, ImageShape
 from understudy.schema.pixels import Bytes
@@ -19,6 +19,7 @@ Progress = Callable[[int, int, float], None]
 Floats = npt.NDArray[np.float32]
 QUARTERS = 4
 MOST_FOR_COMPONENTS = 5_000
+MOST_WIDE = 2**12
 TURN, STRETCH, SHEAR, SHIFT, CONTRAST = 0.3, 0.25, 0.2, 0.15, 0.3
 """How far images are changed at random: radians, shares of their size, and of their brightness."""
 
@@ -36,6 +37,13 @@ class EncoderTraining:
     learning_rate: float = 3e-3
     mirrored: bool = False
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, most in (("components", MOST_WIDE), ("steps", 10**7), ("batch", 2**20)):
+            if not 1 <= getattr(self, name) <= most:
+                raise UsageError(name, f"must lie between 1 and {most:,}")
+        if not all(1 <= depth <= MOST_WIDE for depth in self.depths):
+            raise UsageError("depths", f"must lie between 1 and {MOST_WIDE:,}")
 
 
 def train_encoder(

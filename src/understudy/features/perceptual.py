@@ -14,7 +14,7 @@ import numpy.typing as npt
 from understudy.features.activations import activations, activations_of_rows, sizes_of
 from understudy.features.base import MAP_KINDS, Array, Sign
 from understudy.features.public_networks import PublicNetwork, from_shelf
-from understudy.schema.images import ImageShape
+from understudy.schema.images import ImageShape, shape_from_dict
 
 EXACT_BITS = 52
 """Squares of whole numbers add up exactly below 2^53."""
@@ -121,7 +121,7 @@ def _unit(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 def _load(document: dict[str, Any]) -> Perceptual:
     return Perceptual(
-        shape=ImageShape(**{name: int(size) for name, size in document["shape"].items()}),
+        shape=shape_from_dict(document["shape"]),
         network=str(document["network"]),
         sha256=str(document["sha256"]),
         layers=tuple(str(name) for name in document["layers"]),

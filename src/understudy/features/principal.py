@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features.cosines import Cosines
-from understudy.schema.images import LIGHTEST, ImageShape
+from understudy.schema.images import LIGHTEST, ImageShape, shape_from_dict
 
 Floats = npt.NDArray[np.float64]
 UNIT = 2.0**14
@@ -103,7 +103,7 @@ def principal_from_dict(document: dict[str, Any] | None) -> Principal | None:
     if document is None:
         return None
     return Principal(
-        shape=ImageShape(**{name: int(size) for name, size in document["shape"].items()}),
+        shape=shape_from_dict(document["shape"]),
         packed=str(document["packed"]),
         spread=tuple(float(each) for each in document["spread"]),
     )

@@ -14,7 +14,7 @@ from understudy.features.base import MAP_KINDS, Array, Sign
 from understudy.features.cosines import Cosines
 from understudy.features.exact import exact_weights
 from understudy.features.principal import Principal, principal_from_dict
-from understudy.schema.images import ImageShape
+from understudy.schema.images import ImageShape, shape_from_dict
 
 Basis = Cosines | Principal
 NUM_BINS, OCTAVES = 64, 12
@@ -165,7 +165,7 @@ class Lengths:
 
 def weighted_from_dict(document: dict[str, Any]) -> Weighted:
     """Weighted coefficients from their public description."""
-    shape = ImageShape(**{name: int(size) for name, size in document["shape"].items()})
+    shape = shape_from_dict(document["shape"])
     principal = principal_from_dict(document.get("principal"))
     return Weighted(shape, int(document["count"]), float(document["tilt"]), principal)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,10 +9,10 @@ from typing import Any, Protocol
 import numpy.typing as npt
 import pyarrow as pa
 import safetensors.numpy
-from safetensors import SafetensorError
 
 from understudy.errors import InputError
 from understudy.generators.wishes import Balance, Given
+from understudy.inert_files import read_json, read_tensors
 from understudy.published.directories import write_directory
 from understudy.published.release import to_json
 from understudy.schema import Schema
@@ -87,12 +86,11 @@ def load_generator(directory: str | Path) -> Generator:
     """Read a generator back; it samples without torch."""
     folder = Path(directory)
     try:
-        document = json.loads((folder / DOCUMENT).read_bytes())
-        tensors = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
+        document, tensors = read_json(folder / DOCUMENT), read_tensors(folder / WEIGHTS)
         schema = parse_schema(document["schema"], name="table")
         kind = GENERATOR_KINDS[document["generator"]["kind"]]
         return kind(schema, document["generator"], tensors)
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+    except Exception:  # noqa: S110  # files may say anything
         pass
     raise InputError(
         f"generator '{folder}'", "is missing or damaged", "Make it: understudy fit RELEASE -o MODEL"
@@ -102,6 +100,6 @@ def load_generator(directory: str | Path) -> Generator:
 def release_of(directory: str | Path) -> str | None:
     """The fingerprint of the release that a stored generator was fitted to; none if it is damaged."""
     try:
-        return str(json.loads((Path(directory) / DOCUMENT).read_bytes())["release"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return str(read_json(Path(directory) / DOCUMENT)["release"])
+    except (InputError, ValueError, KeyError, TypeError):
         return None

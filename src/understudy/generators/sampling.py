@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from understudy.errors import UsageError
 from understudy.generators.condition import Condition
 from understudy.generators.obey import CHUNK, Source, draw_obeying
 from understudy.generators.wishes import (
@@ -24,6 +25,9 @@ from understudy.schema.decode import decode_table
 
 MOST_CELLS, FEWEST_ROWS = 2**23, 2**10
 """Cells that are drawn at a time: tables with a thousand columns are drawn in shorter parts."""
+
+MOST_DRAWN = 2**31
+"""Cells of a table that is drawn: 16 GiB of codes."""
 
 
 class Sampled(ABC):
@@ -68,6 +72,7 @@ def sample_table(
         given: values that columns must have.
         balance: shares of the label's classes among the rows.
     """
+    check_num_rows(schema, num_rows)
     rng = np.random.default_rng(seed)
     strata, members = _strata(schema, num_rows, rng, given=given, balance=balance)
     sources = [source_of(condition) for condition in strata]
@@ -81,6 +86,17 @@ def sample_table(
             codes[mine] = draw_obeying(source, schema, condition, int(mine.sum()), rng)
         tables.append(decode_table(schema, codes))
     return pa.concat_tables(tables).combine_chunks()
+
+
+def check_num_rows(schema: Schema, num_rows: int) -> None:
+    """Refuse more rows than are drawn at a time, before anything is spent on them."""
+    most = MOST_DRAWN // len(schema.used)
+    if not 0 <= num_rows <= most:
+        raise UsageError(
+            "rows",
+            f"must be at most {most:,} of this table at a time",
+            "Draw them in parts, each with a --seed of its own",
+        )
 
 
 def _strata(

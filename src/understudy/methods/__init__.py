@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
 from understudy.accounting import Budget
-from understudy.errors import UsageError
+from understudy.errors import InputError, UsageError
 from understudy.generators.anova_training import AnovaTraining, train_anova
 from understudy.generators.base import Generator
 from understudy.generators.descent import Progress
@@ -26,7 +27,7 @@ from understudy.methods.mepf import dp_mepf
 from understudy.methods.merf import dp_merf
 from understudy.methods.merf_ae import dp_merf_ae
 from understudy.methods.spectrum import dp_spectrum
-from understudy.plan import Plan
+from understudy.plan import ROW_CAP, Plan
 from understudy.published import Release
 from understudy.schema import Schema
 
@@ -58,6 +59,17 @@ FITS: dict[str, tuple[Callable[..., Any], Callable[..., Generator]]] = {
 WITHOUT_TORCH = ("weights", "spectral")
 
 
+MOST_STEPS = 10**7
+"""Steps of training that a plan may ask for."""
+
+LIMITS: dict[str, tuple[float, float]] = {
+    "num_rows": (1, ROW_CAP),
+    "steps": (1, MOST_STEPS),
+    "gamma": (1e-6, 1e6),
+}
+"""What options of any method may be, where absurd numbers would only be found out after long work."""
+
+
 def make_plan(
     schema: Schema,
     budget: Budget,
@@ -83,13 +95,32 @@ def make_plan(
             f"is not an option of {name}",
             "Its options are " + ", ".join(list(known)[2:]),
         )
+    for option, value in (options or {}).items():
+        least, most = LIMITS.get(option, (-math.inf, math.inf))
+        if isinstance(value, int | float) and not least <= value <= most:
+            raise UsageError(option.replace("_", " "), f"must lie between {least:,} and {most:,}")
     return METHODS[name](schema, budget, **(options or {}))
 
 
 def fit_release(release: Release, *, progress: Progress | None = None) -> Generator:
-    """Turn a release into a generator, as its plan's method has it."""
-    settings, fit = FITS[release.plan.setting("generator", "network")]
-    return fit(release, settings(**release.plan.setting("training")), progress=progress)
+    """Turn a release into a generator, as its plan's method has it.
+
+    Raises:
+        InputError: what the plan says of the generator, or what was released for it, is not what the fit needs.
+    """
+    try:
+        make, fit = FITS[release.plan.setting("generator", "network")]
+        settings = make(**release.plan.setting("training"))
+        steps = getattr(settings, "steps", None)
+        if steps is not None and not 1 <= steps <= MOST_STEPS:
+            raise ValueError(f"more than {MOST_STEPS} steps")
+        return fit(release, settings, progress=progress)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise InputError(
+            "release",
+            "its plan and its numbers are not what its generator is fitted to",
+            "See whether it is whole: understudy verify DIRECTORY",
+        ) from error
 
 
 def needs_torch(plan: Plan) -> bool:

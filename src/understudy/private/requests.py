@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from understudy.errors import InputError, UsageError
+from understudy.inert_files import read_json
 from understudy.plan import Plan, plan_from_dict
 from understudy.private.noise import Integers
 from understudy.published.release import to_json
@@ -96,7 +96,7 @@ class Request:
 def load_request(path: Path | str) -> Request:
     """Read a request back."""
     try:
-        document = json.loads(Path(path).read_bytes())
+        document = read_json(path, follow=True)
         plan = plan_from_dict(document["plan"])
         read = [np.frombuffer(base64.b64decode(v), "<i8") for v in document["vectors"]]
         vectors = tuple(vector.astype(np.int64) for vector in read)

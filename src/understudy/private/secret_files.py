@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import InputError, MissingExtraError, UsageError
+from understudy.inert_files import MOST_TENSOR_BYTES, parse_json, read_file
 
 MAGIC = b"UNDERSTUDY SECRET 1\n"
 KEY_BYTES, NONCE_BYTES, LENGTH_BYTES = 32, 12, 4
 KEY_VARIABLE = "UNDERSTUDY_KEY"
+MOST_KEY_BYTES = 2**10
 HOW_TO_MAKE = "Make one: openssl rand -hex 32 > FILE, and chmod 600 FILE"
 
 
@@ -27,15 +29,19 @@ def read_key(path: Path | str | None) -> bytes:
         raise UsageError(f"key file '{path}'", "is not there", HOW_TO_MAKE)
     where = f"key file '{path}'" if path is not None else f"variable {KEY_VARIABLE}"
     try:
-        text = Path(path).read_text() if path is not None else os.environ[KEY_VARIABLE]
+        text = os.environ[KEY_VARIABLE] if path is None else _key_text(path)
         key = bytes.fromhex(text.strip())
-    except (OSError, KeyError, ValueError):
+    except (InputError, KeyError, ValueError):
         key = b""
     if len(key) != KEY_BYTES:
         raise UsageError(
             where, f"must hold a key of {2 * KEY_BYTES} hexadecimal digits", HOW_TO_MAKE
         )
     return key
+
+
+def _key_text(path: Path | str) -> str:
+    return read_file(path, most=MOST_KEY_BYTES, follow=True).decode()
 
 
 def write_secret(path: Path | str, header: dict[str, Any], content: bytes, *, key: bytes) -> None:
@@ -69,13 +75,13 @@ def read_secret(path: Path | str, keys: Sequence[bytes]) -> tuple[dict[str, Any]
     """
     where = f"file '{Path(path).name}'"
     try:
-        whole = Path(path).read_bytes()
+        whole = read_file(path, most=MOST_TENSOR_BYTES, follow=True)
         start = len(MAGIC) + LENGTH_BYTES
         end = start + int.from_bytes(whole[len(MAGIC) : start], "big")
-        header = json.loads(whole[start:end])
+        header = parse_json(whole[start:end])
         if not whole.startswith(MAGIC) or not isinstance(header, dict):
             raise ValueError
-    except (OSError, ValueError):
+    except (InputError, ValueError):
         raise InputError(where, "is not a secret file of this program", "Check the path") from None
     front, nonce, sealed = whole[:end], whole[end : end + NONCE_BYTES], whole[end + NONCE_BYTES :]
     for key in keys:

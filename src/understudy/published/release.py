@@ -15,6 +15,7 @@ import safetensors.numpy
 
 from understudy.errors import InputError
 from understudy.features import Block, Embedding, Reading
+from understudy.inert_files import MOST_TENSOR_BYTES, has_file, parse_tensors, read_file, read_json
 from understudy.plan import Plan, plan_from_dict
 from understudy.published.certificate import build_certificate, render_html
 from understudy.published.directories import write_directory
@@ -171,18 +172,18 @@ def save_release(release: Release, directory: str | Path) -> Path:
 def load_release(directory: str | Path) -> Release:
     """Read a release back; its vectors must be the ones it was made with."""
     folder = Path(directory)
-    if not (folder / DOCUMENT).is_file():
+    if not has_file(folder, DOCUMENT):
         raise InputError(
             f"'{folder}'",
             "is not the directory of a release",
             "Make one: understudy release --help",
         )
+    content = read_file(folder / EMBEDDING, most=MOST_TENSOR_BYTES)
     try:
-        document = json.loads((folder / DOCUMENT).read_bytes())
-        content = (folder / EMBEDDING).read_bytes()
+        document = read_json(folder / DOCUMENT)
         if hashlib.sha256(content).hexdigest() != document["embedding_sha256"]:
             raise ValueError
-        tensors = safetensors.numpy.load(content)
+        tensors = parse_tensors(content)
         plan = plan_from_dict(document["plan"])
         release = Release(
             plan=plan,

@@ -1,4 +1,8 @@
-"""Check a release from the release alone: sensitivity, noise, epsilon and every stated field."""
+"""Check a release from the release alone: sensitivity, noise, epsilon and every stated field.
+
+What is checked is that the files are consistent: with one another, with this version's accounting, and with numbers
+that have noise in them. That noise was drawn at random, and who made a release, cannot be seen in it.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,19 @@ from typing import Any
 
 from understudy.accounting import Neighbours
 from understudy.errors import InputError
+from understudy.inert_files import is_file_of, names_in
 from understudy.published.assumptions import assumptions
+from understudy.published.noise_tests import REFUSED_BELOW, NoiseTest, noise_tests
 from understudy.published.release import load_release
+
+NOISE = "noise"
+"""How the tests of noise are called among the checks, if numbers without noise would have been refused."""
+
+MEANING = (
+    "the files are consistent with one another and with this version's accounting; they cannot show that noise "
+    "was really drawn, from rows that are what they are said to be, or who made them"
+)
+"""What a verification says, and what it does not."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +43,14 @@ class Verification:
     noise_std: tuple[float, ...]
     sensitivity: tuple[float, ...]
     checks: tuple[str, ...]
+    noise_tests: tuple[NoiseTest, ...] = ()
+    meaning: str = MEANING
+
+    @property
+    def untested(self) -> tuple[str, ...]:
+        """The stages whose numbers would look the same without noise."""
+        able = {test.stage for test in self.noise_tests if test.is_able}
+        return tuple(dict.fromkeys(t.stage for t in self.noise_tests if t.stage not in able))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON output."""
@@ -35,10 +58,11 @@ class Verification:
 
 
 def verify_release(directory: str | Path) -> Verification:
-    """Recompute what the certificate states and compare every byte.
+    """Recompute what the certificate states, compare every byte, and see whether numbers have noise in them.
 
     Raises:
-        InputError: it names the first file that does not follow from the release.
+        InputError: it names the first file that does not follow from the release, or the stage whose
+            numbers do not look like sums with the stated noise.
     """
     folder = Path(directory)
     release = load_release(folder)
@@ -49,13 +73,13 @@ def verify_release(directory: str | Path) -> Verification:
             f"release '{folder}'", "is damaged: its certificate cannot be computed anew",
             "Do not rely on this release; fetch it again from its owner",
         ) from None  # fmt: skip
-    found = {path.name for path in folder.iterdir()}
+    found = names_in(folder)
     for name in sorted(set(expected) | found):
         if name not in expected:
             raise InputError(f"file '{folder / name}'", "does not belong to a release", "Remove it")
         if name not in found:
             raise InputError(f"file '{folder / name}'", "is missing", "Fetch the release again")
-        if not _holds(folder / name, expected[name]):
+        if not is_file_of(folder / name, expected[name]):
             raise InputError(
                 f"file '{folder / name}'",
                 "does not follow from the release: it was changed or damaged",
@@ -67,9 +91,11 @@ def verify_release(directory: str | Path) -> Verification:
         raise InputError(
             f"release '{folder}'", "spends more than its stated epsilon", "Do not rely on it"
         )
+    is_private = bool(dict(release.facts).get("is_private"))
+    tests = _passed(noise_tests(release), where=f"release '{folder}'") if is_private else ()
     return Verification(
         fingerprint=release.fingerprint,
-        is_private=bool(dict(release.facts).get("is_private")),
+        is_private=is_private,
         epsilon=epsilon,
         delta=plan.budget.delta,
         neighbours=Neighbours(plan.neighbours).value,
@@ -80,15 +106,22 @@ def verify_release(directory: str | Path) -> Verification:
             plan.mechanism.length(sum(parts)) / plan.lattice
             for parts in plan.mechanism_sensitivities
         ),
-        checks=tuple(sorted(expected)),
+        checks=(*sorted(expected), *([NOISE] if any(test.is_able for test in tests) else [])),
+        noise_tests=tests,
     )
 
 
-def _holds(path: Path, content: bytes) -> bool:
-    try:
-        return path.read_bytes() == content
-    except OSError:
-        return False
+def _passed(tests: tuple[NoiseTest, ...], *, where: str) -> tuple[NoiseTest, ...]:
+    """The tests, unless one of them says that the stated noise is not there."""
+    worst = min(tests, key=lambda test: test.chance)
+    if worst.chance * len(tests) < REFUSED_BELOW:
+        raise InputError(
+            where,
+            f"the numbers of stage '{worst.stage}' do not have the noise that it states: by the test of their "
+            f"{worst.test}, noise would look like that less than once in a thousand million times",
+            "Do not publish it and do not rely on it; ask its owner how the noise was drawn",
+        )
+    return tests
 
 
 def _remedy(facts: dict[str, Any]) -> str:

@@ -82,6 +82,14 @@ def parse_image(document: Any, *, where: str) -> ImageShape | None:
     return found
 
 
+def shape_from_dict(document: Any) -> ImageShape:
+    """A shape from its public description, within the bounds of a schema's."""
+    found = parse_image(document, where="images")
+    if found is None:
+        raise InputError("images", "have no shape", "Fetch the file again")
+    return found
+
+
 def is_pixel(name: str) -> bool:
     """Whether a column is called like a pixel."""
     return _PIXEL.fullmatch(name) is not None

@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from understudy.errors import InputError
+from understudy.inert_files import DEEPEST, MOST_YAML_BYTES, read_file
 from understudy.schema.columns import Column, Role
 from understudy.schema.entries import UNDECIDED, parse_column, undecided_keys
 from understudy.schema.images import ImageShape, parse_image, without_pixels
@@ -21,6 +22,7 @@ from understudy.schema.rule_entries import parse_rules
 from understudy.schema.rules import Rule
 
 UNDECIDED_SHOWN = 12
+NO_ALIAS = "has an alias (*name); write out what it stands for"
 KNOWN_KEYS = (
     "name", "file", "rows", "label", "positive", "task", "split_column", "onehot_groups",
     "label_names", "notes", "privacy", "columns", "rules", "image",
@@ -101,8 +103,35 @@ class Schema:
         return hashlib.sha256(canonical.encode()).hexdigest()
 
 
+class _Unbounded(yaml.MarkedYAMLError):
+    """YAML that is valid, and more than a schema may be."""
+
+
 class _Loader(yaml.SafeLoader):
-    """YAML in which ``no``, ``=``, ``12:30``, ``0123`` and dates stay the words that a person wrote."""
+    """YAML in which ``no``, ``=``, ``12:30``, ``0123`` and dates stay the words that a person wrote.
+
+    Nothing stands for something written elsewhere, so that a document is as large as it looks.
+    """
+
+    depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        """A part of the document, if it is written out and not too deep inside others."""
+        if self.check_event(yaml.AliasEvent):
+            raise _Unbounded(None, None, NO_ALIAS, self.get_mark())
+        if self.depth >= DEEPEST:
+            raise _Unbounded(None, None, "has lists nested too deeply", self.get_mark())
+        self.depth += 1
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self.depth -= 1
+        return node
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """A table in which every key stands once."""
+        found: dict[Any, Any] = super().construct_mapping(node, deep=deep)
+        if len(found) < len(node.value):
+            raise _Unbounded(None, None, "has a key twice in one entry", node.start_mark)
+        return found
 
 
 _WORDS = (":bool", ":timestamp", ":value", ":int", ":float")
@@ -166,12 +195,14 @@ def load_schema(source: str | Path | dict[str, Any] | Schema) -> Schema:
         return parse_schema(source, name="table")
     path = Path(source)
     try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
+        text = read_file(path, most=MOST_YAML_BYTES, follow=True).decode()
+    except InputError as refusal:
+        if path.exists():
+            raise InputError(f"schema '{path}'", refusal.rule) from None
         raise InputError(
             f"schema '{path}'", "no such file", "Draft one: understudy schema draft DATA"
         ) from None
-    except (OSError, UnicodeDecodeError):
+    except UnicodeDecodeError:
         raise InputError(f"schema '{path}'", "cannot be read as UTF-8 text") from None
     return parse_yaml(text, name=path.stem)
 
@@ -183,7 +214,8 @@ def parse_yaml(text: str, *, name: str) -> Schema:
     except (yaml.YAMLError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f" near line {mark.line + 1}" if mark is not None else ""
-        raise InputError(f"schema '{name}'", f"is not valid YAML{place}") from None
+        rule = str(error.problem) if isinstance(error, _Unbounded) else "is not valid YAML"
+        raise InputError(f"schema '{name}'", rule + place) from None
     return parse_schema(document, name=name)
 
 

@@ -22,6 +22,10 @@ ENGINES = ("auto", "local", "spark", "ray")
 PIECE_ROWS = 2**15
 
 
+MOST_ASKED = 1024
+"""Threads that a person may ask for."""
+
+
 @dataclass(frozen=True)
 class Run:
     """How a pass is run. Nothing here changes a number that comes out of it."""
@@ -34,8 +38,8 @@ class Run:
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise UsageError("engine", "must be one of " + ", ".join(ENGINES))
-        if self.threads is not None and self.threads < 1:
-            raise UsageError("threads", "must be at least 1")
+        if self.threads is not None and not 1 <= self.threads <= MOST_ASKED:
+            raise UsageError("threads", f"must lie between 1 and {MOST_ASKED}")
 
     def check(self, work: Work) -> None:
         """Refuse what a pass could not do, before rows are read."""
