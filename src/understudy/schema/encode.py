@@ -9,6 +9,7 @@ the other rows the codes that they had (proofs/cells.md).
 
 from __future__ import annotations
 
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,11 @@ def encode_batch(schema: Schema, batch: pa.RecordBatch) -> Codes:
 
 
 def encode_column(column: Column, cells: Any) -> Codes:
-    """Encode one Arrow array."""
+    """Encode one Arrow array.
+
+    Guarantee:
+        The code of a cell is a function of that cell and the column; refusals depend on the array's type alone.
+    """
     if isinstance(cells, pa.ChunkedArray):
         cells = cells.combine_chunks()
     if column.is_choice and _is_plain_text(cells.type):
@@ -63,14 +68,59 @@ def encode_column(column: Column, cells: Any) -> Codes:
     return _plain_codes(column, cells)
 
 
+@dataclass(frozen=True)
+class Misfits:
+    """How many cells of a column are no value of it, and why. PRIVATE: these are exact."""
+
+    blank: int = 0
+    unreadable: int = 0
+    outside: int = 0
+    unlisted: int = 0
+
+    def __add__(self, other: Misfits) -> Misfits:
+        return Misfits(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+def count_misfits(column: Column, cells: Any) -> Misfits:
+    """Count what ``encode_column`` turns into null, or clips."""
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    codes = encode_column(column, cells)
+    blank = _blanks(column, cells)
+    if column.is_choice:
+        found = _listed_places(column, _blank_to_null(column, cells))
+        listed = found.is_valid().to_numpy(zero_copy_only=False)
+        unlisted = ~blank & ~listed & (column.unknown is None)
+        return Misfits(blank=int(blank.sum()), unlisted=int(unlisted.sum()))
+    values, (low, high) = _values(column, cells), column.low_high
+    if column.resolution is not None:
+        values = values - values % column.resolution.microseconds
+    return Misfits(
+        blank=int(blank.sum()), unreadable=int(((codes == NULL) & ~blank).sum()),
+        outside=int(((values < low) | (values > high)).sum()),
+    )  # fmt: skip
+
+
+def _blanks(column: Column, cells: Any) -> npt.NDArray[np.bool_]:
+    """Which cells are null, NaN or empty, or say so where a number or a date is due."""
+    cells = _blank_to_null(column, cells)
+    blank = cells.is_null()
+    if _is_text(cells.type) and not column.is_choice:
+        blank = pc.or_(blank, pc.fill_null(pc.match_substring_regex(cells, _NULL_WORDS), False))
+    found: npt.NDArray[np.bool_] = blank.to_numpy(zero_copy_only=False)
+    return found
+
+
 def _plain_codes(column: Column, cells: Any) -> Codes:
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
     if column.is_choice:
         return _choice_codes(column, cells)
-    return _number_codes(
-        column, _moments(column, cells) if column.kind is Kind.DATETIME else _floats(column, cells)
-    )
+    return _number_codes(column, _values(column, cells))
+
+
+def _values(column: Column, cells: Any) -> npt.NDArray[np.float64]:
+    return _moments(column, cells) if column.kind is Kind.DATETIME else _floats(column, cells)
 
 
 def encode_ids(name: str, cells: Any) -> Any:
@@ -214,7 +264,7 @@ def _blank_to_null(column: Column, cells: Any) -> Any:
     """Text is trimmed and numbers become float64; blanks and NaN become null."""
     if _is_text(cells.type):
         text = _text(cells)
-        is_number = column.is_choice and not isinstance(column.categories[0], str)
+        is_number = not column.is_choice or not isinstance(column.categories[0], str)
         blank = r"(?i)^([+-]?nan)?$" if is_number else "^$"
         return pc.if_else(pc.match_substring_regex(text, blank), None, text)
     if pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type):

@@ -134,7 +134,9 @@ def _numpy_column(column: Any) -> Any:
     cells = np.asarray(np.ma.getdata(column))
     if cells.dtype.kind in "OSTU":
         texts = cells.astype(object)
-        return raw_column(texts if mask is None else np.where(mask, None, texts))
+        if mask is not None:
+            texts[mask] = None
+        return raw_column(texts)
     if cells.dtype.kind == "f" and cells.dtype.itemsize > np.dtype(np.float64).itemsize:
         cells = cells.astype(np.float64)
     if cells.dtype.kind not in "biufM":
@@ -186,7 +188,7 @@ def _numpy_moment(cell: np.datetime64) -> bytes | None:
     if np.isnat(cell):
         return None
     unit = np.datetime_data(cell.dtype)[0]
-    finer = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}.get(unit)
+    finer: Any = {"Y": "D", "M": "D", "W": "D", "h": "s", "m": "s"}.get(unit)
     return _trimmed(str(np.datetime_as_string(cell, unit=finer)))
 
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from understudy.errors import UnderstudyError
-from understudy.private.readers.python_rows import explain_frame, python_source
+from understudy.private.readers.python_rows import PythonRecords, explain_frame, python_source
 from understudy.private.readers.stream import MAX_BATCH_ROWS, Batches, Field, Viewable
 
 
-def frame_source(where: str, source: Any) -> Viewable | ArrowStream | None:
+def frame_source(where: str, source: Any) -> Viewable | ArrowStream | PythonRecords | None:
     """The reader for an object in memory, or None if it is not a table."""
     if isinstance(source, pa.RecordBatch):
         return ArrowTable(where, pa.Table.from_batches([source]))

@@ -88,32 +88,24 @@ class PythonRecords:
 
     where: str
     rows: Sequence[Any]
-    names: tuple[str, ...] | None = None
+    names: tuple[str, ...] = ()
 
     def for_columns(self, columns: Sequence[str]) -> PythonRecords:
         """The same rows, which must have these columns; so a table without rows has them, too."""
         return replace(self, names=tuple(columns))
 
     def fields(self) -> list[Field]:
-        """The columns asked for, else those of the first row; cells have no declared type."""
-        first = self.rows[0] if self.rows else {}
-        names = self.names if self.names is not None else tuple(map(str, first))
-        return [(name, None) for name in names]
+        """The columns asked for; cells have no declared type."""
+        return [(name, None) for name in self.names]
 
     def batches(self, columns: list[str]) -> Batches:
         """The columns asked for, as bytes."""
-        yield from self._columns(columns).batches(columns)
-
-    def attach(self, connection: Any) -> None:
-        """Show the rows to DuckDB as a view of text columns."""
-        self._columns([name for name, _ in self.fields()]).attach(connection)
+        cells = tuple((name, list(self._cells(name))) for name in columns)
+        yield from PythonColumns(self.where, cells).batches(columns)
 
     def explain(self, error: Exception) -> UnderstudyError:
         """As for any frame."""
         return explain_frame(self.where, error)
-
-    def _columns(self, names: list[str]) -> PythonColumns:
-        return PythonColumns(self.where, tuple((name, list(self._cells(name))) for name in names))
 
     def _cells(self, name: str) -> Iterator[object]:
         for row in self.rows:
@@ -179,7 +171,7 @@ def count_features(rows: Any) -> int | None:
         if not isinstance(rows[0], list | tuple | np.ndarray):
             raise _no_table()
         return len(rows[0])
-    shape = getattr(rows, "shape", ())
+    shape: tuple[int, ...] = getattr(rows, "shape", ())
     if not _is_frame(rows) or len(shape) != 2:
         raise _no_table()
     if isinstance(rows, np.ndarray) and rows.dtype.kind in "cmV":

@@ -44,7 +44,7 @@ _DUCKDB_OFFSET = 8  # a checksum comes first
 _LONGEST_NAME = 255
 
 ImageSet = NpzImages | PictureFolder | EncodedImages
-_Found = Viewable | ArrowStream | DuckQuery | SqliteQuery | ImageSet
+_Found = Viewable | ArrowStream | PythonRecords | DuckQuery | SqliteQuery | ImageSet
 
 
 def open_source(source: object, *, columns: Sequence[str], query: str | None = None) -> RowStream:
@@ -144,16 +144,16 @@ def _find(source: object, query: str | None) -> Source | ImageSet:
         found = found.files  # a query sees what the files hold
     if isinstance(found, ImageSet):
         raise _no_query(found.where)
-    if isinstance(found, ArrowStream):
+    if isinstance(found, ArrowStream | PythonRecords):
         raise InputError(
             found.where,
-            "a query may read its table twice, and a stream can be read once",
+            "a query may read its table twice and by columns, and this is a stream or a list of rows",
             "Pass a file, a table or a dataset, or leave out the query",
         )
     return DuckQuery(found.where, found, query)
 
 
-def _find_frame(source: object) -> Viewable | ArrowStream:
+def _find_frame(source: object) -> Viewable | ArrowStream | PythonRecords:
     where = f"source of type '{type(source).__name__}'"
     found = shielded(lambda: frame_source(where, source), lambda e: explain_frame(where, e))
     if found is None:
