@@ -17,6 +17,7 @@ from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.errors import ArrayError, InputError, UsageError
 from understudy.private.readers import Examples, count_features, feature_names, open_source
 from understudy.private.readers.cells import raw_text
+from understudy.private.sealed import sealed
 from understudy.private.training import train_classifier
 from understudy.schema import Schema
 from understudy.schema.columns import Column, Kind
@@ -117,7 +118,7 @@ class LocallyLinearClassifier:
         """
         if y is None:
             raise ArrayError("y", "requires y to be passed, but the target y is None", "Pass labels")
-        num_features = count_features(X)
+        num_features = sealed(lambda: count_features(X))
         plan = self.plan(self._num_bounds() if num_features is None else num_features)
         examples = Examples(X, len(plan.schema.used) - 1, y, LABEL)
         self.classes_ = self._sorted_classes()
@@ -202,12 +203,12 @@ class LocallyLinearClassifier:
     def _sorted_classes(self) -> npt.NDArray[Any]:
         """The public classes, each once; those that do not sort, such as numbers beside text, keep their order."""
         listed = list(self.classes) if self.classes is not None else []
-        together = np.asarray(listed)
-        if together.dtype.kind in "biufUS" and len({isinstance(each, str) for each in listed}) == 1:
-            return np.unique(together)
         found = np.empty(len(listed), dtype=object)
-        found[:] = listed
-        return found
+        for place, each in enumerate(listed):
+            found[place] = each
+        is_plain = all(isinstance(each, str | int | float | np.generic) for each in listed)
+        is_one_kind = len({isinstance(each, str) for each in listed}) == 1
+        return np.unique(np.asarray(listed)) if is_plain and is_one_kind else found
 
     def _label_column(self) -> Column:
         """The label as a column whose categories are the classes: numbers, or words as cells are written."""

@@ -224,3 +224,214 @@ def test_a_type_that_one_row_changes_leaves_the_codes_of_the_others(
         assert "cells of type" in refusal.rule or "nested type" in refusal.rule
         return
     assert np.array_equal(after[:-1], before)
+
+
+# Every cell has a text or is null, and no code of the caller's is run for it.
+
+
+class Loud(str):
+    """Text whose methods tell."""
+
+    def encode(self, *_: Any) -> bytes:  # type: ignore[override]
+        raise AssertionError("user code")
+
+    __str__ = __repr__ = strip = encode  # type: ignore[assignment]
+
+
+class Lying(int):
+    def __add__(self, other: int) -> int:
+        return 99
+
+    __int__ = __index__ = __repr__ = __str__ = __hash__ = __add__  # type: ignore[assignment]
+
+
+class Proxy:
+    """An object that passes for text if it is asked."""
+
+    @property
+    def __class__(self) -> Any:  # type: ignore[override]
+        return str
+
+
+class Broken(dt.tzinfo):
+    def utcoffset(self, _: Any) -> dt.timedelta:
+        raise ValueError(SECRET)
+
+
+class Colour(enum.Enum):
+    RED = "red"
+
+
+class Size(enum.IntEnum):
+    LARGE = 3
+
+
+@pytest.mark.parametrize(
+    ("cell", "text"),
+    [
+        (Loud("x"), b"x"), (Lying(5), b"5"), (Size.LARGE, b"3"), (Colour.RED, None), (Proxy(), None),
+        (True, b"true"), (np.False_, b"false"), (10**5000, b"1" + b"0" * 5000), (-(2**64), b"-18446744073709551616"),
+        (1e-5, b"0.00001"), (1e22, b"1e+22"), (2.0**53, b"9.007199254740992e+15"), (math.nan, None),
+        (-math.inf, b"-inf"), (np.longdouble(0.5), b"0.5"), (1j, None), ("\udc80", b"\xed\xb2\x80"),
+        (np.str_("é"), "é".encode()), (np.bytes_(b"q"), b"q"), (bytearray(b"q"), None),
+        (Decimal("1.50"), b"1.5"), (Decimal("-0.00"), b"-0"), (Decimal("1E+3"), b"1000"), (Decimal("NaN"), None),
+        (Decimal("sNaN"), None), (Decimal("-Infinity"), b"-inf"), (Decimal("1E+999999"), b"1E+999999"),
+        (Decimal("1234567890123456789012345678901234567890.10"), b"1234567890123456789012345678901234567890.1"),
+        (pd.NaT, None), (pd.NA, None), (type(pd.NaT)(), None), (np.datetime64("NaT"), None),
+        (pd.Timestamp("2020-01-01 10:00:00.123456789"), b"2020-01-01 10:00:00.123456789"),
+        (pd.Timestamp("2020-01-01 10:00", tz="Europe/Berlin"), b"2020-01-01 09:00:00Z"),
+        (dt.datetime(2020, 1, 1, 10, 0, 0, 500_000), b"2020-01-01 10:00:00.5"),
+        (dt.datetime(1890, 1, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin")), b"1889-12-31 23:06:32Z"),
+        (dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=2))), b"0001-01-01T00:00:00+02:00"),
+        (dt.datetime(2020, 1, 1, tzinfo=Broken()), None), (dt.date(2020, 1, 2), b"2020-01-02"),
+        (np.datetime64("2020"), b"2020-01-01"), (np.datetime64("2020-01-01T10"), b"2020-01-01 10:00:00"),
+        (np.datetime64("2020-01-01T00:00:00.000"), b"2020-01-01 00:00:00"), (dt.time(1, 2), b"01:02:00"),
+        (dt.timedelta(1), None), (np.timedelta64(1, "D"), None), ([SECRET], None), ((), None), (np.array(3), None),
+        (uuid.UUID(int=7), b"00000000-0000-0000-0000-000000000007"), (pd.Interval(0, 1), None), (str, None),
+    ],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_a_cell_has_one_text_or_none(cell: Any, text: bytes | None) -> None:
+    assert raw_text(cell) == text
+
+
+@given(value=st.floats() | st.floats(width=32) | st.integers(-(2**63), 2**63 - 1))
+@settings(deadline=None, max_examples=200)
+def test_numbers_without_a_type_are_spelt_as_those_of_typed_columns(value: float | int) -> None:
+    text = raw_text(value)
+    names = {"columns": [{"name": "w", "kind": "categorical", "categories": [(text or b"-").decode()]}]}
+    (code,) = codes_of({"w": pa.array([value])}, parse_schema(names, name="t"))
+    assert (code[0] == 0) == (text is not None)
+
+
+# What is refused, and what such a refusal holds.
+
+
+def leaves_without(secret: str, *own: Any, action: Callable[[], object]) -> UnderstudyError:
+    """The refusal of an action, none of whose words, causes and frames hold a secret; ``own`` is the caller's."""
+    with pytest.raises(UnderstudyError) as caught:
+        action()
+    refusal = caught.value
+    assert refusal.__cause__ is None
+    assert refusal.__context__ is None
+    assert secret not in "".join(traceback.format_exception_only(refusal))
+    for frame, _ in traceback.walk_tb(refusal.__traceback__):
+        if frame.f_code.co_filename != __file__:
+            for value in frame.f_locals.values():
+                assert secret not in repr(value) or any(value is each for each in own)
+    return refusal
+
+
+def fit(X: Any, y: Any, **public: Any) -> LocallyLinearClassifier:
+    settings: dict[str, Any] = {"bounds": (-10, 10), "classes": [0, 1], "options": {"steps": 2}} | public
+    return LocallyLinearClassifier(**settings).fit(X, y)
+
+
+class Tensor:
+    """What hands out an array, and fails with a cell."""
+
+    def __array__(self, *_: Any, **__: Any) -> Any:
+        raise RuntimeError(SECRET)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "words"),
+    [
+        ([[SECRET, 1], [2]], [0, 1], "rows differ in length"),
+        ([[SECRET, 1], [2, 3]], [SECRET], "differ in their number of rows"),
+        ([[1, 2], SECRET], [0, 1], "rows differ in length"),
+        ([SECRET, SECRET], [0, 1], "must be rows of features"),
+        (np.zeros((2, 2, 2)), [SECRET, 1], "must be rows of features"),
+        (np.zeros(2), [SECRET, 1], "must be rows of features"),
+        ({"a": [SECRET]}, [1], "must be rows of features"),
+        ([[1.0]], SECRET, "must hold one label per row"),
+        ([[1.0]], [[SECRET], [2]], "differ in their number of rows"),
+        (np.array([[1j]]), [SECRET], "Complex data not supported"),
+        ([[1.0]], np.array([1j]), "cannot be turned into Arrow columns"),
+        (pd.DataFrame({"a": pd.arrays.IntervalArray.from_tuples([(0, 1)])}), [SECRET], "holds cells of type"),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_is_no_table_is_refused_without_cells_and_counts(X: Any, y: Any, words: str) -> None:
+    refusal = leaves_without(SECRET, X, y, action=lambda: fit(X, y))
+    assert words in refusal.rule
+    told = str(refusal).replace("x0", "")
+    assert not any(character.isdigit() for character in told), "no count"
+
+
+def test_an_array_that_fails_is_refused_without_its_words() -> None:
+    leaves_without(SECRET, action=lambda: fit(Tensor(), [1]))
+    leaves_without(SECRET, action=lambda: fit([[1.0]], Tensor()))
+    schema = parse_schema(
+        {"columns": [{"name": "a", "kind": "integer", "bounds": [0, 9]}]}, name="t"
+    )
+    leaves_without(SECRET, action=lambda: Synthesizer(schema, epsilon=1.0).fit({"a": Tensor()}))
+    rows = [[SECRET]]
+    leaves_without(SECRET, rows, action=lambda: Synthesizer(schema, epsilon=1.0).fit(rows))
+
+
+def test_a_cell_that_is_no_number_is_missing_and_nothing_is_said_of_it() -> None:
+    X, y = [[SECRET, 1], [math.nan, 2], [math.inf, None]] * 5, [0.25, 1, "1"] * 5
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        fit(X, y)
+        fit(np.arange(20.0).reshape(-1, 2), np.arange(10) / 7)  # as many labels as rows
+    assert not shown
+
+
+@pytest.mark.parametrize("y", [[], np.empty(0, dtype=np.int64)], ids=["list", "array"])
+@pytest.mark.parametrize("X", [[], np.empty((0, 2)), pd.DataFrame({"a": [], "b": []})], ids=type)
+def test_a_table_without_rows_is_a_table(X: Any, y: Any) -> None:
+    found = fit(X, y, bounds=[(0, 1), (0, 2)])
+    rows = pd.DataFrame({"a": [1.0], "b": [2.0]}) if isinstance(X, pd.DataFrame) else [[1.0, "2"]]
+    assert found.predict(rows).shape == (1,)
+    assert found.predict_proba(rows).shape == (1, 2)
+
+
+def test_labels_are_found_in_every_form() -> None:
+    X = [[1.0], [2.0]]
+    for classes in ([0, 1], [0.0, 1.0], ["0", "1"], [False, True], np.array([1, 0])):
+        for y in ([0, 1], [0.0, 1.0], ["0", "1"], ["0.0", "1.0"], np.array([0, 1], np.int8), [np.int64(0), "1"],
+                  pd.Series([0, 1]), pd.Series([0, 1], dtype="category"), pl.Series([0, 1]), pa.array([0, 1]),
+                  np.array([[0], [1]]), pd.DataFrame({"y": [0, 1]}), pa.chunked_array([[0], [1]])):  # fmt: skip
+            rows = trained_on(X, y, classes=classes)
+            assert rows.labels.tolist() == [0, 1]
+            assert rows.inputs.any(axis=1).all()
+    truths = trained_on(X, [False, True], classes=[0, 1])
+    assert truths.labels.tolist() == [0, 1]
+
+
+def test_features_are_read_alike_from_every_form() -> None:
+    cells = [[1.0, -2.5], [3.25, 4.0], [0.0, 12.0]]
+    frame = pd.DataFrame(cells, columns=["a", "b"])
+    expected = trained_on(cells, [0, 1, 1])
+    for X in (
+        tuple(map(tuple, cells)), np.array(cells), np.array(cells, dtype=">f4"), np.array(cells, dtype=object),
+        np.ma.masked_array(cells), frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), np.asfortranarray(cells),
+        pa.Table.from_pandas(frame).to_batches()[0], [np.array(row) for row in cells], frame.astype(object),
+        [[str(cell) for cell in row] for row in cells],
+    ):  # fmt: skip
+        found = trained_on(X, [0, 1, 1])
+        assert np.array_equal(found.inputs, expected.inputs)
+
+
+@pytest.mark.parametrize(
+    "classes", [[0, "0"], ["a", " a "], ["True", "true"], [""], [None, 1], [b"\xff", b"a"], [[1], [2]], [math.nan]]
+)  # fmt: skip
+def test_classes_that_cells_cannot_tell_apart_are_refused(classes: Any) -> None:
+    with pytest.raises(UsageError, match="classes"):
+        LocallyLinearClassifier(bounds=(0, 1), classes=classes).plan(2)
+
+
+def test_a_synthesizer_reads_what_python_has() -> None:
+    schema = parse_schema(
+        {"columns": [{"name": "a", "kind": "integer", "bounds": [0, 9]},
+                     {"name": "w", "kind": "categorical", "categories": ["x", "y"]}]}, name="t",
+    )  # fmt: skip
+    plan = Synthesizer(schema, epsilon=5.0).plan()
+    rows = [{"a": 1, "w": "x"}, {"a": "2", "w": SECRET}, {"a": SECRET, "w": None}]
+    columns = {name: [row[name] for row in rows] for name in ("a", "w")}
+    for data in (rows, columns, [], pd.DataFrame(columns), pl.DataFrame(columns, strict=False)):
+        assert release_table(data, plan).plan == plan
+    assert codes_of(rows, schema).tolist() == [[1, 0], [2, NULL], [NULL, NULL]]
+    assert codes_of(columns, schema).tolist() == [[1, 0], [2, NULL], [NULL, NULL]]
