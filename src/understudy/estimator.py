@@ -117,7 +117,9 @@ class LocallyLinearClassifier:
             that row alone. No refusal holds a cell, a type of a cell or a number of rows.
         """
         if y is None:
-            raise ArrayError("y", "requires y to be passed, but the target y is None", "Pass labels")
+            raise ArrayError(
+                "y", "requires y to be passed, but the target y is None", "Pass labels"
+            )
         num_features = sealed(lambda: count_features(X))
         plan = self.plan(self._num_bounds() if num_features is None else num_features)
         examples = Examples(X, len(plan.schema.used) - 1, y, LABEL)
@@ -180,7 +182,9 @@ class LocallyLinearClassifier:
             low, high = np.broadcast_to(given, (num_features, 2)).T
         except (TypeError, ValueError):
             raise UsageError(
-                "bounds", "must be one (low, high) for all features, or one for each", "Mend bounds="
+                "bounds",
+                "must be one (low, high) for all features, or one for each",
+                "Mend bounds=",
             ) from None
         columns = [
             Column(

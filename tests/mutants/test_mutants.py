@@ -554,8 +554,8 @@ MUTANTS = {
     ),
     "moments spelt by the unit of their column": Mutant(
         "schema/encode.py",
-        "naive.cast(pa.string()), r\"(\\.\\d*?)0+$\", r\"\\1\")",
-        "naive.cast(pa.string()), r\"^$\", r\"\")",
+        'naive.cast(pa.string()), r"(\\.\\d*?)0+$", r"\\1")',
+        'naive.cast(pa.string()), r"^$", r"")',
         ENCODE + "test_moments_that_are_categories_have_one_spelling_for_all_units",
     ),
     "truths that an object column loses": Mutant(
@@ -568,8 +568,7 @@ MUTANTS = {
         "classifier/powersets.py",
         "(encode_column(yes_or_no, rows[label]) == 1)",
         "(np.asarray(rows[label].cast(pa.int64())) == 1)",
-        "classifier/test_powersets.py"
-        "::test_a_cell_that_is_no_truth_sets_nothing_and_is_not_quoted",
+        "classifier/test_powersets.py::test_a_cell_that_is_no_truth_sets_nothing_and_is_not_quoted",
     ),
     "root two for two": Mutant(
         "features/base.py",

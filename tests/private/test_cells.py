@@ -299,7 +299,9 @@ def test_a_cell_has_one_text_or_none(cell: Any, text: bytes | None) -> None:
 @settings(deadline=None, max_examples=200)
 def test_numbers_without_a_type_are_spelt_as_those_of_typed_columns(value: float | int) -> None:
     text = raw_text(value)
-    names = {"columns": [{"name": "w", "kind": "categorical", "categories": [(text or b"-").decode()]}]}
+    names = {
+        "columns": [{"name": "w", "kind": "categorical", "categories": [(text or b"-").decode()]}]
+    }
     (code,) = codes_of({"w": pa.array([value])}, parse_schema(names, name="t"))
     assert (code[0] == 0) == (text is not None)
 
@@ -323,7 +325,11 @@ def leaves_without(secret: str, *own: Any, action: Callable[[], object]) -> Unde
 
 
 def fit(X: Any, y: Any, **public: Any) -> LocallyLinearClassifier:
-    settings: dict[str, Any] = {"bounds": (-10, 10), "classes": [0, 1], "options": {"steps": 2}} | public
+    settings: dict[str, Any] = {
+        "bounds": (-10, 10),
+        "classes": [0, 1],
+        "options": {"steps": 2},
+    } | public
     return LocallyLinearClassifier(**settings).fit(X, y)
 
 

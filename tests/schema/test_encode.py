@@ -221,7 +221,19 @@ def test_a_column_without_type_is_all_null(each: Column) -> None:
     assert encoded(each, pa.nulls(3)) == [NULL] * 3
 
 
-NO_NUMBERS = (SECRET, "1,5", "0x10", "1_000", "1 2", "--1", ".", "e5", "١", "9" * 9 + "x", "2020-01-01")
+NO_NUMBERS = (
+    SECRET,
+    "1,5",
+    "0x10",
+    "1_000",
+    "1 2",
+    "--1",
+    ".",
+    "e5",
+    "١",
+    "9" * 9 + "x",
+    "2020-01-01",
+)
 
 
 @pytest.mark.parametrize("kind", TEXT_TYPES, ids=str)
@@ -475,7 +487,9 @@ def test_moments_that_are_categories_have_one_spelling_for_all_units(
     unit: str, zone: str | None
 ) -> None:
     end = "Z" if zone else ""
-    each = column("categorical", categories=["2020-01-01 10:00:00" + end, "2020-01-01 10:00:07" + end])
+    each = column(
+        "categorical", categories=["2020-01-01 10:00:00" + end, "2020-01-01 10:00:07" + end]
+    )
     moments = [dt.datetime(2020, 1, 1, 10), dt.datetime(2020, 1, 1, 10, 0, 7)]
     assert encoded(each, pa.array(moments, pa.timestamp(unit, tz=zone))) == [0, 1]
 
@@ -588,7 +602,11 @@ def test_single_precision_cells_match_decimal_categories_in_any_column() -> None
 def test_whole_floats_match_words_with_and_without_their_point() -> None:
     for names in (["1", "2"], ["1.0", "2.0"]):
         each = column("categorical", categories=names)
-        for cells in (pa.array([1, 2, 3]), pa.array([1.0, 2.0, 3.0]), pa.array(["1.0", "2", "3.0"])):
+        for cells in (
+            pa.array([1, 2, 3]),
+            pa.array([1.0, 2.0, 3.0]),
+            pa.array(["1.0", "2", "3.0"]),
+        ):
             assert encoded(each, cells) == [0, 1, NULL]
     both = column("categorical", categories=["1.0", "1"])
     assert encoded(both, pa.array(["1", "1.0"])) == [1, 0]

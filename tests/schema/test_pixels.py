@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.errors import InputError, MissingExtraError
+from understudy.errors import MissingExtraError
 from understudy.schema.images import ImageShape
 from understudy.schema.pixels import pixel_array, pixel_columns, require_pillow
 

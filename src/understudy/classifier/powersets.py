@@ -36,8 +36,8 @@ def powerset_column(
 def combined(rows: pa.Table, labels: Sequence[str], *, name: str = "label") -> pa.Table:
     """Rows with one column in place of the labels; a label is set where it is true or 1.
 
-    A row's class depends on that row alone, and a cell that is neither true nor false sets nothing. Rows of combinations that a schema does not keep are read as
-    rows without a label, which a classifier does not use.
+    A row's class depends on that row alone, and a cell that is neither true nor false sets nothing. Rows of
+    combinations that a schema does not keep are read as rows without a label, which a classifier does not use.
     """
     place = np.zeros(rows.num_rows, dtype=np.int64)
     for bit, label in enumerate(labels):

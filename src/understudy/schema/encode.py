@@ -179,7 +179,9 @@ def _floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
         return np.full(len(cells), np.nan)
     if pa.types.is_boolean(kind):
         cells = cells.cast(pa.int8())
-    elif pa.types.is_decimal(kind):  # by their digits: Arrow's own cast rounds by the scale of the column
+    elif pa.types.is_decimal(
+        kind
+    ):  # by their digits: Arrow's own cast rounds by the scale of the column
         cells = cells.cast(pa.string())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise _wrong_type(column, f"cells of type {kind}")
@@ -273,7 +275,7 @@ def _blank_to_null(column: Column, cells: Any) -> Any:
 
 
 def _labels(column: Column, cells: Any) -> Any:
-    """Cells as text; whole floats lose their point, as category names have none, and moments the zeros of their unit."""
+    """Cells as text; whole floats lose their point, as names of categories have none, and moments their last zeros."""
     kind = cells.type
     if pa.types.is_floating(kind):
         whole = pc.and_(pc.is_finite(cells), pc.equal(cells, pc.floor(cells)))

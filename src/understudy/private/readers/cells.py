@@ -100,7 +100,7 @@ def has_objects(column: Any) -> bool:
         return True
     if is_of(column, "polars", "Series"):
         return bool(column.dtype == sys.modules["polars"].Object)
-    return bool(getattr(column, "dtype", None) == object)
+    return bool(getattr(column, "dtype", None) == np.dtype(object))
 
 
 def is_of(value: object, package: str, name: str) -> bool:

@@ -158,7 +158,9 @@ class Examples:
         is_column = isinstance(labels, list | tuple | pa.Array | pa.ChunkedArray)
         is_series = is_of(labels, "pandas", "Series") or is_of(labels, "polars", "Series")
         if not (is_column or is_series or (isinstance(labels, np.ndarray) and labels.ndim == 1)):
-            raise ArrayError("y", "must hold one label per row", "Pass a list, an array or a column")
+            raise ArrayError(
+                "y", "must hold one label per row", "Pass a list, an array or a column"
+            )
         return labels
 
 
@@ -194,13 +196,17 @@ def feature_columns(rows: Any, count: int) -> list[Any]:
     """Rows of so many features as columns, cells untouched. PRIVATE."""
     rows = _as_array(rows)
     if count_features(rows) not in (None, count):
-        raise ArrayError("X", "has another number of features than bounds were given for", "Mend bounds")
+        raise ArrayError(
+            "X", "has another number of features than bounds were given for", "Mend bounds"
+        )
     if isinstance(rows, np.ndarray):
         return [rows[:, place] for place in range(count)]
     if is_of(rows, "pandas", "DataFrame"):
         return [rows.iloc[:, place] for place in range(count)]
     if isinstance(rows, list | tuple):
-        if not all(isinstance(row, list | tuple | np.ndarray) and len(row) == count for row in rows):
+        if not all(
+            isinstance(row, list | tuple | np.ndarray) and len(row) == count for row in rows
+        ):
             raise ArrayError("X", "its rows differ in length", "Give every row all features")
         return [[row[place] for row in rows] for place in range(count)]
     return list(rows.get_columns() if is_of(rows, "polars", "DataFrame") else rows.columns)
@@ -212,7 +218,9 @@ def _declared_type(column: Any) -> pa.DataType | None:
 
 def _utf8(cells: Any) -> Any:
     """Bytes as text that DuckDB takes; what is no UTF-8 in a cell is replaced, in that cell."""
-    texts = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells.to_pylist()]
+    texts = [
+        None if cell is None else cell.decode("utf-8", "replace") for cell in cells.to_pylist()
+    ]
     return pa.array(texts, pa.string())
 
 
@@ -231,7 +239,9 @@ def _no_table() -> ArrayError:
 def _as_array(value: Any) -> Any:
     """What hands out an array of its own, such as a tensor, as that array."""
     known = isinstance(value, list | tuple | np.ndarray | pa.Array | pa.ChunkedArray)
-    is_table = _is_frame(value) or is_of(value, "pandas", "Series") or is_of(value, "polars", "Series")
+    is_table = (
+        _is_frame(value) or is_of(value, "pandas", "Series") or is_of(value, "polars", "Series")
+    )
     if known or is_table or not hasattr(value, "__array__"):
         return value
     return np.asarray(value)
