@@ -16,9 +16,9 @@ TYPES = (
     "The column types of a data frame, an array, a typed file or a query's result were declared, not guessed from its "
     "rows; one that does not fit the schema is refused. (Cells of text files, of SQLite, of lists and of columns of "
     "objects are read as text, one by one. Where a library did guess, and one row made it choose another type, the "
-    "other rows keep their codes as far as it kept their cells: integers beyond 2^53 that it turned into floats, truths "
-    "that it turned into numbers or dates into text where these are categories, and what it replaced by null are not "
-    "kept.)",
+    "other rows keep their codes as far as it kept their cells: integers beyond 2^53 that it turned into floats, "
+    "truths that it turned into numbers or dates into text where these are categories, and what it replaced by null "
+    "are not kept.)",
 )
 _OWN_NOISE = (
     " Each party added the whole noise to its own sum, so that the guarantee holds towards the merger and the other "
