@@ -315,7 +315,7 @@ def _is_text(kind: Any) -> bool:
 
 
 def _is_plain_text(kind: Any) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 def _text(cells: Any) -> Any:
