@@ -346,6 +346,10 @@ class Tensor:
         (np.zeros((2, 2, 2)), [SECRET, 1], "must be rows of features"),
         (np.zeros(2), [SECRET, 1], "must be rows of features"),
         ({"a": [SECRET]}, [1], "must be rows of features"),
+        ((row for row in [[SECRET]]), [1], "must be rows of features"),
+        ([[], []], [SECRET, 1], "has no features"),
+        (np.empty((2, 0)), [SECRET, 1], "has no features"),
+        ([[1.0]], {SECRET}, "must hold one label per row"),
         ([[1.0]], SECRET, "must hold one label per row"),
         ([[1.0]], [[SECRET], [2]], "differ in their number of rows"),
         (np.array([[1j]]), [SECRET], "Complex data not supported"),
@@ -409,7 +413,8 @@ def test_features_are_read_alike_from_every_form() -> None:
     expected = trained_on(cells, [0, 1, 1])
     for X in (
         tuple(map(tuple, cells)), np.array(cells), np.array(cells, dtype=">f4"), np.array(cells, dtype=object),
-        np.ma.masked_array(cells), frame, pl.from_pandas(frame), pa.Table.from_pandas(frame), np.asfortranarray(cells),
+        np.ma.masked_array(cells), np.array(cells).view(np.matrix), frame,
+        pl.from_pandas(frame), pa.Table.from_pandas(frame), np.asfortranarray(cells),
         pa.Table.from_pandas(frame).to_batches()[0], [np.array(row) for row in cells], frame.astype(object),
         [[str(cell) for cell in row] for row in cells],
     ):  # fmt: skip

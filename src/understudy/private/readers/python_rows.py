@@ -172,7 +172,7 @@ def count_features(rows: Any) -> int | None:
             return None
         if not isinstance(rows[0], list | tuple | np.ndarray):
             raise _no_table()
-        return len(rows[0])
+        return _at_least_one(len(rows[0]))
     shape: tuple[int, ...] = getattr(rows, "shape", ())
     if not _is_frame(rows) or len(shape) != 2:
         raise _no_table()
@@ -180,7 +180,13 @@ def count_features(rows: Any) -> int | None:
         raise ArrayError(
             "X", "Complex data not supported, nor are durations and records", "Pass numbers"
         )
-    return int(shape[1])
+    return _at_least_one(shape[1])
+
+
+def _at_least_one(count: int) -> int:
+    if count < 1:
+        raise ArrayError("X", "has no features", "Give every row at least one")
+    return count
 
 
 def feature_names(rows: Any) -> list[str] | None:
@@ -238,6 +244,8 @@ def _no_table() -> ArrayError:
 
 def _as_array(value: Any) -> Any:
     """What hands out an array of its own, such as a tensor, as that array."""
+    if isinstance(value, np.matrix):  # whose columns have two axes
+        return np.asarray(value)
     known = isinstance(value, list | tuple | np.ndarray | pa.Array | pa.ChunkedArray)
     is_table = (
         _is_frame(value) or is_of(value, "pandas", "Series") or is_of(value, "polars", "Series")
