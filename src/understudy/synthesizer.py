@@ -92,7 +92,14 @@ class Synthesizer:
     def fit(
         self, data: object, *, query: str | None = None, progress: Progress | None = None
     ) -> Synthesizer:
-        """Release the table's embedding (this spends the budget) and fit a generator (free)."""
+        """Release the table's embedding (this spends the budget) and fit a generator (free).
+
+        Args:
+            data: a file, a directory or pattern of files, a frame of pandas, polars or pyarrow, a dictionary of
+                columns, or a list of dictionaries. Cells without a declared type are read one by one.
+            query: SQL that selects the rows; a file or frame is called ``data`` in it.
+            progress: called as the generator is fitted.
+        """
         self.plan_ = self.plan()
         if needs_torch(self.plan_):
             load_torch()

@@ -130,9 +130,10 @@ def test_the_private_side_prints_and_logs_nothing(path: Path) -> None:
     names = {dotted(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     told = {"print", "warnings.warn", "sys.stdout.write", "sys.stderr.write", "breakpoint"}
     assert not names & told
-    assert not {"logging", "warnings", "rich", "typer"} & {
-        name.split(".")[0] for name in imported(tree, package_of(path))
-    }
+    loud = {"logging", "warnings", "rich", "typer"}
+    if path.name == "sealed.py":
+        loud -= {"warnings"}  # it silences those of libraries
+    assert not loud & {name.split(".")[0] for name in imported(tree, package_of(path))}
 
 
 def test_one_private_module_may_load_torch_and_only_inside_a_function() -> None:

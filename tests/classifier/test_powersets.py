@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.classifier.powersets import combined, powerset_column
-from understudy.errors import UsageError
+from understudy.errors import InputError, UsageError
 
 LABELS = ("hypertension", "diabetes", "fatty_liver")
 
@@ -32,6 +32,17 @@ def test_rows_get_the_class_of_their_labels() -> None:
         "none", "hypertension", "hypertension+diabetes+fatty_liver", "diabetes",
     ]  # fmt: skip
     assert set(found["label"].to_pylist()) <= set(powerset_column(LABELS).categories)
+
+
+@pytest.mark.parametrize("cell", ["SECRET4711", "", "2", None, "1e999", "\u0661"])
+def test_a_cell_that_is_no_truth_sets_nothing_and_is_not_quoted(cell: str | None) -> None:
+    """Arrow's cast would refuse all rows for one cell, and quote it."""
+    rows = pa.table({"a": ["1", cell, "TRUE", " 1.0 "], "b+": [0, 0, 1, 0]})
+    found = combined(rows, ["a", "b+"])["label"].to_pylist()
+    assert found == ["a", "none", "a+b+", "a"]
+    with pytest.raises(InputError) as caught:
+        combined(pa.table({"a": [[cell]]}), ["a"])
+    assert "SECRET" not in str(caught.value)
 
 
 def test_refusals() -> None:

@@ -113,3 +113,45 @@ def test_a_data_file_without_a_column_of_the_schema_is_refused(run: Any, office:
     found = run("schema", "check", office.schema, data, "--json")
     assert (found.code, found.refusal["where"]) == (1, "column 'sex'")
     assert SECRET not in found.err
+
+
+CELLS = """\
+name: t
+columns:
+- {name: age, kind: integer, bounds: [0, 120]}
+- {name: ward, kind: categorical, categories: [north, south], nullable: true}
+- {name: seen, kind: datetime, bounds: [2015-01-01, 2025-12-31]}
+- {name: ill, kind: categorical, categories: [0, 1], unknown: 1}
+"""
+
+
+def test_cells_that_do_not_fit_are_counted_by_column_and_never_shown(run: Any, office: Any) -> None:
+    schema, data = office.path("cells.yaml"), office.path("cells.csv")
+    schema.write_text(CELLS)
+    data.write_text(
+        "age,ward,seen,ill\n1,north,2020-01-01,0\n" + f"{SECRET},{SECRET},2020-02-30,{SECRET}\n"
+        "200,,2025-12-31T10:00,1\nNA,south,1999-01-01,1\n-1,north,2020-05-05,0\n"
+    )
+    found = run("schema", "check", schema, data, "--cells", "--json")
+    assert found.code == 1
+    assert found.document["private_cells"] == {
+        "age": {"blank": 1, "unreadable": 1, "outside": 2, "unlisted": 0},
+        "ward": {"blank": 1, "unreadable": 0, "outside": 0, "unlisted": 1},
+        "seen": {"blank": 0, "unreadable": 1, "outside": 1, "unlisted": 0},
+        "ill": {"blank": 0, "unreadable": 0, "outside": 0, "unlisted": 0},
+    }
+    shown = run("schema", "check", schema, data, "--cells")
+    assert shown.code == 1
+    assert "not to be published" in shown.out
+    assert SECRET not in shown.out + shown.err
+    assert "private_cells" not in run("schema", "check", schema, data, "--json").document
+
+
+def test_cells_that_fit_pass_and_none_are_read_without_a_file(run: Any, office: Any) -> None:
+    schema, data = office.path("cells.yaml"), office.path("cells.csv")
+    schema.write_text(CELLS)
+    data.write_text("age,ward,seen,ill\n1,north,2020-01-01,0\n120,,2015-01-01,x\n")
+    found = run("schema", "check", schema, data, "--cells")
+    assert found.code == 0
+    assert "Every cell fits the schema." in found.out
+    assert run("schema", "check", schema, "--cells").code == 2

@@ -82,7 +82,7 @@ def test_a_whole_release_is_made_of_a_dataset(ray: Any, folder: Path) -> None:
 
 def test_a_refusal_comes_back_in_words(ray: Any) -> None:
     work = work_of("dp-merf", "row")
-    columns = {name: ["SECRET"] for name in work.columns}
+    columns = {name: [["SECRET"]] for name in work.columns}
     with pytest.raises(InputError, match="column 'age'") as caught:
         sum_table(ray.data.from_arrow(pa.table(columns)), work, query=None, run=Run())
     assert "SECRET" not in str(caught.value)

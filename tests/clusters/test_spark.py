@@ -92,7 +92,7 @@ def test_a_whole_release_is_made_of_a_data_frame(session: Any, folder: Path) -> 
 
 def test_a_refusal_comes_back_in_words_and_a_surprise_by_its_type(session: Any) -> None:
     work = work_of("dp-merf", "row")
-    columns = {name: ["SECRET"] for name in work.columns}
+    columns = {name: [["SECRET"]] for name in work.columns}
     frame = session.createDataFrame(pa.table(columns))
     with pytest.raises(InputError, match="column 'age'") as caught:
         sum_table(frame, work, query=None, run=Run())

@@ -177,17 +177,26 @@ def test_every_method_goes_the_explicit_way_in_processes_of_its_own(
     assert_valid(pq.read_table(tmp_path / "rows.parquet"))
 
 
-def test_bad_cells_are_refused_by_column_in_a_process_of_its_own(folder: Path) -> None:
-    bad = hospital_table(3).set_column(2, "age", pa.array(["31", SECRET, "33"]))
-    pa.csv.write_csv(bad, folder / "bad.csv")
-    base = ("release", folder / "bad.csv", "-s", folder / "schema.yaml", "-e", 1, *QUICK)
+def test_a_bad_type_is_refused_by_column_in_a_process_of_its_own(folder: Path) -> None:
+    bad = hospital_table(3).set_column(2, "age", pa.array([[SECRET], [], None]))
+    pq.write_table(bad, folder / "bad.parquet")
+    base = ("release", folder / "bad.parquet", "-s", folder / "schema.yaml", "-e", 1, *QUICK)
     assert understudy(*base, "-o", folder / "bad") == Ended(
         1,
         "",
-        "refused: column 'age': is integer and must hold numbers, but holds text that is no number. "
+        "refused: column 'age': is integer and must hold numbers, but holds a nested type. "
         "Mend the column, or change its kind in the schema.\n",
     )
     assert not (folder / "bad").exists()
+
+
+def test_bad_cells_are_null_and_never_shown(folder: Path) -> None:
+    bad = hospital_table(3).set_column(2, "age", pa.array(["31", SECRET, "33"]))
+    pa.csv.write_csv(bad, folder / "odd.csv")
+    base = ("release", folder / "odd.csv", "-s", folder / "schema.yaml", "-e", 1, *QUICK)
+    ended = understudy(*base, "-o", folder / "odd")
+    assert ended.code == 0
+    assert SECRET not in ended.out + ended.err
 
 
 def test_an_argument_outside_its_rules_ends_with_code_2(folder: Path) -> None:

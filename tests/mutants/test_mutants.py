@@ -83,6 +83,8 @@ PRODUCTS = "private/test_product_sums.py::"
 HERMITE = "features/test_hermite.py::"
 TABLES = "features/test_tables.py::"
 ATTACK = "private/test_attack.py::"
+CELLS = "private/test_cells.py::"
+ENCODE = "schema/test_encode.py::"
 LAPLACE = "accounting/test_laplace.py::"
 LAPLACE_NOISE = "private/test_laplace_noise.py::"
 LARGEST = (
@@ -538,8 +540,8 @@ MUTANTS = {
     ),
     "categories learnt from the batch": Mutant(
         "schema/encode.py",
-        "value_set=_same_truths(names)",
-        "value_set=pc.unique(_labels(column, cells))",
+        "value_set=_spelt_alike(names)",
+        "value_set=pc.unique(_spelt_alike(text))",
         "private/test_sums.py::test_categories_come_from_the_schema_and_never_from_the_batch",
     ),
     "a cell in an error": Mutant(
@@ -553,6 +555,92 @@ MUTANTS = {
         "raise clean.with_traceback(None)",
         "raise clean",
         "private/test_sealed.py::test_a_refusal_leaves_with_its_words_and_without_its_frames",
+    ),
+    "a warning of a library that quotes a cell": Mutant(
+        "private/sealed.py",
+        'warnings.simplefilter("ignore")',
+        'warnings.simplefilter("always")',
+        "private/test_sealed.py::test_a_warning_that_a_row_calls_forth_is_not_shown",
+    ),
+    "labels typed over all rows": Mutant(
+        "estimator.py",
+        "Examples(X, len(plan.schema.used) - 1, y, LABEL)",
+        "Examples(X, len(plan.schema.used) - 1, np.asarray(y), LABEL)",
+        CELLS + "test_one_label_changes_no_other_row_of_a_classifier",
+    ),
+    "features typed over all rows": Mutant(
+        "private/readers/python_rows.py",
+        "    rows = _as_array(rows)\n    if count_features(rows) not in (None, count):",
+        "    rows = np.asarray(rows)\n    if count_features(rows) not in (None, count):",
+        CELLS + "test_one_cell_changes_no_other_row_of_a_classifier",
+    ),
+    "features looked at outside the seal": Mutant(
+        "estimator.py",
+        "sealed(lambda: count_features(X))",
+        "count_features(X)",
+        CELLS + "test_an_array_that_fails_is_refused_without_its_words",
+    ),
+    "a refusal that counts rows": Mutant(
+        "private/readers/python_rows.py",
+        '"differ in their number of rows"',
+        'f"differ in their number of rows ({len(labels)})"',
+        CELLS + "test_what_is_no_table_is_refused_without_cells_and_counts",
+    ),
+    "a cell that refuses its table": Mutant(
+        "private/readers/cells.py",
+        "    except Exception:  # a time zone or a number of the caller's own making may do anything\n"
+        "        return None",
+        "    except Exception:\n        raise",
+        CELLS + "test_a_cell_has_one_text_or_none",
+    ),
+    "a method of the caller's run on a cell": Mutant(
+        "private/readers/cells.py",
+        'return str.encode(cell, "utf-8", "surrogatepass")',
+        'return cell.encode("utf-8", "surrogatepass")',
+        CELLS + "test_a_cell_has_one_text_or_none",
+    ),
+    "categories of pandas typed together": Mutant(
+        "private/readers/cells.py",
+        "if categories is None or categories.dtype != object:",
+        "if True:",
+        "private/test_readers.py"
+        "::test_categories_of_pandas_that_are_objects_become_text_one_by_one",
+    ),
+    "a word that refuses a column of numbers": Mutant(
+        "schema/encode.py",
+        "    return _to_numpy(pc.if_else(number, text, None).cast(pa.float64()))",
+        '    return _to_numpy(pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64()))',
+        ENCODE + "test_text_that_is_no_number_is_null_and_changes_no_other_cell",
+    ),
+    "a 30th of February that refuses a column of dates": Mutant(
+        "schema/encode.py",
+        "|02-(0[1-9]|1\\d|2[0-8]))",
+        "|02-(0[1-9]|[123]\\d))",
+        ENCODE + "test_text_that_is_no_date_is_null_and_changes_no_other_cell",
+    ),
+    "decimals rounded by the scale of their column": Mutant(
+        "schema/encode.py",
+        "        cells = cells.cast(pa.string())\n    elif",
+        "        pass\n    elif",
+        ENCODE + "test_a_decimal_has_the_code_of_its_digits_whatever_the_scale_of_its_column",
+    ),
+    "moments spelt by the unit of their column": Mutant(
+        "schema/encode.py",
+        'naive.cast(pa.string()), r"(\\.\\d*?)0+$", r"\\1")',
+        'naive.cast(pa.string()), r"^$", r"")',
+        ENCODE + "test_moments_that_are_categories_have_one_spelling_for_all_units",
+    ),
+    "truths that an object column loses": Mutant(
+        "schema/encode.py",
+        'for word, digit in (("true", "1"), ("false", "0")):',
+        "for word, digit in ():",
+        ENCODE + "test_truth_in_text_counts_as_it_does_in_a_column_of_truths",
+    ),
+    "labels that are cast, and quoted": Mutant(
+        "classifier/powersets.py",
+        "(encode_column(yes_or_no, rows[label]) == 1)",
+        "(np.asarray(rows[label].cast(pa.int64())) == 1)",
+        "classifier/test_powersets.py::test_a_cell_that_is_no_truth_sets_nothing_and_is_not_quoted",
     ),
     "root two for two": Mutant(
         "features/base.py",

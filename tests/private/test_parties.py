@@ -282,7 +282,7 @@ def test_a_public_row_count_is_that_of_all_parties(tmp_path: Path) -> None:
 
 
 def test_an_error_of_a_library_leaves_no_cell(tmp_path: Path) -> None:
-    table = pa.table({"bmi": ["SECRET"], "city": ["Bonn"], "ill": ["no"]})
+    table = pa.table({"bmi": [["SECRET"]], "city": ["Bonn"], "ill": ["no"]})
     with pytest.raises(InputError) as caught:
         answered(Request(plan_for()), [table], tmp_path)
     assert "SECRET" not in str(caught.value)

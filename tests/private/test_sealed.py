@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import traceback
+import warnings
 from typing import NoReturn
 
 import pytest
@@ -53,3 +54,15 @@ def test_a_refusal_leaves_with_its_words_and_without_its_frames() -> None:
 
 def test_what_went_well_comes_back_as_it_is() -> None:
     assert sealed(lambda: 7) == 7
+
+
+def test_a_warning_that_a_row_calls_forth_is_not_shown() -> None:
+    def step() -> int:
+        warnings.warn(f"odd cell {SECRET}", UserWarning, stacklevel=1)
+        return 7
+
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        assert sealed(step) == 7
+        warnings.warn("after", UserWarning, stacklevel=1)
+    assert [str(each.message) for each in shown] == ["after"]

@@ -15,6 +15,7 @@ from understudy.accounting import (
 )
 from understudy.accounting.descent import exceedance_of_charges
 from understudy.classifier.plan import RADIUS, ClassifierPlan
+from understudy.published.assumptions import TYPES
 from understudy.published.certificate import COLUMNS_SHOWN, CURVE_DELTAS, NEIGHBOUR_WORDS
 from understudy.published.words import domain_words, round_up
 from understudy.schema.images import LIGHTEST, without_pixels
@@ -161,10 +162,7 @@ def _assumptions(plan: ClassifierPlan, facts: dict[str, Any]) -> list[dict[str, 
     found = [
         ("one row, one unit", "Each protected person or thing has at most one row in the table as read."),
         ("public schema", "Bounds, categories and settings were chosen without looking at the private rows."),
-        (
-            "types fixed in advance",
-            "The column types of a data frame or typed file were declared, not guessed from its rows.",
-        ),
+        TYPES,
         (
             "row independence of floating-point numbers",
             "exp, square roots and Fourier transforms on this machine give a row the same inputs and the same gradient "

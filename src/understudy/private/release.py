@@ -43,8 +43,8 @@ def release_table(
     """Read private rows once per stage and publish the plan's noisy vectors.
 
     Args:
-        data: a file, a directory or pattern of files, a data frame, an Arrow table, or a database
-            (with ``query``).
+        data: a file, a directory or pattern of files, a data frame, an Arrow table, a dictionary of columns,
+            a list of dictionaries, or a database (with ``query``).
         plan: what to release; see ``understudy.methods``.
         directory: where to write the release; it must not exist.
         ledger: an SQLite ledger made by ``create_ledger``; it is charged before noise is drawn.

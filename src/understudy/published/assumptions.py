@@ -12,6 +12,15 @@ from understudy.published.facts import queries_in
 from understudy.published.given import given_points, has_given_basis, public_networks
 from understudy.published.words import round_up
 
+TYPES = (
+    "types fixed in advance",
+    "The column types of a data frame, an array, a typed file or a query's result were declared, not guessed from its "
+    "rows; one that does not fit the schema is refused. (Cells of text files, of SQLite, of lists and of columns of "
+    "objects are read as text, one by one. Where a library did guess, and one row made it choose another type, the "
+    "other rows keep their codes as far as it kept their cells: integers beyond 2^53 that it turned into floats, "
+    "truths that it turned into numbers or dates into text where these are categories, and what it replaced by null "
+    "are not kept.)",
+)
 _OWN_NOISE = (
     " Each party added the whole noise to its own sum, so that the guarantee holds towards the merger and the other "
     "parties too; the release states the noise of all of them together."
@@ -36,11 +45,7 @@ def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "public schema",
             "Bounds, categories and settings were chosen without looking at the private rows.",
         ),
-        (
-            "types fixed in advance",
-            "The column types of a data frame or typed file were declared, not guessed from its rows. "
-            "(Cells of CSV files and of untyped columns are read as text, one by one.)",
-        ),
+        TYPES,
         (
             "row independence of features",
             "cos, sin, exp, log1p and exact integer products on this machine give a row the same features wherever it "
