@@ -23,7 +23,7 @@ from understudy.errors import InputError
 from understudy.published.certificate import render_html
 from understudy.published.directories import write_directory
 from understudy.published.release import CERTIFICATE, CERTIFICATE_PAGE, SCHEMA, to_json
-from understudy.published.verify import Verification
+from understudy.published.verify import Verification, check_files
 from understudy.schema.encode import encode_batch
 
 Floats = npt.NDArray[np.float64]
@@ -98,6 +98,11 @@ class Classifier:
             found = self.whitening
             named |= {"whitening": found.matrix, "mean": found.mean, "spread": found.spread}
         return bytes(safetensors.numpy.save(named))
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its noise was real."""
+        return bool(dict(self.facts).get("is_private"))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -180,14 +185,7 @@ def verify_classifier(directory: str | Path) -> Verification:
     folder = Path(directory)
     classifier = load_classifier(folder)
     expected = classifier.files()
-    found = {path.name for path in folder.iterdir()}
-    for name in sorted(set(expected) | found):
-        same = name in expected and name in found and (folder / name).read_bytes() == expected[name]
-        if not same:
-            raise InputError(
-                f"file '{folder / name}'", "does not follow from the classifier: it was changed or damaged",
-                "Do not rely on it; fetch it again from its owner",
-            )  # fmt: skip
+    check_files(folder, expected, what="classifier")
     plan = classifier.plan
     if max(plan.epsilon(), plan.charged_epsilon()) > plan.budget.epsilon:
         raise InputError(
@@ -196,8 +194,9 @@ def verify_classifier(directory: str | Path) -> Verification:
     stages = json.loads(expected[CERTIFICATE])["mechanism"]["stages"]
     return Verification(
         fingerprint=classifier.fingerprint,
-        is_private=bool(dict(classifier.facts).get("is_private")),
+        is_private=classifier.is_private,
         epsilon=plan.epsilon(),
+        epsilon_alone=plan.epsilon(),
         delta=plan.budget.delta,
         neighbours="add-remove",
         mechanism="gaussian",

@@ -16,6 +16,7 @@ from understudy.cli.wishes import read_balance, read_given
 
 if TYPE_CHECKING:
     from understudy.plan import Plan
+    from understudy.published import Verification
 
 
 @opt.takes_plan
@@ -115,14 +116,24 @@ def sample(
 
 
 def verify(
-    release: Annotated[Path, typer.Argument(help="Directory of a release, or of a classifier.")],
+    release: Annotated[
+        Path,
+        typer.Argument(help="Directory of a release, of a classifier, or of a private encoder."),
+    ],
     as_json: opt.AsJson = False,
 ) -> None:
     """Compute sensitivity, noise and epsilon of a release anew; fail if any field was changed."""
     from understudy.classifier.model import is_classifier, verify_classifier
+    from understudy.encoders.files import is_encoder
+    from understudy.encoders.private_encoder import verify_encoder
     from understudy.published import verify_release
 
-    found = verify_classifier(release) if is_classifier(release) else verify_release(release)
+    if is_classifier(release):
+        found = verify_classifier(release)
+    elif is_encoder(release):
+        found = verify_encoder(release)
+    else:
+        found = verify_release(release)
     status = (
         "[bold green]Verified[/bold green]"
         if found.is_private
@@ -131,12 +142,22 @@ def verify(
     lines = [
         f"{status}: epsilon {found.epsilon:.6g} at delta {found.delta:g} ({found.neighbours}), "
         f"{found.mechanism} noise",
+        *_alone(found),
         f"  sensitivity  {', '.join(f'{value:.6f}' for value in found.sensitivity)}",
         f"  noise        {', '.join(f'{value:.6f}' for value in found.noise_std)}",
         f"  fingerprint  {found.fingerprint}",
         f"  files        {', '.join(found.checks)}",
     ]
     emit(found.to_dict(), lines, as_json=as_json)
+
+
+def _alone(found: Verification) -> list[str]:
+    """What a release costs beside a network that was learnt from the same rows before."""
+    if found.epsilon == found.epsilon_alone:
+        return []
+    return [
+        f"  of which     this release {found.epsilon_alone:.6g}, the rest the encoder that it was made with"
+    ]
 
 
 def demo(

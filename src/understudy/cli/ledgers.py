@@ -57,6 +57,7 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
         [
             str(row.number),
             row.description,
+            row.unit,
             row.key,
             row.state,
             f"{epsilon(row.units):.4f}",
@@ -73,6 +74,7 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
         "rows": [
             {
                 "number": row.number, "key": row.key, "plan": row.plan_id, "description": row.description,
+                "unit": row.unit,
                 "units": row.units, "epsilon": epsilon(row.units), "state": row.state,
                 "fingerprint": row.fingerprint, "spent_at": row.spent_at,
             }
@@ -81,7 +83,7 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
     }  # fmt: skip
     adding = "epsilons add up" if state.is_pure else "mu squared adds up, epsilons do not"
     lines = [
-        table("Releases", ["row", "what", "key", "state", "epsilon alone", "when"], rows)
+        table("Releases", ["row", "what", "unit", "key", "state", "epsilon alone", "when"], rows)
         if rows
         else "No releases yet.",
         f"  spent      epsilon {spent:.4f} of {state.epsilon} at delta {state.delta} ({state.neighbours.value})",

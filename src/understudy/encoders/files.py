@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import safetensors.numpy
 from safetensors import SafetensorError
@@ -11,30 +12,48 @@ from safetensors import SafetensorError
 from understudy.encoders.form import Encoder, form_from_dict
 from understudy.errors import InputError
 from understudy.published.directories import write_directory
-from understudy.published.release import to_json
+from understudy.published.release import CERTIFICATE, to_json
 
 DOCUMENT, WEIGHTS = "encoder.json", "encoder.safetensors"
 
 
 def save_encoder(encoder: Encoder, directory: str | Path) -> Path:
-    """Write an encoder into a new directory."""
-    document = {
+    """Write a public encoder into a new directory."""
+    files = {DOCUMENT: to_json(document_of(encoder)), WEIGHTS: weights_of(encoder)}
+    return write_directory(directory, files)
+
+
+def document_of(encoder: Encoder) -> dict[str, Any]:
+    """An encoder without its weights; it holds their hash."""
+    return {
         "format": 1, "form": encoder.form.to_dict(), "told": encoder.told, "sha256": encoder.sha256,
         "private_cost": encoder.private_cost,
     }  # fmt: skip
-    weights = bytes(safetensors.numpy.save(encoder.weights))
-    return write_directory(directory, {DOCUMENT: to_json(document), WEIGHTS: weights})
+
+
+def weights_of(encoder: Encoder) -> bytes:
+    """The weights as safetensors bytes."""
+    return bytes(safetensors.numpy.save(encoder.weights))
+
+
+def is_encoder(directory: str | Path) -> bool:
+    """Whether a directory is an encoder's."""
+    return (Path(directory) / DOCUMENT).is_file()
 
 
 def load_encoder(directory: str | Path) -> Encoder:
-    """Read an encoder back; its weights must be the ones that it was saved with."""
+    """Read an encoder back; its weights, and what it cost, must be what it was saved with.
+
+    One that has a certificate was learnt from private rows, and is refused if it does not say at which cost.
+    """
     folder = Path(directory)
     try:
         document = json.loads((folder / DOCUMENT).read_bytes())
         weights = safetensors.numpy.load((folder / WEIGHTS).read_bytes())
         form, cost = form_from_dict(document["form"]), document["private_cost"]
         encoder = Encoder(form, weights, str(document["told"]), cost)
-        if encoder.sha256 == document["sha256"]:
+        is_product = "plan" in document or (folder / CERTIFICATE).exists()
+        if encoder.sha256 == document["sha256"] and (cost or not is_product):
             return encoder
     except (OSError, ValueError, KeyError, TypeError, SafetensorError):
         pass

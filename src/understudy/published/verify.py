@@ -15,11 +15,15 @@ from understudy.published.release import load_release
 
 @dataclass(frozen=True)
 class Verification:
-    """What a release turns out to guarantee, computed anew."""
+    """What a release turns out to guarantee, computed anew.
+
+    ``epsilon`` counts what was learnt from the same rows before, ``epsilon_alone`` does not.
+    """
 
     fingerprint: str
     is_private: bool
     epsilon: float
+    epsilon_alone: float
     delta: float
     neighbours: str
     mechanism: str
@@ -60,15 +64,16 @@ def verify_release(directory: str | Path) -> Verification:
                 _remedy(dict(release.facts)),
             )
     plan = release.plan
-    epsilon = plan.epsilon()
-    if epsilon > plan.budget.epsilon:
+    alone = plan.own_epsilon()
+    if alone > plan.budget.epsilon:
         raise InputError(
             f"release '{folder}'", "spends more than its stated epsilon", "Do not rely on it"
         )
     return Verification(
         fingerprint=release.fingerprint,
-        is_private=bool(dict(release.facts).get("is_private")),
-        epsilon=epsilon,
+        is_private=release.is_private,
+        epsilon=plan.epsilon(),
+        epsilon_alone=alone,
         delta=plan.budget.delta,
         neighbours=Neighbours(plan.neighbours).value,
         mechanism=plan.mechanism.name,
@@ -79,6 +84,17 @@ def verify_release(directory: str | Path) -> Verification:
         ),
         checks=tuple(sorted(expected)),
     )
+
+
+def check_files(folder: Path, expected: dict[str, bytes], *, what: str) -> None:
+    """Refuse a directory that does not hold these files, byte for byte, and no others."""
+    found = {path.name for path in folder.iterdir()}
+    for name in sorted(set(expected) | found):
+        if name not in expected or name not in found or not _holds(folder / name, expected[name]):
+            raise InputError(
+                f"file '{folder / name}'", f"does not follow from the {what}: it was changed or damaged",
+                "Do not rely on it; fetch it again from its owner",
+            )  # fmt: skip
 
 
 def _holds(path: Path, content: bytes) -> bool:
