@@ -207,7 +207,9 @@ def test_a_pure_ledger_counts_epsilon_and_a_gaussian_one_mu_squared(
     assert pay(pure, 1.3333) == 2
 
 
-@pytest.mark.parametrize(("kind", "version"), [("pure", 4), ("gaussian", 5), ("gaussian", 1), ("gaussian", 6)])
+@pytest.mark.parametrize(
+    ("kind", "version"), [("pure", 4), ("gaussian", 5), ("gaussian", 1), ("gaussian", 6)]
+)
 def test_neither_kind_of_ledger_is_taken_for_the_other(
     folder: Path, kind: str, version: int
 ) -> None:
