@@ -112,7 +112,9 @@ def test_an_encoder_of_private_images_is_charged_and_says_so(run: Any, studio: P
                 "--steps", 2, "--batch", 40, "--ledger", ledger, "--json").document  # fmt: skip
     assert 1.5 < found["cost"]["epsilon"] <= 2
     assert run("encoder", "show", made, "--json").document["private_cost"] == found["cost"]
-    assert "encoder on squares" in run("ledger", "show", ledger).out
+    ledger_page = run("ledger", "show", ledger).out
+    assert "encoder on squares" in ledger_page
+    assert "protects   every row" in ledger_page
     assert found["is_private"]
     assert (found["ledger"]["row"], len(found["fingerprint"])) == (1, 64)
     plan = ("plan", "-s", studio / "schema.yaml", "-e", 1, "-m", "dp-mepf", "--encoder", made)

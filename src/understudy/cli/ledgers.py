@@ -57,7 +57,6 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
         [
             str(row.number),
             row.description,
-            row.unit,
             row.key,
             row.state,
             f"{epsilon(row.units):.4f}",
@@ -65,6 +64,7 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
         ]
         for row in state.rows
     ]
+    units = sorted(set(state.units))  # one, but perhaps in older ledgers
     spent, remaining = epsilon(state.spent_units), epsilon(state.remaining_units)
     document = {
         "neighbours": state.neighbours.value,
@@ -83,9 +83,10 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
     }  # fmt: skip
     adding = "epsilons add up" if state.is_pure else "mu squared adds up, epsilons do not"
     lines = [
-        table("Releases", ["row", "what", "unit", "key", "state", "epsilon alone", "when"], rows)
+        table("Releases", ["row", "what", "key", "state", "epsilon alone", "when"], rows)
         if rows
         else "No releases yet.",
+        *([f"  protects   every {verbatim(' and '.join(units))}"] if units else []),
         f"  spent      epsilon {spent:.4f} of {state.epsilon} at delta {state.delta} ({state.neighbours.value})",
         f"  remaining  one release of epsilon {remaining:.4f} ({adding})",
     ]
