@@ -90,7 +90,8 @@ def check_files(folder: Path, expected: dict[str, bytes], *, what: str) -> None:
     """Refuse a directory that does not hold these files, byte for byte, and no others."""
     found = {path.name for path in folder.iterdir()}
     for name in sorted(set(expected) | found):
-        if name not in expected or name not in found or not _holds(folder / name, expected[name]):
+        is_both = name in expected and name in found
+        if not (is_both and _holds(folder / name, expected[name])):
             raise InputError(
                 f"file '{folder / name}'", f"does not follow from the {what}: it was changed or damaged",
                 "Do not rely on it; fetch it again from its owner",
