@@ -1119,7 +1119,7 @@ MUTANTS = {
         "encoders/private_encoder.py",
         "if not expected or told != made.encoder.private_cost:",
         "if not expected:",
-        EXTRACTOR + "test_a_cost_that_does_not_follow_from_the_plan_is_found[lower_cost]",
+        EXTRACTOR + "test_a_cost_that_does_not_follow_from_the_plan_is_found",
     ),
     "a certified encoder taken for public": Mutant(
         "encoders/files.py",
