@@ -131,7 +131,7 @@ def plan_lines(plan: Plan) -> list[str]:
     bound = document["error_bound_of_squared_mmd"]
     if bound is not None:
         lines.append(f"  Error bound of the squared MMD (DP-MERF, Prop. 3.1): {bound:.4f}")
-    if plan.budget.epsilon > HIGH_EPSILON:
+    if plan.epsilon() > HIGH_EPSILON:
         lines.append("  [yellow]An epsilon above 10 protects little; see the odds above.[/yellow]")
     return lines
 
@@ -170,6 +170,7 @@ def _horizon(plan: Plan) -> list[str]:
         return []
     return [
         f"                one of {whole['releases']} releases, together epsilon {whole['epsilon']:g}"
+        f"{'' if plan.network_cost is None else ' without the encoder'}"
     ]
 
 

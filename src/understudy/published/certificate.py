@@ -221,7 +221,8 @@ def _composition(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
     if whole is not None:
         words += (
             f" It was planned as one of {whole['releases']} releases of the same people, which together "
-            f"have epsilon {whole['epsilon']:g} at delta {whole['delta']:g}."
+            f"have epsilon {whole['epsilon']:g} at delta {whole['delta']:g}"
+            f"{'' if plan.network_cost is None else ', without the network'}."
         )
     rule = f"{plan.mechanism.cost_name} adds up over releases"
     return {"ledger": ledger, "in_words": words, "rule": rule}
