@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -107,6 +108,7 @@ def older(path: Path, version: int, descriptions: list[str]) -> None:
     slack = version == max(OLDER_VERSIONS)
     delta = 0 if version == 2 else 1e-5
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
         connection.executescript(SCHEMAS[version])
         connection.execute(f"PRAGMA application_id = {0x554E4453}")
         connection.execute(f"PRAGMA user_version = {version}")
@@ -171,6 +173,24 @@ def test_older_ledgers_are_read_as_they_are_and_get_the_column_at_the_next_spend
         (now,) = connection.execute("PRAGMA user_version").fetchone()
     assert now not in OLDER_VERSIONS
     assert now in SCHEMAS
+
+
+def test_an_older_ledger_gets_its_column_once_though_many_spend_at_once(tmp_path: Path):
+    path = tmp_path / "ledger.db"
+    older(path, 1, ["dp-merf on visits; per patient of at most 3 rows"])
+
+    def spend(number: int) -> int:
+        named = {"key": str(number), "plan_id": "q", "description": "d", "costs": [0.001]}
+        if number % 2:
+            return ledgers.spend(path, unit="patient", **named)
+        with pytest.raises(InputError, match="does not add to theirs"):
+            ledgers.spend(path, unit="row", **named)
+        return 0
+
+    with ThreadPoolExecutor(8) as pool:
+        granted = sorted(pool.map(spend, range(16)))
+    assert granted == [0] * 8 + list(range(2, 10))
+    assert {row.unit for row in ledgers.read_ledger(path).rows} == {"patient"}
 
 
 def test_words_are_read_for_a_unit_in_older_ledgers_alone(tmp_path: Path):
