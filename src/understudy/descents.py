@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -15,6 +14,7 @@ from understudy.accounting.descent import (
     charge_of_descent,
     epsilon_of_charges,
     epsilon_of_descent,
+    epsilon_of_replacement,
     slack_for,
 )
 from understudy.features.autoencoder import AutoEncoder, autoencoder_from_dict
@@ -52,17 +52,8 @@ class Descent:
     def epsilon_of_replacement(
         self, budget: Budget, delta: float, *, beside: Sequence[Fraction]
     ) -> float:
-        """The same if a row is replaced, which is removed and then added (Dwork & Roth 2014, Thm 2.2).
-
-        Twice in a row, (epsilon, d) is (2 epsilon, (1 + e^epsilon) d).
-        """
-        part = delta / 4
-        for _ in range(60):
-            epsilon = self.epsilon(budget, part, beside=beside)
-            if part * (1 + math.exp(min(epsilon, 700.0))) <= delta:
-                return 2 * epsilon
-            part /= 2
-        return math.inf
+        """The same if a row is replaced."""
+        return epsilon_of_replacement(lambda part: self.epsilon(budget, part, beside=beside), delta)
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""

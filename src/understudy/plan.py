@@ -20,13 +20,19 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.accounting import (
+    GAUSSIAN,
     Budget,
     Mechanism,
     Neighbours,
     mechanism_for,
     neighbours_by_name,
 )
-from understudy.accounting.descent import Charge, exceedance_of_charges
+from understudy.accounting.descent import (
+    Charge,
+    epsilon_of_charges,
+    epsilon_of_replacement,
+    exceedance_of_charges,
+)
 from understudy.descents import Descent, descent_from_dict
 from understudy.errors import InputError, UsageError
 from understudy.features.adapt import RULES
@@ -108,6 +114,7 @@ class Plan:
             raise UsageError("rows", f"must be at most {ROW_CAP}", "Release parts of the table")
         self._check_stages()
         self._check_descent()
+        self._check_network()
 
     def _check_unit(self) -> None:
         """Refuse a unit of privacy that rows could not be told apart by."""
@@ -176,6 +183,26 @@ class Plan:
         if spent > self._total:
             raise ValueError("the descent leaves less of the budget than the stages take")
 
+    def _check_network(self) -> None:
+        """What a network has cost that was learnt from the same rows adds up with costs of its kind alone."""
+        if self.network_cost is None:
+            return
+        if not self.schema.privacy.is_row:
+            raise UsageError(
+                "encoder", f"was learnt at a cost per row, which does not add to one per {self.schema.privacy.unit}",
+                "Use a public encoder, or set privacy: {unit: row}",
+            )  # fmt: skip
+        if self.neighbours is not Neighbours.ADD_REMOVE:
+            raise UsageError(
+                "neighbours", "the encoder was learnt at a cost for add-remove",
+                "Use --neighbours add-remove, or a public encoder",
+            )  # fmt: skip
+        if self.budget.delta <= self.network_charge.slack:
+            raise UsageError(
+                "delta", "is so small that the encoder, which was learnt with Gaussian noise, has used it up",
+                f"Use a delta above {float(self.network_charge.slack):.1e}, or a public encoder",
+            )  # fmt: skip
+
     @property
     def lattice(self) -> int:
         """Integer length of a vector of norm one."""
@@ -226,6 +253,28 @@ class Plan:
         return Charge(Fraction(0)) if self.descent is None else self.descent.charge(self.budget)
 
     @property
+    def network_cost(self) -> dict[str, Any] | None:
+        """What the network that features are taken from has cost, if it was learnt from the private rows before."""
+        return (self.setting("encoder") or {}).get("private_cost") or None
+
+    @cached_property
+    def network_charge(self) -> Charge:
+        """The same as a charge; nothing, if there is no such network."""
+        if self.network_cost is None:
+            return Charge(Fraction(0))
+        return Charge(*(_fraction(self.network_cost[name]) for name in ("mu_squared", "slack")))
+
+    @property
+    def network_has_test_noise(self) -> bool:
+        """Whether the network was learnt with noise that protects nobody; then nothing made with it does."""
+        return self.network_cost is not None and not self.network_cost.get("is_private", True)
+
+    @property
+    def network_noise(self) -> str:
+        """Where the noise came from that the network was learnt with."""
+        return str((self.network_cost or {}).get("noise", "an unknown source"))
+
+    @property
     def _total(self) -> Fraction:
         """What stages and descent may cost together, in the mechanism's units."""
         delta = float(Fraction(self.budget.delta) - self.charge.slack)
@@ -274,8 +323,29 @@ class Plan:
             for parts, scale in zip(sensitivities, self.noise_scales, strict=True)
         )
 
+    def charges(self) -> tuple[Charge, ...]:
+        """Everything that the guarantee rests on, as Gaussian mechanisms: the stages, the descent, and the
+        network that was learnt from the same rows before. A ledger is charged ``cost`` for what is new of it.
+        """
+        stages = chain.from_iterable(self.stage_costs())
+        own = [Charge(cost) for cost in self.mechanism.mu_squared(stages)]
+        own += [] if self.descent is None else [self.charge]
+        return (*own, *([] if self.network_cost is None else [self.network_charge]))
+
     def epsilon(self, neighbours: Neighbours | None = None, *, delta: float | None = None) -> float:
-        """The epsilon that the integer noise gives at a delta, by default the budget's."""
+        """The epsilon of the release and of the network that it was made with, at a delta, by default the budget's."""
+        delta = self.budget.delta if delta is None else delta
+        if self.network_cost is None:
+            return self.own_epsilon(neighbours, delta=delta)
+        charges = self.charges()
+        if neighbours is Neighbours.REPLACE_ONE:
+            return epsilon_of_replacement(lambda part: epsilon_of_charges(charges, part), delta)
+        return epsilon_of_charges(charges, delta)
+
+    def own_epsilon(
+        self, neighbours: Neighbours | None = None, *, delta: float | None = None
+    ) -> float:
+        """The epsilon that the release's own noise gives; this is what the budget is for."""
         delta = self.budget.delta if delta is None else delta
         if self.descent is None:
             return self.mechanism.epsilon(self.cost(neighbours), delta)
@@ -287,15 +357,18 @@ class Plan:
     @property
     def best_guess(self) -> float:
         """How often the best attacker is right about one person, from a coin toss."""
-        return min(1.0, self.mechanism.best_guess(self.cost()) + float(self.charge.slack))
+        if self.budget.is_pure:
+            return self.mechanism.best_guess(self.cost())
+        charges = self.charges()
+        slack = float(sum(charge.slack for charge in charges))
+        return min(1.0, GAUSSIAN.best_guess(charge.mu_squared for charge in charges) + slack)
 
     @property
     def exceedance(self) -> float:
         """How often, at most, odds about one person move past what epsilon allows."""
-        if self.descent is None:
+        if self.descent is None and self.network_cost is None:
             return self.mechanism.exceedance(self.cost(), self.epsilon())
-        charges = [Charge(cost) for cost in chain.from_iterable(self.stage_costs())]
-        return exceedance_of_charges([*charges, self.charge], self.epsilon())
+        return exceedance_of_charges(self.charges(), self.epsilon())
 
     def embeddings(self, vectors: Sequence[npt.NDArray[np.int64]]) -> tuple[Embedding, ...]:
         """The embeddings of the first ``len(vectors) + 1`` stages, rules applied."""
@@ -349,6 +422,15 @@ class Plan:
         """SHA-256 of the canonical form."""
         canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
         return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _fraction(text: str) -> Fraction:
+    """A fraction as plans write it, which is never negative."""
+    over, _, under = str(text).partition("/")
+    found = Fraction(int(over), max(1, int(under or 1)))
+    if found < 0:
+        raise ValueError("a cost is not negative")
+    return found
 
 
 def plan_from_dict(document: dict[str, Any]) -> Plan:

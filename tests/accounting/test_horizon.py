@@ -21,9 +21,23 @@ def test_a_ledger_takes_just_so_many_releases(
     cost = mechanism_for(share).total(share)
     create_ledger(tmp_path / "ledger.db", budget)
     for number in range(releases):
-        spend(tmp_path / "ledger.db", key=str(number), plan_id="p", description="d", costs=[cost])
+        spend(
+            tmp_path / "ledger.db",
+            key=str(number),
+            plan_id="p",
+            description="d",
+            unit="row",
+            costs=[cost],
+        )
     with pytest.raises(BudgetError):
-        spend(tmp_path / "ledger.db", key="more", plan_id="p", description="d", costs=[cost])
+        spend(
+            tmp_path / "ledger.db",
+            key="more",
+            plan_id="p",
+            description="d",
+            unit="row",
+            costs=[cost],
+        )
     assert cost * releases > 0.999 * mechanism_for(budget).total(budget)
 
 

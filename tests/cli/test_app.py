@@ -129,7 +129,7 @@ DEEP = (
     "understudy.private.readers.delimited.DelimitedFile.batches",
     "understudy.private.noise.ExactNoise.add_noise",
     "understudy.private.release.Release",
-    "understudy.private.release.save_release",
+    "understudy.private.products.write_directory",
     "understudy.published.release.render_html",
     "understudy.cli.reading.outcome",
 )

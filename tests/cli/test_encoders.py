@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from understudy import Budget, load_schema
+from understudy.encoders import EncoderTraining
+from understudy.encoders.extractor import ExtractorPlan
 from understudy.features import public_networks
+from understudy.private.extractor import train_private_encoder
+from understudy.private.ledger import read_ledger
+from understudy.private.noise import SeededNoise
+from understudy.published.words import round_up
 
 SCHEMA = """\
 name: squares
@@ -105,6 +112,76 @@ def test_an_encoder_of_private_images_is_charged_and_says_so(run: Any, studio: P
                 "--steps", 2, "--batch", 40, "--ledger", ledger, "--json").document  # fmt: skip
     assert 1.5 < found["cost"]["epsilon"] <= 2
     assert run("encoder", "show", made, "--json").document["private_cost"] == found["cost"]
-    assert "encoder on squares" in run("ledger", "show", ledger).out
+    ledger_page = run("ledger", "show", ledger).out
+    assert "encoder on squares" in ledger_page
+    assert "protects   every row" in ledger_page
+    assert found["is_private"]
+    assert (found["ledger"]["row"], len(found["fingerprint"])) == (1, 64)
     plan = ("plan", "-s", studio / "schema.yaml", "-e", 1, "-m", "dp-mepf", "--encoder", made)
-    assert "privately learnt network" in run(*plan).out
+    words, planned = run(*plan).out, run(*plan, "--json").document
+    assert "privately learnt network" in words
+    assert 0.99 < planned["epsilon_alone"] <= 1 < found["cost"]["epsilon"] < planned["epsilon"]
+    assert f"this release {round_up(planned['epsilon_alone'])}, the encoder before it" in words
+    assert f"guarantee     epsilon {round_up(planned['epsilon'])} at delta" in words
+    released = (
+        "release",
+        studio / "private.npz",
+        *plan[1:],
+        "--steps",
+        2,
+        "-o",
+        studio / "release",
+    )
+    told = run(*released, "--json").document
+    assert (told["epsilon"], told["is_private"]) == (planned["epsilon"], True)
+    checked = run("verify", studio / "release")
+    assert f"epsilon {planned['epsilon']:.6g} at delta" in checked.out
+    assert f"this release {planned['epsilon_alone']:.6g}, the rest the encoder" in checked.out
+    shown = run("ledger", "show", ledger, "--json").document["rows"]
+    assert [row["unit"] for row in shown] == ["row"]
+
+
+def test_an_encoder_of_private_images_is_verified_and_given_back_by_its_key(
+    run: Any, studio: Path
+) -> None:
+    ledger = studio / "ledger.db"
+    run("ledger", "init", ledger, "-e", 5, "--reserve", 0.05)
+    learn = ("encoder", "private", studio / "private.npz", "-s", studio / "schema.yaml", "-e", 2,
+             "--steps", 2, "--batch", 40)  # fmt: skip
+    assert run(*learn, "-o", studio / "own", "--key", "k").code == 2, "a key is of a ledger"
+    keyed = (*learn, "--ledger", ledger, "--key", "k")
+    assert "Learnt" in run(*keyed, "-o", studio / "own").out
+    again = run(*keyed, "-o", studio / "copy")
+    assert "Reused" in again.out
+    assert len(read_ledger(ledger).rows) == 1
+    found = run("verify", studio / "copy", "--json").document
+    assert found["fingerprint"] == read_ledger(ledger).rows[0].fingerprint
+    assert found["is_private"]
+    assert 1.5 < found["epsilon"] <= 2
+    certificate = studio / "copy" / "certificate.json"
+    certificate.write_text(certificate.read_text().replace("PRIVATE", "private"))
+    assert run("verify", studio / "copy").code == 1
+
+
+def test_a_public_encoder_has_nothing_to_verify(run: Any, encoder: Path) -> None:
+    refused = run("verify", encoder)
+    assert refused.code == 1
+    assert "is public" in refused.err
+
+
+def test_an_encoder_with_noise_for_tests_is_marked_wherever_it_is_shown(
+    run: Any, studio: Path
+) -> None:
+    schema = load_schema(studio / "schema.yaml")
+    plan = ExtractorPlan(schema, Budget(2.0), EncoderTraining(steps=2, batch=40))
+    made = studio / "own"
+    train_private_encoder(studio / "private.npz", plan, directory=made, noise=SeededNoise(0))
+    assert "NOT PRIVATE" in run("encoder", "show", made).out
+    assert "NOT PRIVATE" in run("verify", made).out
+    with_it = ("-s", studio / "schema.yaml", "-e", 1, "-m", "dp-mepf", "--encoder", made)
+    assert "NOT PRIVATE" in run("plan", *with_it).out
+    released = ("release", studio / "private.npz", *with_it, "--steps", 2, "-o", studio / "release")
+    assert "NOT PRIVATE" in run(*released).out
+    checked = run("verify", studio / "release")
+    assert "NOT PRIVATE" in checked.out
+    assert "Verified" not in checked.out

@@ -77,6 +77,8 @@ PARTIES = "private/test_parties.py::"
 EXTRACTOR = "private/test_extractor.py::"
 DESCENT = "accounting/test_descent.py::"
 TRAINING = "private/test_training.py::"
+UNITS = "private/test_ledger_units.py::"
+UNPAID = "test_a_machine_whose_gradients_hang_on_the_block_is_refused_before_anything_is_paid"
 LOCAL = "private/engines/test_local.py::"
 RELEASE = "private/test_release.py::"
 PRODUCTS = "private/test_product_sums.py::"
@@ -301,13 +303,13 @@ MUTANTS = {
         PARTIES + "test_a_file_of_another_plan_or_round_is_refused",
     ),
     "published before it is written": Mutant(
-        "private/release.py",
-        "        save_release(release, directory)\n    if ledger is not None and row is not None:",
+        "private/products.py",
+        "        write_directory(directory, product.files())\n    if ledger is not None and row is not None:",
         "        if ledger is not None and row is not None:\n"
         "            where = str(Path(directory).resolve())\n"
-        "            ledgers.mark_published(ledger, row, fingerprint=release.fingerprint, directory=where)\n"
+        "            ledgers.mark_published(ledger, row, fingerprint=product.fingerprint, directory=where)\n"
         "            row = None\n"
-        "        save_release(release, directory)\n    if ledger is not None and row is not None:",
+        "        write_directory(directory, product.files())\n    if ledger is not None and row is not None:",
         "private/test_kills.py::test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release"
         "[release-in a file]",
     ),
@@ -1107,8 +1109,8 @@ MUTANTS = {
     ),
     "a classifier trained before it is paid for": Mutant(
         "private/training.py",
-        "        row = ledgers.spend(",
-        "        noisy_maps(rows, plan, noise=noise or LongNoise())\n        row = ledgers.spend(",
+        "    row = charge(ledger, plan, key=key, what",
+        "    noisy_maps(rows, plan, noise=noise or LongNoise())\n    row = charge(ledger, plan, key=key, what",
         "private/test_training.py::test_a_ledger_is_charged_before_noise_is_drawn",
     ),
     "later rounds of merged sums unpaid": Mutant(
@@ -1161,7 +1163,7 @@ MUTANTS = {
         "private/descent/test_networks.py::test_gradients_are_computed_in_blocks_of_one_shape",
     ),
     "replaced rows charged once": Mutant(
-        "private/training.py",
+        "private/descent/charging.py",
         "tuple(4 * cost for cost",
         "tuple(1 * cost for cost",
         TRAINING + "test_replaced_rows_are_charged_as_removed_and_added",
@@ -1174,9 +1176,54 @@ MUTANTS = {
     ),
     "people and rows in one ledger": Mutant(
         "private/ledger.py",
-        "        check_unit(path, state.descriptions, unit_in(description))\n",
+        "        check_unit(path, state.units, unit)\n",
         "",
-        "private/test_ledger_units.py::test_a_spend_for_others_is_refused_in_the_moment_of_spending",
+        UNITS + "test_a_spend_for_others_is_refused_in_the_moment_of_spending",
+    ),
+    "a unit read from words": Mutant(
+        "private/ledger.py",
+        'if "unit" not in names:  # of an older version',
+        "if True:",
+        UNITS + "test_no_name_of_a_table_or_unit_passes_for_another_unit",
+    ),
+    "a second unit past the library": Mutant(
+        "private/ledger_tables.py",
+        "WHERE unit <> NEW.unit)",
+        "WHERE unit <> unit)",
+        UNITS + "test_the_file_itself_keeps_units_and_refuses_a_second_one",
+    ),
+    "units of older rows lost": Mutant(
+        "private/ledger.py",
+        '            connection.executemany("UPDATE releases SET unit = ? WHERE number = ?", named)\n',
+        "",
+        UNITS
+        + "test_older_ledgers_are_read_as_they_are_and_get_the_column_at_the_next_spend"
+        + "[dp-merf on visits; per patient of at most 3 rows-patient-1]",
+    ),
+    "a classifier's machine checked after the charge": Mutant(
+        "private/training.py",
+        "    check_purity(plan.shape, plan.shape.first_weights(), plan.training.clip)\n",
+        "",
+        TRAINING + UNPAID,
+    ),
+    "an encoder's machine checked after the charge": Mutant(
+        "private/extractor.py",
+        "    check_row_gradients(start, row_loss, rows)\n",
+        "",
+        EXTRACTOR + UNPAID,
+    ),
+    "a decoder's machine checked after the charge": Mutant(
+        "private/release.py",
+        "        check_decoder(images, plan.descent)\n",
+        "",
+        "private/test_decoders.py::" + UNPAID,
+    ),
+    "bounds from data left out of certificates": Mutant(
+        "published/trained.py",
+        "described([*shared_assumptions(plan.schema, facts), *further])",
+        "described(further)",
+        "published/test_assumptions.py::test_a_certificate_states_what_every_product_rests_on"
+        "[classifier-rounded-bounds from data]",
     ),
     "long ids as floats": Mutant(
         "schema/encode.py",
@@ -1240,10 +1287,74 @@ MUTANTS = {
         "private/test_checkpoints.py::test_a_file_that_changes_while_it_is_read_is_read_again",
     ),
     "mu squared passed off as epsilon": Mutant(
-        "private/extractor.py",
+        "private/descent/charging.py",
         "if state.is_pure:",
-        "if state.is_pure and plan.charge.slack:",
+        "if state.is_pure and plan.descent.is_sampled:",
         EXTRACTOR + "test_a_pure_ledger_is_refused_though_nothing_is_sampled",
+    ),
+    "an encoder trained before it is paid for": Mutant(
+        "private/extractor.py",
+        '    row = charge(ledger, plan, key=key, what="encoder") if ledger is not None else None\n',
+        "    row = None\n",
+        EXTRACTOR + "test_a_ledger_is_charged_before_and_caps_both_releases",
+    ),
+    "test noise of an encoder unmarked": Mutant(
+        "encoders/extractor.py",
+        '"is_private": bool(facts["is_private"])',
+        '"is_private": True',
+        EXTRACTOR
+        + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
+    ),
+    "test noise of an encoder forgotten in releases": Mutant(
+        "published/release.py",
+        " and not self.plan.network_has_test_noise",
+        "",
+        EXTRACTOR
+        + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
+    ),
+    "test noise of an encoder forgotten in certificates": Mutant(
+        "published/certificate.py",
+        "if plan is not None and plan.network_has_test_noise:",
+        "if plan is None and facts:",
+        EXTRACTOR
+        + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
+    ),
+    "what is not private given back by its key": Mutant(
+        "private/products.py",
+        " or not found.is_private:",
+        ":",
+        EXTRACTOR + "test_an_encoder_with_noise_for_tests_is_not_given_back_by_its_key",
+    ),
+    "a changed product given back by its key": Mutant(
+        "private/products.py",
+        "if found.fingerprint != row.fingerprint or",
+        "if",
+        EXTRACTOR + "test_the_same_key_gives_the_stored_encoder_back_while_it_is_there_and_whole",
+    ),
+    "a network's cost left out of the guarantee": Mutant(
+        "plan.py",
+        "return (*own, *([] if self.network_cost is None else [self.network_charge]))",
+        "return tuple(own)",
+        EXTRACTOR
+        + "test_the_guarantee_of_a_release_is_that_of_its_moments_and_of_the_network_together",
+    ),
+    "a cost below nothing": Mutant(
+        "plan.py",
+        "    if found < 0:",
+        "    if False:",
+        EXTRACTOR + "test_a_plan_with_a_cost_that_is_none_is_damaged[-1]",
+    ),
+    "an encoder's cost not computed anew": Mutant(
+        "encoders/private_encoder.py",
+        "if not expected or told != made.encoder.private_cost:",
+        "if not expected:",
+        EXTRACTOR + "test_a_cost_that_does_not_follow_from_the_plan_is_found",
+    ),
+    "a certified encoder taken for public": Mutant(
+        "encoders/files.py",
+        "and (cost or not is_product)",
+        "",
+        EXTRACTOR + "test_an_encoder_with_a_certificate_but_without_its_cost_is_refused",
     ),
 }
 UNCHANGED = "an unchanged copy"

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
 import torch
 
-from understudy import Budget, load_schema, make_plan
+from understudy import Budget, create_ledger, load_schema, make_plan, release_table
 from understudy.descents import Descent
+from understudy.errors import InputError
 from understudy.plan import Plan
 from understudy.private.decoders import read_images, train_decoder
+from understudy.private.descent import networks
 from understudy.private.descent.networks import row_gradients
+from understudy.private.ledger import read_ledger
 
 
 class Silence:
@@ -87,3 +93,21 @@ def test_an_images_gradient_hangs_on_that_image_alone():
     changed = row_gradients(weights, network.loss, (other, labels))
     assert changed[0] == pytest.approx(whole[0], abs=1e-6)
     assert not np.allclose(changed[1], whole[1])
+
+
+def test_a_machine_whose_gradients_hang_on_the_block_is_refused_before_anything_is_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    ledger = tmp_path / "ledger.db"
+    create_ledger(ledger, Budget(9.0), reserve=0.05)
+    gradients = networks._gradients
+
+    def mixed(*args: Any) -> Any:
+        compute = gradients(*args)
+        return lambda place, rows: compute(place, rows) + rows[0].mean()
+
+    monkeypatch.setattr(networks, "_gradients", mixed)
+    with pytest.raises(InputError, match="computes a row's gradient differently"):
+        release_table(halves(60), the_plan(steps=2), ledger=ledger, directory=tmp_path / "made")
+    assert read_ledger(ledger).rows == ()
+    assert not (tmp_path / "made").exists()

@@ -48,7 +48,7 @@ def new_ledger(folder: Path, cap: Fraction | float) -> Path:
 
 
 def pay(path: Path, *costs: Fraction | float, key: str = "k", plan_id: str = "p") -> int:
-    return spend(path, key=key, plan_id=plan_id, description="test", costs=costs)
+    return spend(path, key=key, plan_id=plan_id, description="test", unit="row", costs=costs)
 
 
 def raw(path: Path, script: str) -> None:
@@ -149,7 +149,7 @@ def test_a_refused_spend_names_the_numbers_and_writes_nothing(folder: Path) -> N
 
 
 class InterruptedRow:
-    def __init__(self, *_: object) -> None: ...
+    def __init__(self, **_: object) -> None: ...
 
     @property
     def units(self) -> int:
@@ -176,21 +176,24 @@ def test_an_interrupted_spend_frees_the_lock_even_if_its_traceback_is_kept(
 def test_a_ledger_gives_back_what_was_put_in(folder: Path) -> None:
     path = folder / "a name? with #odd%20 signs.ledger"
     create_capped_ledger(path, Budget(2.0, 1e-6), cap=0.5, note="board, é, 2031")
-    number = spend(path, key="k", plan_id="p", description="two\nlines", costs=[UNIT, UNIT])
+    number = spend(
+        path, key="k", plan_id="p", description="two\nlines", unit="row", costs=[UNIT, UNIT]
+    )
     state = read_ledger(str(path))
     assert (state.epsilon, state.delta, state.note) == (2.0, 1e-6, "board, é, 2031")
     assert (state.cap_units, state.spent_units) == (2**39, 2)
     (row,) = state.rows
     assert row == LedgerRow(number, "k", "p", "two\nlines", 2, "spent", None, None, row.spent_at)
+    assert row.unit == "row"
     assert row.spent_at.endswith("+00:00")
 
 
-def test_a_pure_ledger_counts_epsilon_and_a_gaussian_one_is_the_file_it_always_was(
+def test_a_pure_ledger_counts_epsilon_and_a_gaussian_one_mu_squared(
     folder: Path,
 ) -> None:
     pure, gaussian = folder / "pure", new_ledger(folder, 1)
     create_capped_ledger(pure, Budget(2.0, 0), cap=2)
-    for path, version in ((pure, 2), (gaussian, 1)):
+    for path, version in ((pure, 5), (gaussian, 4)):
         with closing(sqlite3.connect(path)) as connection:
             assert connection.execute("PRAGMA user_version").fetchone() == (version,)
     assert read_ledger(pure).is_pure
@@ -204,7 +207,9 @@ def test_a_pure_ledger_counts_epsilon_and_a_gaussian_one_is_the_file_it_always_w
     assert pay(pure, 1.3333) == 2
 
 
-@pytest.mark.parametrize(("kind", "version"), [("pure", 1), ("gaussian", 2)])
+@pytest.mark.parametrize(
+    ("kind", "version"), [("pure", 4), ("gaussian", 5), ("gaussian", 1), ("gaussian", 6)]
+)
 def test_neither_kind_of_ledger_is_taken_for_the_other(
     folder: Path, kind: str, version: int
 ) -> None:
@@ -374,11 +379,11 @@ def test_blank_or_broken_text_is_refused(folder: Path, text: str) -> None:
         "UPDATE OR REPLACE releases SET number = 1 WHERE number = 2",
         "UPDATE releases SET key = 'other'",
         "UPDATE releases SET plan_id = 'other'",
-        "REPLACE INTO releases VALUES (2, 'k', 'p', '', 0, 'spent', NULL, NULL, '')",
-        "INSERT INTO releases VALUES (NULL, 'k', 'p', '', 0, 'spent', NULL, NULL, '')",
-        "INSERT INTO releases VALUES (3, 'k', 'p', '', -5, 'spent', NULL, NULL, '')",
-        "INSERT INTO releases VALUES (3, 'k', 'p', '', 0.5, 'spent', NULL, NULL, '')",
-        "INSERT INTO releases VALUES (3, 'k', 'p', '', 96, 'spent', NULL, NULL, '')",
+        "REPLACE INTO releases VALUES (2, 'k', 'p', '', 0, 'spent', NULL, NULL, '', 'row')",
+        "INSERT INTO releases VALUES (NULL, 'k', 'p', '', 0, 'spent', NULL, NULL, '', 'row')",
+        "INSERT INTO releases VALUES (3, 'k', 'p', '', -5, 'spent', NULL, NULL, '', 'row')",
+        "INSERT INTO releases VALUES (3, 'k', 'p', '', 0.5, 'spent', NULL, NULL, '', 'row')",
+        "INSERT INTO releases VALUES (3, 'k', 'p', '', 96, 'spent', NULL, NULL, '', 'row')",
         "UPDATE budget SET cap_units = 1000",
         "DELETE FROM budget",
         "REPLACE INTO budget VALUES (1, 1, 0.1, 1000, 'add-remove', '')",
@@ -515,7 +520,7 @@ def test_a_full_disk_or_a_read_only_file_is_refused_and_nothing_is_spent(
     with monkeypatch.context() as patch:
         patch.setattr(sqlite3, "connect", limited)
         with pytest.raises(InputError, match=rule) as refusal:
-            spend(path, key="k", plan_id="p", description="long" * 5000, costs=[UNIT])
+            spend(path, key="k", plan_id="p", description="long" * 5000, unit="row", costs=[UNIT])
     assert refusal.value.__suppress_context__
     assert read_ledger(path) == before
 
@@ -538,7 +543,7 @@ path, unit, name = sys.argv[1], Fraction(1, 2**40), sys.argv[2]
 sys.stdin.readline()
 try:
     while True:
-        number = spend(path, key=name, plan_id="p", description="d", costs=[2 * unit, unit])
+        number = spend(path, key=name, plan_id="p", description="d", unit="row", costs=[2 * unit, unit])
         print(number, flush=True)
 except BudgetError:
     pass
@@ -573,7 +578,7 @@ def release(trial):
     try:
         while True:
             cost = [Fraction(1, 2**40)]
-            number = spend(path, key=str(trial), plan_id="p", description="d", costs=cost)
+            number = spend(path, key=str(trial), plan_id="p", description="d", unit="row", costs=cost)
             open(f"{folder}/release-{number}", "x").close()
             mark_published(path, number, fingerprint="f", directory=f"release-{number}")
     except BudgetError:
@@ -662,13 +667,17 @@ def test_slack_is_granted_exactly_while_the_reserve_holds_it(folder: Path) -> No
     path = with_reserve(folder, 0.1)
     slack = Fraction(1e-5) * Fraction(0.1) / 4
     for _ in range(3):
-        spend(path, key="k", plan_id="p", description="test", costs=[0.001], slack=slack)
+        spend(
+            path, key="k", plan_id="p", description="test", unit="row", costs=[0.001], slack=slack
+        )
     # Each was rounded up, so that four together no longer fit.
     with pytest.raises(BudgetError, match="reserve"):
-        spend(path, key="k", plan_id="p", description="test", costs=[0.001], slack=slack)
+        spend(
+            path, key="k", plan_id="p", description="test", unit="row", costs=[0.001], slack=slack
+        )
     with pytest.raises(BudgetError, match="reserve"):
-        check_affordable(path, [0.001], slack=slack)
-    check_affordable(path, [0.001], slack=slack / 2)
+        check_affordable(path, [0.001], unit="row", slack=slack)
+    check_affordable(path, [0.001], unit="row", slack=slack / 2)
     state = read_ledger(path)
     assert len(state.rows) == 3
     assert all(row.slack_units * Fraction(1, UNITS_PER_SLACK) >= slack for row in state.rows)
@@ -678,7 +687,7 @@ def test_slack_is_granted_exactly_while_the_reserve_holds_it(folder: Path) -> No
 def test_a_ledger_without_a_reserve_refuses_slack_and_takes_the_rest(folder: Path) -> None:
     path = new_ledger(folder, 1)
     with pytest.raises(BudgetError, match="sampling rate of 1"):
-        spend(path, key="k", plan_id="p", description="test", costs=[0.5], slack=1e-9)
+        spend(path, key="k", plan_id="p", description="test", unit="row", costs=[0.5], slack=1e-9)
     assert read_ledger(path).rows == ()
     assert pay(path, 0.5) == 1
 
@@ -686,7 +695,7 @@ def test_a_ledger_without_a_reserve_refuses_slack_and_takes_the_rest(folder: Pat
 @pytest.mark.parametrize("slack", [-1e-9, 2.0, math.nan, "much"])
 def test_a_slack_that_is_no_chance_is_refused(folder: Path, slack: Any) -> None:
     with pytest.raises(UsageError, match="slack"):
-        check_affordable(with_reserve(folder, 0.1), [0.1], slack=slack)
+        check_affordable(with_reserve(folder, 0.1), [0.1], unit="row", slack=slack)
 
 
 @pytest.mark.parametrize(("reserve", "delta"), [(1.0, 1e-5), (-0.1, 1e-5), (0.1, 0.0)])
@@ -700,7 +709,7 @@ def test_a_reserve_that_is_no_part_of_delta_is_refused(
 
 def test_the_file_itself_refuses_more_slack_than_there_is(folder: Path) -> None:
     path = with_reserve(folder, 0.1)
-    row = "(1, 'k', 'p', 'd', 0, 'spent', NULL, NULL, 'now', {})"
+    row = "(1, 'k', 'p', 'd', 0, 'spent', NULL, NULL, 'now', {}, 'row')"
     cap = read_ledger(path).slack_cap_units
     with pytest.raises(sqlite3.IntegrityError, match="within the cap"):
         raw(path, f"INSERT INTO releases VALUES {row.format(cap + 1)}")

@@ -15,6 +15,7 @@ from understudy.classifier.plan import RADIUS, ClassifierPlan, Training
 from understudy.errors import BudgetError, InputError
 from understudy.methods import make_plan
 from understudy.private import training as module
+from understudy.private.descent import linear
 from understudy.private.descent.linear import integer_inputs
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.long_noise import LongNoise
@@ -165,6 +166,22 @@ def test_a_name_cannot_pass_rows_off_as_people(tmp_path: Path) -> None:
     per_person = make_plan(people, Budget(1.0), method="dp-merf", options={"num_features": 4})
     with pytest.raises(InputError, match="holds releases per row, and a cost per person"):
         check_affordable(ledger, per_person)
+
+
+def test_a_machine_whose_gradients_hang_on_the_block_is_refused_before_anything_is_paid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_ledger(tmp_path / "l", Budget(9.0))
+    summed = linear.gradient_sum
+
+    def mixed(rows: Any, shape: Any, weights: Any, places: Any, *, clip: float) -> Any:
+        return summed(rows, shape, weights, places, clip=clip) + len(places) ** 2
+
+    monkeypatch.setattr(linear, "gradient_sum", mixed)
+    with pytest.raises(InputError, match="computes a row's gradient differently"):
+        train_classifier(table(), plan(), ledger=tmp_path / "l", directory=tmp_path / "made")
+    assert read_ledger(tmp_path / "l").rows == ()
+    assert not (tmp_path / "made").exists()
 
 
 def test_the_same_key_gives_the_stored_classifier_back(tmp_path: Path) -> None:

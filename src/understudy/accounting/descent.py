@@ -205,6 +205,21 @@ def epsilon_of_charges(charges: Iterable[Charge], delta: float) -> float:
     return epsilon_of([charge.mu_squared for charge in listed], float(left))
 
 
+def epsilon_of_replacement(epsilon_at: Callable[[float], float], delta: float) -> float:
+    """The epsilon if a row is replaced, which is removed and then added (Dwork & Roth 2014, Thm 2.2).
+
+    ``epsilon_at`` is that of a row which is added or removed, at a delta. Twice in a row, (epsilon, d) is
+    (2 epsilon, (1 + e^epsilon) d).
+    """
+    part = delta / 4
+    for _ in range(60):
+        epsilon = epsilon_at(part)
+        if part * (1 + math.exp(min(epsilon, 700.0))) <= delta:
+            return 2 * epsilon
+        part /= 2
+    return math.inf
+
+
 def exceedance_of_charges(charges: Iterable[Charge], epsilon: float) -> float:
     """How often, at most, odds about one person move past e^epsilon.
 

@@ -23,8 +23,6 @@ from understudy.errors import InputError
 from understudy.inert_files import (
     MOST_TENSOR_BYTES,
     has_file,
-    is_file_of,
-    names_in,
     parse_tensors,
     read_file,
     read_json,
@@ -32,7 +30,7 @@ from understudy.inert_files import (
 from understudy.published.certificate import render_html
 from understudy.published.directories import write_directory
 from understudy.published.release import CERTIFICATE, CERTIFICATE_PAGE, SCHEMA, to_json
-from understudy.published.verify import Verification
+from understudy.published.verify import Verification, check_files
 from understudy.schema.encode import encode_batch
 
 Floats = npt.NDArray[np.float64]
@@ -107,6 +105,11 @@ class Classifier:
             found = self.whitening
             named |= {"whitening": found.matrix, "mean": found.mean, "spread": found.spread}
         return bytes(safetensors.numpy.save(named))
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its noise was real."""
+        return bool(dict(self.facts).get("is_private"))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -187,14 +190,8 @@ def verify_classifier(directory: str | Path) -> Verification:
     """
     folder = Path(directory)
     classifier = load_classifier(folder)
-    expected, found = classifier.files(), names_in(folder)
-    for name in sorted(set(expected) | found):
-        is_both = name in expected and name in found
-        if not is_both or not is_file_of(folder / name, expected[name]):
-            raise InputError(
-                f"file '{folder / name}'", "does not follow from the classifier: it was changed or damaged",
-                "Do not rely on it; fetch it again from its owner",
-            )  # fmt: skip
+    expected = classifier.files()
+    check_files(folder, expected, what="classifier")
     plan = classifier.plan
     if max(plan.epsilon(), plan.charged_epsilon()) > plan.budget.epsilon:
         raise InputError(
@@ -204,8 +201,9 @@ def verify_classifier(directory: str | Path) -> Verification:
     stages = certificate["mechanism"]["stages"]
     return Verification(
         fingerprint=classifier.fingerprint,
-        is_private=bool(dict(classifier.facts).get("is_private")),
+        is_private=classifier.is_private,
         epsilon=plan.epsilon(),
+        epsilon_alone=plan.epsilon(),
         delta=plan.budget.delta,
         neighbours="add-remove",
         mechanism="gaussian",

@@ -9,7 +9,7 @@ import typer
 
 from understudy.cli.output import emit, training_bar, verbatim, waiting
 from understudy.cli.weighted import AsJson
-from understudy.errors import InputError
+from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from understudy.schema.images import ImageShape
@@ -155,7 +155,9 @@ def private(
     ledger: Annotated[
         Path | None, typer.Option("--ledger", help="Ledger to charge, now and for releases made with the encoder.")
     ] = None,
-    key: Annotated[str | None, typer.Option("--key", help="Name of this release in the ledger.")] = None,
+    key: Annotated[
+        str | None, typer.Option("--key", help="Name in the ledger; the same one again gives the stored encoder back.")
+    ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Public seed. Noise has none.")] = 0,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -164,23 +166,48 @@ def private(
     from understudy.encoders import EncoderTraining
     from understudy.encoders.extractor import ExtractorPlan
     from understudy.private.extractor import train_private_encoder
+    from understudy.private.ledger import read_ledger
     from understudy.published.words import round_up
     from understudy.schema import load_schema
 
+    if key is not None and ledger is None:
+        raise UsageError(
+            "key", "names an encoder in a ledger, and none was given", "Add --ledger FILE"
+        )
     training = EncoderTraining(steps=steps, batch=batch, seed=seed)
     plan = ExtractorPlan(load_schema(schema), Budget(epsilon, delta), training, clip, rows)
+    rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
     with training_bar(as_json=as_json) as bar:
-        encoder = train_private_encoder(
+        made = train_private_encoder(
             data, plan, directory=output, ledger=ledger, key=key,
             progress=lambda done, total: bar(done, total, 0.0) if bar is not None else None,
         )  # fmt: skip
+    encoder, charged = made.encoder, dict(made.facts)["ledger"]
     cost = encoder.private_cost or {}
+    reused = charged is not None and charged["row"] <= rows_before
+    headline = (
+        "[bold yellow]Reused[/bold yellow] the encoder made before under this key, without reading the data or "
+        "charging the ledger,"
+        if reused
+        else "[bold green]Learnt[/bold green] an encoder"
+    )
     lines = [
-        f"[bold green]Learnt[/bold green] an encoder in {verbatim(output)} with epsilon {round_up(cost['epsilon'])} at "
-        f"delta {delta:g} (add-remove); a release made with it is charged besides",
+        f"{headline} with epsilon {round_up(cost['epsilon'])} at delta {delta:g} (add-remove); a release made with it "
+        "is charged besides, and its certificate states both together",
+        f"  encoder      {verbatim(output)}",
+        f"  certificate  {verbatim(output / 'certificate.html')}",
         f"  SHA-256      {encoder.sha256}",
+        f"  fingerprint  {made.fingerprint}",
     ]
-    emit({"encoder": str(output), "sha256": encoder.sha256, "cost": cost}, lines, as_json=as_json)
+    document = {
+        "encoder": str(output),
+        "sha256": encoder.sha256,
+        "cost": cost,
+        "is_private": made.is_private,
+        "fingerprint": made.fingerprint,
+        "ledger": charged,
+    }
+    emit(document, lines, as_json=as_json)
 
 
 @app.command("show")
@@ -193,15 +220,32 @@ def show(
 
     encoder = load_encoder(directory)
     form = encoder.form
-    cost = {"private_cost": encoder.private_cost}
+    cost: dict[str, Any] = {"private_cost": encoder.private_cost}
     document = {"told": encoder.told, "sha256": encoder.sha256, **cost, **form.to_dict()}
     lines = [
         f"[bold]{verbatim(directory)}[/bold], trained on {verbatim(encoder.told)}",
         f"  images       {form.image.height} x {form.image.width} x {form.image.channels}",
         f"  layers       components ({form.components}), {', '.join(form.convolutions)}",
         f"  SHA-256      {encoder.sha256}",
+        *_cost_lines(encoder.private_cost),
     ]
     emit(document, lines, as_json=as_json)
+
+
+def _cost_lines(cost: dict[str, Any] | None) -> list[str]:
+    """What learning an encoder from private rows cost, and whether its noise was real."""
+    from understudy.published.words import round_up
+
+    if cost is None:
+        return []
+    lines = [
+        f"  cost         epsilon {round_up(cost['epsilon'])} at delta {cost['delta']:g} (add-remove)"
+    ]
+    if not cost.get("is_private", True):
+        lines.append(
+            f"[bold red]NOT PRIVATE[/bold red]: its noise came from {verbatim(cost['noise'])}"
+        )
+    return lines
 
 
 def public_images(files: list[str]) -> tuple[Bytes, Any]:
@@ -244,8 +288,6 @@ def public_images(files: list[str]) -> tuple[Bytes, Any]:
 
 
 def _whole(text: str, name: str) -> tuple[int, ...]:
-    from understudy.errors import UsageError
-
     try:
         return tuple(int(part) for part in text.split(","))
     except ValueError:

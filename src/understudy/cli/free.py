@@ -116,15 +116,25 @@ def sample(
 
 
 def verify(
-    release: Annotated[Path, typer.Argument(help="Directory of a release, or of a classifier.")],
+    release: Annotated[
+        Path,
+        typer.Argument(help="Directory of a release, of a classifier, or of a private encoder."),
+    ],
     as_json: opt.AsJson = False,
 ) -> None:
     """Check that the files of a release fit one another, the accounting and noise; not that noise was really drawn."""
     from understudy.classifier.model import is_classifier, verify_classifier
+    from understudy.encoders.files import is_encoder
+    from understudy.encoders.private_encoder import verify_encoder
     from understudy.published import verify_release
     from understudy.published.verify import NOISE
 
-    found = verify_classifier(release) if is_classifier(release) else verify_release(release)
+    if is_classifier(release):
+        found = verify_classifier(release)
+    elif is_encoder(release):
+        found = verify_encoder(release)
+    else:
+        found = verify_release(release)
     status = (
         "[bold green]Consistent[/bold green]"
         if found.is_private
@@ -133,6 +143,7 @@ def verify(
     lines = [
         f"{status}: by its files epsilon {found.epsilon:.6g} at delta {found.delta:g} "
         f"({found.neighbours}), {found.mechanism} noise",
+        *_alone(found),
         f"  sensitivity  {', '.join(f'{value:.6f}' for value in found.sensitivity)}",
         f"  noise        {', '.join(f'{value:.6f}' for value in found.noise_std)}",
         *_noise_lines(found),
@@ -159,6 +170,15 @@ def _noise_lines(found: Verification) -> list[str]:
     if not found.noise_tests and found.is_private:
         lines.append("  not seen     noise: what was learnt holds no sums that could be tested")
     return lines
+
+
+def _alone(found: Verification) -> list[str]:
+    """What a release costs beside a network that was learnt from the same rows before."""
+    if found.epsilon == found.epsilon_alone:
+        return []
+    return [
+        f"  of which     this release {found.epsilon_alone:.6g}, the rest the encoder that it was made with"
+    ]
 
 
 def demo(

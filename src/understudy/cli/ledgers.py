@@ -67,6 +67,7 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
         ]
         for row in state.rows
     ]
+    units = sorted(set(state.units))  # one, but perhaps in older ledgers
     spent, remaining = epsilon(state.spent_units), epsilon(state.remaining_units)
     document = {
         "neighbours": state.neighbours.value,
@@ -76,6 +77,7 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
         "rows": [
             {
                 "number": row.number, "key": row.key, "plan": row.plan_id, "description": row.description,
+                "unit": row.unit,
                 "units": row.units, "epsilon": epsilon(row.units), "state": row.state,
                 "fingerprint": row.fingerprint, "spent_at": row.spent_at,
             }
@@ -87,6 +89,7 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
         table("Releases", ["row", "what", "key", "state", "epsilon alone", "when"], rows)
         if rows
         else "No releases yet.",
+        *([f"  protects   every {verbatim(' and '.join(units))}"] if units else []),
         f"  spent      epsilon {spent:.4f} of {state.epsilon} at delta {state.delta} ({state.neighbours.value})",
         f"  remaining  one release of epsilon {remaining:.4f} ({adding})",
     ]

@@ -26,7 +26,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     from understudy.methods.merf import error_bound
     from understudy.private.sums import TABLE_ROWS
 
-    rows = plan.num_rows or ROWS_IF_UNSAID
+    rows, replaced = plan.num_rows or ROWS_IF_UNSAID, plan.epsilon(Neighbours.REPLACE_ONE)
     blocks: list[dict[str, Any]] = [
         {
             "stage": stage.name, "block": block.name, "features": block.map.dim,
@@ -45,10 +45,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "plan": plan.fingerprint,
         "method": plan.method,
         "epsilon": plan.epsilon(),
+        "epsilon_alone": plan.own_epsilon(),
         "delta": plan.budget.delta,
         "neighbours": plan.neighbours.value,
         "epsilon_add_remove": plan.epsilon(Neighbours.ADD_REMOVE),
-        "epsilon_replace_one": plan.epsilon(Neighbours.REPLACE_ONE),
+        "epsilon_replace_one": replaced if math.isfinite(replaced) else None,
         "mechanism": plan.mechanism.name,
         "best_guess": plan.best_guess,
         "costs": [float(cost) for cost in plan.cost()],
@@ -107,13 +108,15 @@ def plan_lines(plan: Plan) -> list[str]:
         for b in document["blocks"]
     ]  # fmt: skip
     stated = "as stated" if document["rows_stated"] else "a guess; --rows states it"
+    replaced = document["epsilon_replace_one"]
     guess, costs = round_up(100 * document["best_guess"]), document["costs"]
     lines = [
         f"[bold]{verbatim(plan.method)}[/bold] on {verbatim(plan.schema.name)}: {_what(plan.schema)}; "
         "no data was opened",
         f"  guarantee     epsilon {round_up(plan.epsilon())} {delta_words(plan)} ({plan.neighbours.value})",
         f"                add-remove {round_up(document['epsilon_add_remove'])}, "
-        f"replace-one {round_up(document['epsilon_replace_one'])}",
+        f"replace-one {'not stated' if replaced is None else round_up(replaced)}",
+        *_network(plan),
         *_unit(plan.schema),
         *_horizon(plan),
         f"  in odds       an attacker's best guess is right at most {guess} % of the time (a coin: 50 %)",
@@ -128,7 +131,7 @@ def plan_lines(plan: Plan) -> list[str]:
     bound = document["error_bound_of_squared_mmd"]
     if bound is not None:
         lines.append(f"  Error bound of the squared MMD (DP-MERF, Prop. 3.1): {bound:.4f}")
-    if plan.budget.epsilon > HIGH_EPSILON:
+    if plan.epsilon() > HIGH_EPSILON:
         lines.append("  [yellow]An epsilon above 10 protects little; see the odds above.[/yellow]")
     return lines
 
@@ -142,6 +145,24 @@ def _unit(schema: Schema) -> list[str]:
     ]
 
 
+def _network(plan: Plan) -> list[str]:
+    """What a network adds that was learnt from the same rows, and whether it was private."""
+    from understudy.published.words import round_up
+
+    if plan.network_cost is None:
+        return []
+    lines = [
+        f"                of which this release {round_up(plan.own_epsilon())}, the encoder before it "
+        f"{round_up(plan.network_cost['epsilon'])}"
+    ]
+    if plan.network_has_test_noise:
+        lines.append(
+            "  [bold red]NOT PRIVATE[/bold red]   the encoder was learnt with noise for tests, so nothing made "
+            "with it is private"
+        )
+    return lines
+
+
 def _horizon(plan: Plan) -> list[str]:
     """What several releases of this kind add up to, if they were planned together."""
     whole = plan.setting("horizon")
@@ -149,6 +170,7 @@ def _horizon(plan: Plan) -> list[str]:
         return []
     return [
         f"                one of {whole['releases']} releases, together epsilon {whole['epsilon']:g}"
+        f"{'' if plan.network_cost is None else ' without the encoder'}"
     ]
 
 

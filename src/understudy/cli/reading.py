@@ -149,9 +149,13 @@ def guarantee_words(plan: Plan) -> str:
     from understudy.cli.planning import delta_words
     from understudy.published.words import round_up
 
+    parts = ""
+    if plan.network_cost is not None:
+        alone, before = round_up(plan.own_epsilon()), round_up(plan.network_cost["epsilon"])
+        parts = f", of which {alone} are this release's and {before} the encoder's"
     return (
         f"with epsilon {round_up(plan.epsilon())} {delta_words(plan)} "
-        f"({plan.neighbours.value}): an attacker's best guess about one {verbatim(plan.schema.privacy.unit)} "
+        f"({plan.neighbours.value}{parts}): an attacker's best guess about one {verbatim(plan.schema.privacy.unit)} "
         f"is right at most {round_up(100 * plan.best_guess)} % of the time (a coin: 50 %)."
     )
 
@@ -160,10 +164,14 @@ def told_of(made: Release, ledger: Path | None) -> list[str]:
     """Its fingerprint, what it was charged and for how many more there is room, and warnings."""
     from understudy.private.ledger import read_ledger
     from understudy.published import release_warnings
+    from understudy.published.certificate import status
     from understudy.published.facts import queries_in
 
     lines, charged = [f"  fingerprint  {made.fingerprint}"], dict(made.facts)["ledger"]
     lines += [f"  query        {printable(query)}" for query in queries_in(dict(made.facts))]
+    said = status(dict(made.facts), made.plan)
+    if not made.is_private:
+        lines.insert(0, f"[bold red]NOT PRIVATE[/bold red]: {verbatim(said['status_reason'])}")
     if charged is not None and ledger is not None:
         state = read_ledger(ledger)
         units = sum(row.units for row in state.rows if row.key == charged["key"])  # of all rounds
@@ -180,7 +188,8 @@ def outcome(made: Release) -> dict[str, Any]:
     from understudy.published import release_warnings
 
     return {
-        "epsilon": made.plan.epsilon(), "delta": made.plan.budget.delta,
+        "epsilon": made.plan.epsilon(), "epsilon_alone": made.plan.own_epsilon(),
+        "is_private": made.is_private, "delta": made.plan.budget.delta,
         "neighbours": made.plan.neighbours.value, "fingerprint": made.fingerprint,
         "ledger": dict(made.facts)["ledger"], "query": dict(made.facts).get("query"),
         "warnings": release_warnings(made),

@@ -21,6 +21,7 @@ from understudy.accounting.descent import (
     DescentCost,
     calibrated_descent,
     charge_of_descent,
+    epsilon_of_charges,
     epsilon_of_descent,
     slack_for,
 )
@@ -31,6 +32,7 @@ from understudy.features.cosines import Cosines
 from understudy.features.public_networks import Weights
 from understudy.schema import Column, Schema
 from understudy.schema.images import ImageShape
+from understudy.schema.table import parse_schema
 
 MIDDLE, REACH = 0.5, 0.5
 """Mean and deviation that pixels are taken to have: public, as nothing private may be looked at for them."""
@@ -105,31 +107,59 @@ class ExtractorPlan:
             min(training.components, self.image.num_pixels),
         )  # fmt: skip
 
-    def encoder(self, convolutions: Weights) -> Encoder:
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """All charges: the descent is the only one."""
+        return (self.charge,)
+
+    def epsilon(self, delta: float | None = None) -> float:
+        """The epsilon of the descent, by privacy loss distributions."""
+        return epsilon_of_descent(self.descent, self.budget.delta if delta is None else delta)
+
+    def charged_epsilon(self) -> float:
+        """The same as ledgers count it, which is a little more where rows are sampled."""
+        return epsilon_of_charges(self.charges, self.budget.delta)
+
+    def encoder(self, convolutions: Weights, facts: dict[str, Any]) -> Encoder:
         """The encoder with convolutions that were learnt, beside weighted cosines, and what it cost."""
         cosines, count = Cosines(self.image), self.form.components
         basis = cosines.matrix(count).T * np.sqrt(cosines.frequencies[:count])[:, None]
         told = "the private images themselves, by noisy descent"
-        return Encoder(self.form, convolutions | linear_layer(self.form, basis), told, self.cost)
+        return Encoder(
+            self.form, convolutions | linear_layer(self.form, basis), told, self.cost(facts)
+        )
 
-    @property
-    def cost(self) -> dict[str, Any]:
-        """What certificates say of the descent."""
+    def cost(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """What the encoder, and with it every plan that takes features from it, says of the descent."""
         return {
-            "epsilon": epsilon_of_descent(self.descent, self.budget.delta), "delta": self.budget.delta,
+            "epsilon": self.epsilon(), "delta": self.budget.delta,
             "mu_squared": str(self.charge.mu_squared), "slack": str(self.charge.slack),
             "clip": self.clip, **asdict(self.descent),
+            "is_private": bool(facts["is_private"]), "noise": facts["noise"],
         }  # fmt: skip
 
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of everything above."""
-        document = {
+    def to_dict(self) -> dict[str, Any]:
+        """The plan in its canonical form."""
+        return {
             "extractor": 1, "schema": self.schema.to_dict(), "epsilon": self.budget.epsilon,
             "delta": self.budget.delta, "training": asdict(self.training), "clip": self.clip,
             "num_rows": self.num_rows,
         }  # fmt: skip
-        return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical form."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+    @property
+    def num_parameters(self) -> int:
+        """Numbers that a step moves: convolutions, and the last layer that names classes."""
+        depths = (self.image.channels, *self.form.depths)
+        weights = sum(
+            after * (before * kernel**2 + 1)
+            for before, after, kernel in zip(depths, depths[1:], self.form.kernels, strict=False)
+        )
+        return weights + self.label.num_choices * (depths[-1] + 1)
 
     def start(self, torch: Any) -> dict[str, Any]:
         """Where the descent begins: weights of chance, from a public seed."""
@@ -165,3 +195,16 @@ class ExtractorPlan:
             return functional.cross_entropy(scores[None], label[None]) * counts
 
         return loss
+
+
+def extractor_plan_from_dict(document: dict[str, Any]) -> ExtractorPlan:
+    """Read a plan back from its canonical form; ValueError and the like if it is none."""
+    if document["extractor"] != 1:
+        raise ValueError("another version's plan")
+    return ExtractorPlan(
+        schema=parse_schema(document["schema"], name="table"),
+        budget=Budget(document["epsilon"], document["delta"]),
+        training=EncoderTraining(**document["training"]),
+        clip=document["clip"],
+        num_rows=document["num_rows"],
+    )

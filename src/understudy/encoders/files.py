@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import safetensors.numpy
 
@@ -10,29 +11,47 @@ from understudy.encoders.form import Encoder, form_from_dict
 from understudy.errors import InputError
 from understudy.inert_files import read_json, read_tensors
 from understudy.published.directories import write_directory
-from understudy.published.release import to_json
+from understudy.published.release import CERTIFICATE, to_json
 
 DOCUMENT, WEIGHTS = "encoder.json", "encoder.safetensors"
 
 
 def save_encoder(encoder: Encoder, directory: str | Path) -> Path:
-    """Write an encoder into a new directory."""
-    document = {
+    """Write a public encoder into a new directory."""
+    files = {DOCUMENT: to_json(document_of(encoder)), WEIGHTS: weights_of(encoder)}
+    return write_directory(directory, files)
+
+
+def document_of(encoder: Encoder) -> dict[str, Any]:
+    """An encoder without its weights; it holds their hash."""
+    return {
         "format": 1, "form": encoder.form.to_dict(), "told": encoder.told, "sha256": encoder.sha256,
         "private_cost": encoder.private_cost,
     }  # fmt: skip
-    weights = bytes(safetensors.numpy.save(encoder.weights))
-    return write_directory(directory, {DOCUMENT: to_json(document), WEIGHTS: weights})
+
+
+def weights_of(encoder: Encoder) -> bytes:
+    """The weights as safetensors bytes."""
+    return bytes(safetensors.numpy.save(encoder.weights))
+
+
+def is_encoder(directory: str | Path) -> bool:
+    """Whether a directory is an encoder's."""
+    return (Path(directory) / DOCUMENT).is_file()
 
 
 def load_encoder(directory: str | Path) -> Encoder:
-    """Read an encoder back; its weights must be the ones that it was saved with."""
+    """Read an encoder back; its weights, and what it cost, must be what it was saved with.
+
+    One that has a certificate was learnt from private rows, and is refused if it does not say at which cost.
+    """
     folder = Path(directory)
     try:
         document, weights = read_json(folder / DOCUMENT), read_tensors(folder / WEIGHTS)
         form, cost = form_from_dict(document["form"]), document["private_cost"]
         encoder = Encoder(form, weights, str(document["told"]), cost)
-        if encoder.sha256 == document["sha256"]:
+        is_product = "plan" in document or (folder / CERTIFICATE).exists()
+        if encoder.sha256 == document["sha256"] and (cost or not is_product):
             return encoder
     except Exception:  # noqa: S110  # files may say anything
         pass

@@ -81,11 +81,6 @@ def dp_mepf(
             "Use the default method for other tables, or drop the other columns",
         )  # fmt: skip
     network = find_network(encoder)
-    if network.private_cost is not None and not schema.privacy.is_row:
-        raise UsageError(
-            "encoder", f"was learnt at a cost per row, which does not add to one per {schema.privacy.unit}",
-            "Use a public encoder, or set privacy: {unit: row}",
-        )  # fmt: skip
     _check(activation, moments, stopping)
     rectified = activation == "after"
     columns = labelled_columns(schema, labels)

@@ -12,8 +12,9 @@ import numpy as np
 from understudy.errors import InputError, UsageError
 from understudy.private.engines.passes import Run, can_be_read_again, sum_table
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
+from understudy.private.products import publish
 from understudy.private.purity import check_purity
-from understudy.private.release import charge, check_affordable, noisy, publish, release_facts
+from understudy.private.release import charge, check_affordable, noisy, release_facts
 from understudy.private.sealed import sealed
 from understudy.private.sums import Work
 from understudy.published.directories import check_new_directory

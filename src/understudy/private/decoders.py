@@ -8,7 +8,7 @@ import numpy.typing as npt
 from understudy.descents import Descent
 from understudy.features.autoencoder import DECODER
 from understudy.plan import Plan
-from understudy.private.descent.networks import descend_from
+from understudy.private.descent.networks import check_row_gradients, descend_from, tensors_of
 from understudy.private.descent.steps import Steps
 from understudy.private.noise import NoiseSource
 from understudy.private.readers import open_source
@@ -34,6 +34,13 @@ def read_images(data: object, plan: Plan, *, query: str | None) -> tuple[Singles
     pixels = len(layout.numbers)
     labels = found[:, pixels:] if layout.choices else np.ones((len(found), 1), dtype=np.float32)
     return np.ascontiguousarray(found[:, :pixels]), np.ascontiguousarray(labels)
+
+
+def check_decoder(images: tuple[Singles, Singles], descent: Descent) -> None:
+    """Refuse a machine whose torch gives an image different gradients beside others, before anything is paid."""
+    network = descent.network
+    first = tensors_of(network.first_parameters(descent.seed))
+    check_row_gradients(first, network.loss, images)
 
 
 def train_decoder(

@@ -8,18 +8,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from understudy.accounting import Neighbours
 from understudy.encoders.extractor import ExtractorPlan
-from understudy.encoders.files import save_encoder
-from understudy.encoders.form import Encoder
-from understudy.errors import InputError
+from understudy.encoders.private_encoder import PrivateEncoder, load_private_encoder
 from understudy.features.torch_runtime import load_torch
-from understudy.private import ledger as ledgers
-from understudy.private.descent.networks import Progress, noisy_descent
+from understudy.private.descent.charging import charge, check_affordable, check_size
+from understudy.private.descent.networks import Progress, check_row_gradients, noisy_descent
 from understudy.private.descent.steps import Steps
-from understudy.private.ledger_units import check_unit, described
+from understudy.private.long_noise import LongNoise
 from understudy.private.noise import NoiseSource
+from understudy.private.products import publish, stored
 from understudy.private.readers import open_source
+from understudy.private.release import SOFTWARE, release_facts
 from understudy.private.sealed import sealed
 from understudy.published.directories import check_new_directory
 from understudy.schema.columns import NULL
@@ -38,7 +37,7 @@ def train_private_encoder(
     key: str | None = None,
     noise: NoiseSource | None = None,
     progress: Progress | None = None,
-) -> Encoder:
+) -> PrivateEncoder:
     """Read private images, and learn to name their classes by noisy descent.
 
     Args:
@@ -46,7 +45,7 @@ def train_private_encoder(
         plan: what to train, and at which cost.
         directory: where to write the encoder; it must not exist.
         ledger: an SQLite ledger with a reserve for slack; charged before the first step.
-        key: names this release in the ledger.
+        key: names this encoder in the ledger. The same key and plan give the stored one back, at no cost.
         noise: for tests only.
         progress: called with steps done and steps in all.
 
@@ -55,41 +54,35 @@ def train_private_encoder(
         more or less. In a ledger its cost adds up with that of releases made with it.
     """
     torch = load_torch()
+    fresh, key = key is None, key or f"{plan.schema.name}-{secrets.token_hex(6)}"
     if directory is not None:
         check_new_directory(directory)
     if ledger is not None:
-        state = ledgers.read_ledger(ledger)
-        check_unit(ledger, state.descriptions, plan.schema.privacy.unit)
-        if state.is_pure:
-            raise InputError(
-                f"ledger '{ledger}'", "is for pure differential privacy (delta 0), which Gaussian noise has not",
-                "Make a ledger with a delta above 0",
-            )  # fmt: skip
-        if state.neighbours is not Neighbours.ADD_REMOVE:
-            raise InputError(
-                f"ledger '{ledger}'", "counts replaced rows, and sampling them is not accounted for",
-                "Use a ledger with --neighbours add-remove",
-            )  # fmt: skip
-        ledgers.check_affordable(ledger, [plan.charge.mu_squared], slack=plan.charge.slack)
-    rows = sealed(lambda: _rows(data, plan))
-    if ledger is not None:
-        ledgers.spend(
-            ledger, key=key or f"{plan.schema.name}-{secrets.token_hex(6)}",
-            plan_id=plan.fingerprint, costs=[plan.charge.mu_squared], slack=plan.charge.slack,
-            description=described("encoder", plan.schema),
+        found = None if fresh else stored(
+            ledger, key=key, plan_id=plan.fingerprint, load=load_private_encoder, directory=directory
         )  # fmt: skip
+        if found is not None:
+            return found
+        check_affordable(ledger, plan)
+    start, row_loss = plan.start(torch), plan.row_loss(torch)
+    rows = sealed(lambda: _rows(data, plan))
+    check_size(len(rows[0]))
+    check_row_gradients(start, row_loss, rows)
+    row = charge(ledger, plan, key=key, what="encoder") if ledger is not None else None
+    source = noise or LongNoise()
     learnt = noisy_descent(
-        plan.start(torch), plan.row_loss(torch), rows, cost=plan.descent, clip=plan.clip,
-        expected_rows=float(plan.expected_rows), noise=noise, progress=progress,
+        start, row_loss, rows, cost=plan.descent, clip=plan.clip,
+        expected_rows=float(plan.expected_rows), noise=source, progress=progress,
         steps=Steps(plan.training.learning_rate, rule="adam"),
     )  # fmt: skip
     convolutions = {
         name: value.numpy() for name, value in learnt.items() if not name.startswith("last.")
     }
-    encoder = plan.encoder(convolutions)
-    if directory is not None:
-        save_encoder(encoder, directory)
-    return encoder
+    charged = {"key": key, "row": row} if row is not None else None
+    facts = (*release_facts(source, None, (*SOFTWARE, "torch")), ("ledger", charged))
+    made = PrivateEncoder(plan, plan.encoder(convolutions, dict(facts)), facts)
+    publish(made, directory=directory, ledger=ledger, row=row)
+    return made
 
 
 def _rows(data: object, plan: ExtractorPlan) -> Rows:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -32,13 +33,16 @@ from understudy.accounting import (
     neighbours_by_name,
 )
 from understudy.errors import BudgetError, InputError, UsageError
-from understudy.private.ledger_file import DAMAGED, SHUT, open_ledger, transaction
+from understudy.private.ledger_file import DAMAGED, SHUT, open_ledger, transaction, version_of
 from understudy.private.ledger_tables import (
     APPLICATION_ID,
     GAUSSIAN_VERSION,
+    OLDER_VERSIONS,
     PURE_VERSION,
     SCHEMAS,
     SLACK_VERSION,
+    UNIT_COLUMN,
+    UNIT_TRIGGERS,
 )
 from understudy.private.ledger_units import check_unit, unit_in
 
@@ -49,7 +53,10 @@ _MOST_UNITS = 2**63 - 1  # SQLite integers are signed and 64 bits wide
 
 @dataclass(frozen=True)
 class LedgerRow:
-    """One spend; `published` once its release was handed over, in `directory` or in memory."""
+    """One spend; `published` once its release was handed over, in `directory` or in memory.
+
+    `unit` is whose privacy it counts for: `row`, or the column of ids.
+    """
 
     number: int
     key: str
@@ -61,6 +68,7 @@ class LedgerRow:
     directory: str | None
     spent_at: str
     slack_units: int = 0
+    unit: str = "row"
 
 
 @dataclass(frozen=True)
@@ -77,9 +85,9 @@ class LedgerState:
     slack_cap_units: int = 0
 
     @property
-    def descriptions(self) -> list[str]:
-        """What its lines say of releases."""
-        return [row.description for row in self.rows]
+    def units(self) -> list[str]:
+        """Whose privacy its rows count for."""
+        return [row.unit for row in self.rows]
 
     @property
     def remaining_units(self) -> int:
@@ -178,13 +186,14 @@ def spend(
     key: str,
     plan_id: str,
     description: str,
+    unit: str,
     costs: Sequence[Cost],
     slack: Cost = 0,
 ) -> int:
     """Record what one release costs, mechanism by mechanism, and return its row number.
 
-    Costs are mu squared, or epsilons in a pure ledger. `slack` is the chance up to which they hold,
-    and comes out of the ledger's reserve.
+    Costs are mu squared, or epsilons in a pure ledger, for the `unit` of privacy that all rows of the
+    ledger share. `slack` is the chance up to which they hold, and comes out of the ledger's reserve.
 
     A key belongs to one plan. Spending again under the same key and plan, as after a crash between
     spend and publication, is charged again: the first noise may have been seen.
@@ -194,26 +203,29 @@ def spend(
         raises, no noise may be drawn; a BudgetError has written nothing. So noise drawn only
         after this returns is always paid for (proofs/ledger.md).
     """
-    _check_texts({"key": key, "plan_id": plan_id, "description": description})
+    _check_texts({"key": key, "plan_id": plan_id, "description": description, "unit": unit})
     units = _whole(costs)
-    with transaction(path, begin="BEGIN IMMEDIATE") as connection:
-        state = _load(connection, path)
+    with _writing(path) as (connection, state):
         _check_plan(state, key, plan_id)
-        check_unit(path, state.descriptions, unit_in(description))
+        check_unit(path, state.units, unit)
         _check_cap(state, units, path)
         slack_units = _check_reserve(state, slack, path)
         number = len(state.rows) + 1
         spent_at = datetime.now(UTC).isoformat(timespec="minutes")
         row = [number, key, plan_id, description, sum(units), "spent", None, None, spent_at]
-        _insert(connection, "releases", row + ([slack_units] if state.slack_cap_units else []))
+        row += [slack_units] if state.slack_cap_units else []
+        _insert(connection, "releases", [*row, unit])
         items = [(number, position, own) for position, own in enumerate(units)]
         connection.executemany("INSERT INTO mechanisms VALUES (?, ?, ?)", items)
     return number
 
 
-def check_affordable(path: Path | str, costs: Sequence[Cost], *, slack: Cost = 0) -> None:
+def check_affordable(
+    path: Path | str, costs: Sequence[Cost], *, unit: str, slack: Cost = 0
+) -> None:
     """Refuse early what `spend` would refuse now, before time goes into reading rows."""
     state = read_ledger(path)
+    check_unit(path, state.units, unit)
     _check_cap(state, _whole(costs), path)
     _check_reserve(state, slack, path)
 
@@ -223,9 +235,8 @@ def mark_published(
 ) -> None:
     """Record which release row `number` led to, and its directory unless it stayed in memory."""
     _check_texts({"fingerprint": fingerprint, "directory": directory})
-    with transaction(path, begin="BEGIN IMMEDIATE") as connection:
-        rows = _load(connection, path).rows
-        if number not in {row.number for row in rows if row.state == "spent"}:
+    with _writing(path) as (connection, state):
+        if number not in {row.number for row in state.rows if row.state == "spent"}:
             rule = f"row {number} is not a spend that awaits publication"
             raise UsageError(f"ledger '{path}'", rule, "Pass, once, the number that spend returned")
         change = "UPDATE releases SET state = ?, fingerprint = ?, directory = ? WHERE number = ?"
@@ -316,11 +327,31 @@ def _check_plan(state: LedgerState, key: str, plan_id: str) -> None:
         raise InputError(f"key '{key}'", "was used for another plan", "Choose a new key")
 
 
+@contextmanager
+def _writing(path: Path | str) -> Iterator[tuple[sqlite3.Connection, LedgerState]]:
+    """The ledger, locked for a change; an older file gets its column of units in the same commit."""
+    with transaction(path, begin="BEGIN IMMEDIATE") as connection:
+        state, version = _load(connection, path), version_of(connection)
+        if version in OLDER_VERSIONS:
+            connection.execute(UNIT_COLUMN)
+            named = [(row.unit, row.number) for row in state.rows]
+            connection.executemany("UPDATE releases SET unit = ? WHERE number = ?", named)
+            for trigger in UNIT_TRIGGERS:
+                connection.execute(trigger)
+            connection.execute(f"PRAGMA user_version = {OLDER_VERSIONS[version]}")
+        yield connection, state
+
+
 def _load(connection: sqlite3.Connection, path: Path | str) -> LedgerState:
     """Read everything; refuse unless rows count 1, 2, ... and each is the sum of its mechanisms."""
     (verdict,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     budget = connection.execute("SELECT * FROM budget").fetchone()
-    rows = tuple(LedgerRow(*row) for row in connection.execute("SELECT * FROM releases ORDER BY 1"))
+    found = connection.execute("SELECT * FROM releases ORDER BY 1")
+    names = [column for column, *_ in found.description]
+    listed = [dict(zip(names, row, strict=True)) for row in found]
+    if "unit" not in names:  # of an older version
+        listed = [row | {"unit": unit_in(row["description"])} for row in listed]
+    rows = tuple(LedgerRow(**row) for row in listed)
     (spent,) = connection.execute("SELECT coalesce(sum(units), 0) FROM releases").fetchone()
     items = connection.execute("SELECT release, sum(units) FROM mechanisms GROUP BY 1 ORDER BY 1")
     expected = [(number, row.units) for number, row in enumerate(rows, start=1)]

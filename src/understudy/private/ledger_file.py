@@ -37,11 +37,13 @@ def transaction(path: Path | str, *, begin: str) -> Iterator[sqlite3.Connection]
     """Commit if the body ends well; an exception rolls back."""
     with open_ledger(path) as connection:
         # Before any write: a file of another program must stay as it is.
+        connection.execute("BEGIN")  # one moment: another process may be adding the column of units
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        version = version_of(connection)
         known = mark == APPLICATION_ID and version in SCHEMAS
         if not known or _objects(connection) != _expected_objects(version):
             raise InputError(f"ledger '{path}'", *DAMAGED)
+        connection.execute("ROLLBACK")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(begin)
         yield connection
@@ -65,6 +67,12 @@ def open_ledger(path: Path | str) -> Iterator[sqlite3.Connection]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the low byte is the primary code
         raise InputError(f"ledger '{path}'", *_REFUSALS.get(code, DAMAGED)) from None
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The kind of a ledger, as its file says."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    return int(version)
 
 
 def _objects(connection: sqlite3.Connection) -> list[Any]:

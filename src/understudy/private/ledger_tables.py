@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 APPLICATION_ID = 0x554E4453  # "UNDS"
-GAUSSIAN_VERSION, PURE_VERSION, SLACK_VERSION = 1, 2, 3
+GAUSSIAN_VERSION, PURE_VERSION, SLACK_VERSION = 4, 5, 6
 """Which kind of ledger a file is: one that counts mu squared, or epsilon at a delta of 0, or mu
 squared and slack, for which it has set a part of delta aside.
 """
+
+OLDER_VERSIONS = {1: GAUSSIAN_VERSION, 2: PURE_VERSION, 3: SLACK_VERSION}
+"""The same kinds without a column for the unit of privacy, and what they become at the next spend."""
 
 # The insert triggers also stop INSERT OR REPLACE, which deletes past the delete triggers.
 _TABLES = """
@@ -52,9 +55,25 @@ _WITH_SLACK = {
     "kept": ", slack_units",
 }
 
-SCHEMAS = {
-    GAUSSIAN_VERSION: _TABLES.format(delta="delta > 0 AND delta < 1", **_WITHOUT_SLACK),
-    PURE_VERSION: _TABLES.format(delta="delta = 0", **_WITHOUT_SLACK),
-    SLACK_VERSION: _TABLES.format(delta="delta > 0 AND delta < 1", **_WITH_SLACK),
+UNIT_COLUMN = (
+    "ALTER TABLE releases ADD COLUMN unit TEXT NOT NULL DEFAULT 'row' CHECK (trim(unit) <> '')"
+)
+UNIT_TRIGGERS = (
+    "CREATE TRIGGER units_are_kept BEFORE UPDATE OF unit ON releases"
+    " BEGIN SELECT RAISE(ABORT, 'final'); END",
+    "CREATE TRIGGER units_are_one BEFORE INSERT ON releases"
+    " WHEN EXISTS (SELECT 1 FROM releases WHERE unit <> NEW.unit)"
+    " BEGIN SELECT RAISE(ABORT, 'a ledger counts for one unit of privacy'); END",
+)
+"""Whose privacy a row counts for. New files and older ones get it by the same statements, and so look alike."""
+
+_OLDER_SCHEMAS = {
+    1: _TABLES.format(delta="delta > 0 AND delta < 1", **_WITHOUT_SLACK),
+    2: _TABLES.format(delta="delta = 0", **_WITHOUT_SLACK),
+    3: _TABLES.format(delta="delta > 0 AND delta < 1", **_WITH_SLACK),
+}
+SCHEMAS = _OLDER_SCHEMAS | {
+    version: _OLDER_SCHEMAS[older] + ";\n".join((UNIT_COLUMN, *UNIT_TRIGGERS, ""))
+    for older, version in OLDER_VERSIONS.items()
 }
 """The tables of each kind of ledger."""

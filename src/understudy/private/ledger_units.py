@@ -1,4 +1,4 @@
-"""Whose privacy a ledger counts for: rows, or people who may have several. Lines of it say so in words."""
+"""Whose privacy a ledger counts for: rows, or people who may have several."""
 
 from __future__ import annotations
 
@@ -12,21 +12,20 @@ PER, OF = "; per ", " of at most "
 
 
 def described(method: str, schema: Schema) -> str:
-    """What a ledger's line says of a release; whose privacy it is counted for is read back from it."""
-    words, unit = f"{method} on {schema.name}".replace(PER, "; "), schema.privacy
-    return words if unit.is_row else f"{words}{PER}{unit.unit}{OF}{unit.max_rows} rows"
+    """What a ledger's line says of a release, for people alone."""
+    return f"{method} on {schema.name}"
 
 
 def unit_in(description: str) -> str:
-    """Whom a line counts for."""
+    """Whom a line of an older ledger counts for: before units had a column, its words told them."""
     if PER not in description:
         return "row"
     return description.rpartition(PER)[2].rpartition(OF)[0]
 
 
-def check_unit(path: str | Path, descriptions: Iterable[str], unit: str) -> None:
+def check_unit(path: str | Path, units: Iterable[str], unit: str) -> None:
     """Refuse a ledger that counts for others than a release does."""
-    others = {unit_in(description) for description in descriptions} - {unit}
+    others = set(units) - {unit}
     if others:
         raise InputError(
             f"ledger '{path}'", f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",

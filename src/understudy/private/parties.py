@@ -18,13 +18,13 @@ from understudy.errors import BudgetError, InputError, UsageError
 from understudy.private import ledger as ledgers
 from understudy.private.engines.passes import Run
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
+from understudy.private.products import publish
 from understudy.private.release import (
     charge,
     check_affordable,
     check_row_count,
     noisy,
     private_total,
-    publish,
     release_facts,
     work_of,
 )

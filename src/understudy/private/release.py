@@ -15,16 +15,17 @@ from understudy.accounting import Neighbours
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.plan import Plan
 from understudy.private import ledger as ledgers
-from understudy.private.decoders import Arrays, read_images, train_decoder
+from understudy.private.decoders import Arrays, check_decoder, read_images, train_decoder
 from understudy.private.engines.passes import Run, can_be_read_again, sum_table
-from understudy.private.ledger_units import check_unit, described
+from understudy.private.ledger_units import described
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
+from understudy.private.products import publish, stored
 from understudy.private.purity import check_purity
 from understudy.private.sealed import sealed
 from understudy.private.sums import Work
 from understudy.published.directories import check_new_directory
 from understudy.published.given import public_networks
-from understudy.published.release import Release, load_release, save_release
+from understudy.published.release import Release, load_release
 
 SOFTWARE = ("understudy", "numpy", "opendp", "dp-accounting")
 
@@ -74,9 +75,11 @@ def release_table(
             "Pass a file, a table or a dataset",
         )  # fmt: skip
     if ledger is not None:
-        stored = None if fresh else _stored_release(ledger, plan, key=key, directory=directory)
-        if stored is not None:
-            return stored
+        found = None if fresh else stored(
+            ledger, key=key, plan_id=plan.fingerprint, load=load_release, directory=directory
+        )  # fmt: skip
+        if found is not None:
+            return found
         check_affordable(ledger, plan)
     for stage in plan.stages:
         check_purity(plan.layout, stage.embedding, plan.lattice)
@@ -97,6 +100,7 @@ def release_table(
     weights: Arrays = {}
     if plan.descent is not None:
         images = sealed(lambda: read_images(data, plan, query=query))
+        check_decoder(images, plan.descent)
         row = charge(ledger, plan, key=key) if ledger is not None else None
         weights = train_decoder(images, plan.descent, noise=source)
     while len(vectors) < len(plan.stages):
@@ -106,17 +110,6 @@ def release_table(
     release = Release(plan, vectors, facts, tuple(sorted(weights.items())))
     publish(release, directory=directory, ledger=ledger, row=row)
     return release
-
-
-def publish(
-    release: Release, *, directory: Path | str | None, ledger: Path | str | None, row: int | None
-) -> None:
-    """Write a release, if it is to be kept, and tell the ledger's row what came of it."""
-    if directory is not None:
-        save_release(release, directory)
-    if ledger is not None and row is not None:
-        where = str(Path(directory).resolve()) if directory is not None else None
-        ledgers.mark_published(ledger, row, fingerprint=release.fingerprint, directory=where)
 
 
 def work_of(plan: Plan, vectors: tuple[Integers, ...]) -> Work:
@@ -158,7 +151,8 @@ def check_affordable(
     try:
         each = [None] if stages is None else stages
         costs = tuple(cost for stage in each for cost in _cost_in(ledger, plan, stage))
-        ledgers.check_affordable(ledger, costs, slack=plan.charge.slack)
+        unit = plan.schema.privacy.unit
+        ledgers.check_affordable(ledger, costs, unit=unit, slack=plan.charge.slack)
     except BudgetError as refusal:
         if not plan.budget.is_pure or ledgers.read_ledger(ledger).is_pure:
             raise
@@ -171,7 +165,8 @@ def charge(ledger: str | Path, plan: Plan, *, key: str, stage: int | None = None
     """Pay for all stages, or for one of them, in the ledger's notion of neighbours."""
     return ledgers.spend(
         ledger, key=key, plan_id=plan.fingerprint, costs=_cost_in(ledger, plan, stage),
-        description=described(plan.method, plan.schema), slack=plan.charge.slack,
+        description=described(plan.method, plan.schema), unit=plan.schema.privacy.unit,
+        slack=plan.charge.slack,
     )  # fmt: skip
 
 
@@ -183,7 +178,6 @@ def _cost_in(ledger: str | Path, plan: Plan, stage: int | None) -> tuple[Fractio
     """
     state = ledgers.read_ledger(ledger)
     notion = state.neighbours
-    check_unit(ledger, state.descriptions, plan.schema.privacy.unit)
     if notion is Neighbours.ADD_REMOVE and plan.neighbours is Neighbours.REPLACE_ONE:
         raise InputError(
             f"ledger '{ledger}'", "hides the row count (add-remove), and a replace-one release tells it",
@@ -198,21 +192,6 @@ def _cost_in(ledger: str | Path, plan: Plan, stage: int | None) -> tuple[Fractio
             "Release with --delta 0, or make a ledger with a delta above 0",
         )  # fmt: skip
     return costs
-
-
-def _stored_release(
-    ledger: str | Path, plan: Plan, *, key: str, directory: str | Path | None
-) -> Release | None:
-    """A release that was paid for before, if its directory is still there and unchanged."""
-    row = ledgers.find_published(ledger, key=key, plan_id=plan.fingerprint)
-    if row is None or row.directory is None or not Path(row.directory).is_dir():
-        return None
-    release = load_release(row.directory)
-    if release.fingerprint != row.fingerprint or not dict(release.facts)["is_private"]:
-        return None
-    if directory is not None:
-        save_release(release, directory)
-    return release
 
 
 def release_facts(

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import secrets
-from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from understudy.accounting import Neighbours
 from understudy.classifier.inputs import Inputs, lengthened, unit_inputs
 from understudy.classifier.maps import LocallyLinearMaps
-from understudy.classifier.model import Classifier, load_classifier, save_classifier
+from understudy.classifier.model import Classifier, load_classifier
 from understudy.classifier.plan import RADIUS, ClassifierPlan
 from understudy.classifier.whitening import Whitening, whitening_from
 from understudy.errors import InputError
-from understudy.private import ledger as ledgers
+from understudy.private.descent.charging import charge, check_affordable, check_size
 from understudy.private.descent.linear import (
     BLOCK_NUMBERS,
     IntegerRows,
     Progress,
+    check_purity,
     integer_inputs,
     train_maps,
 )
 from understudy.private.descent.steps import Steps
-from understudy.private.ledger_units import check_unit, described
 from understudy.private.long_noise import LongNoise
 from understudy.private.noise import NoiseSource
+from understudy.private.products import publish, stored
 from understudy.private.readers import open_source
 from understudy.private.release import release_facts
 from understudy.private.sealed import sealed
@@ -70,31 +69,24 @@ def train_classifier(
     fresh, key = key is None, key or f"{plan.schema.name}-{secrets.token_hex(6)}"
     if directory is not None:
         check_new_directory(directory)
-    costs, slack = _costs(plan), sum((charge.slack for charge in plan.charges), Fraction(0))
     if ledger is not None:
-        stored = None if fresh else _stored(ledger, plan, key=key, directory=directory)
-        if stored is not None:
-            return stored
-        costs = _costs_in(ledger, plan)
-        ledgers.check_affordable(ledger, costs, slack=slack)
-    _check_purity(plan.inputs)
-    rows = sealed(lambda: integer_rows(data, plan, query=query))
-    row: int | None = None
-    if ledger is not None:
-        row = ledgers.spend(
-            ledger, key=key, plan_id=plan.fingerprint, costs=costs, slack=slack,
-            description=described("classifier", plan.schema),
+        found = None if fresh else stored(
+            ledger, key=key, plan_id=plan.fingerprint, load=load_classifier, directory=directory
         )  # fmt: skip
+        if found is not None:
+            return found
+        check_affordable(ledger, plan)
+    _check_purity(plan.inputs)
+    check_purity(plan.shape, plan.shape.first_weights(), plan.training.clip)
+    rows = sealed(lambda: integer_rows(data, plan, query=query))
+    check_size(len(rows.labels))
+    row = charge(ledger, plan, key=key, what="classifier") if ledger is not None else None
     source = noise or LongNoise()
     maps, whitening = noisy_maps(rows, plan, noise=source, progress=progress)
     charged = {"key": key, "row": row} if row is not None else None
     facts = (*release_facts(source, query), ("ledger", charged))
     classifier = Classifier(plan, maps, whitening, facts)
-    if directory is not None:
-        save_classifier(classifier, directory)
-    if ledger is not None and row is not None:
-        where = str(Path(directory).resolve()) if directory is not None else None
-        ledgers.mark_published(ledger, row, fingerprint=classifier.fingerprint, directory=where)
+    publish(classifier, directory=directory, ledger=ledger, row=row)
     return classifier
 
 
@@ -114,44 +106,6 @@ def noisy_maps(
         steps=Steps(rate, averaged=training.averaged), noise=noise, progress=progress,
     )  # fmt: skip
     return maps, whitening
-
-
-def _costs(plan: ClassifierPlan) -> tuple[Fraction, ...]:
-    return tuple(charge.mu_squared for charge in plan.charges)
-
-
-def _costs_in(ledger: str | Path, plan: ClassifierPlan) -> tuple[Fraction, ...]:
-    """Mu squared in a ledger's notion of neighbours: replacing a row is removing one and adding one."""
-    state = ledgers.read_ledger(ledger)
-    check_unit(ledger, state.descriptions, plan.schema.privacy.unit)
-    if state.is_pure:
-        raise InputError(
-            f"ledger '{ledger}'", "is for pure differential privacy (delta 0), which Gaussian noise has not",
-            "Make a ledger with a delta above 0",
-        )  # fmt: skip
-    if state.neighbours is Neighbours.ADD_REMOVE:
-        return _costs(plan)
-    if plan.descent.is_sampled:
-        raise InputError(
-            f"ledger '{ledger}'", "counts replaced rows, and sampling them is not accounted for",
-            "Use a sampling rate of 1, or a ledger with --neighbours add-remove",
-        )  # fmt: skip
-    return tuple(4 * cost for cost in _costs(plan))
-
-
-def _stored(
-    ledger: str | Path, plan: ClassifierPlan, *, key: str, directory: str | Path | None
-) -> Classifier | None:
-    """A classifier that was paid for before, if its directory is still there and unchanged."""
-    row = ledgers.find_published(ledger, key=key, plan_id=plan.fingerprint)
-    if row is None or row.directory is None or not Path(row.directory).is_dir():
-        return None
-    found = load_classifier(row.directory)
-    if found.fingerprint != row.fingerprint or not dict(found.facts)["is_private"]:
-        return None
-    if directory is not None:
-        save_classifier(found, directory)
-    return found
 
 
 def integer_rows(data: object, plan: ClassifierPlan, *, query: str | None) -> IntegerRows:

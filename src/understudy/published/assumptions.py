@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import Any
 
-from understudy.accounting import Neighbours
-from understudy.accounting.descent import Charge, epsilon_of_charges
 from understudy.plan import ROW_CAP, Plan
 from understudy.published.facts import queries_in
 from understudy.published.given import given_points, has_given_basis, public_networks
 from understudy.published.words import round_up
+from understudy.schema import Schema
+
+Assumption = tuple[str, str]
+"""A name, and a statement in words."""
 
 TYPES = (
     "types fixed in advance",
@@ -27,9 +28,14 @@ _OWN_NOISE = (
 )
 
 
-def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
-    """Every assumption by name, in words."""
-    unit = plan.schema.privacy
+def described(found: list[Assumption]) -> list[dict[str, str]]:
+    """Assumptions as certificates hold them."""
+    return [{"name": name, "statement": statement} for name, statement in found]
+
+
+def shared_assumptions(schema: Schema, facts: dict[str, Any]) -> list[Assumption]:
+    """What every product of private rows rests on, whatever was computed of them."""
+    unit = schema.privacy
     found = [
         (
             "one row, one unit",
@@ -46,11 +52,6 @@ def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "Bounds, categories and settings were chosen without looking at the private rows.",
         ),
         TYPES,
-        (
-            "row independence of features",
-            "cos, sin, exp, log1p and exact integer products on this machine give a row the same features wherever it "
-            "stands; checked on made-up rows before each pass over the data.",
-        ),
         ("randomness", "The operating system's random numbers are unpredictable to an attacker."),
         (
             "size",
@@ -60,6 +61,41 @@ def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "trusted curator",
             "Whoever runs the release sees the rows, and what that machine shows while running (time, memory, "
             "refusals of malformed files) is not published.",
+        ),
+    ]
+    queries = queries_in(facts)
+    if queries:
+        found.append((
+            "row by row query",
+            f"{'The query' if len(queries) == 1 else 'Every query'} makes each of its rows from the data of one "
+            "protected person or thing alone. Limits, joins, rankings and totals over other rows would break this, and "
+            "with it the guarantee.",
+        ))  # fmt: skip
+    rounded = [column.name for column in schema.used if column.bounds_from == "rounded"]
+    if rounded:
+        found.append((
+            "bounds from data",
+            f"The bounds of {len(rounded)} column(s), such as '{rounded[0]}', are the data's own extremes rounded "
+            "outward. They are outside the guarantee.",
+        ))  # fmt: skip
+    unstated = [column.name for column in schema.used if column.bounds_from == "not stated"]
+    if unstated:
+        found.append((
+            "source of bounds",
+            f"The schema does not say where the bounds or categories of {len(unstated)} column(s), such as "
+            f"'{unstated[0]}', come from; they are taken to be public.",
+        ))  # fmt: skip
+    return found
+
+
+def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
+    """Every assumption of a release by name, in words."""
+    found = [
+        *shared_assumptions(plan.schema, facts),
+        (
+            "row independence of features",
+            "cos, sin, exp, log1p and exact integer products on this machine give a row the same features wherever it "
+            "stands; checked on made-up rows before each pass over the data.",
         ),
     ]
     if facts.get("merged_from"):
@@ -73,14 +109,6 @@ def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             "one part, one unit",
             f"Rows were added to this release {facts['appended']} time(s), and each protected person or thing has rows "
             "in one part only. Every part has the whole noise; the release states the noise of all of them together.",
-        ))  # fmt: skip
-    queries = queries_in(facts)
-    if queries:
-        found.append((
-            "row by row query",
-            f"{'The query' if len(queries) == 1 else 'Every query'} makes each of its rows from the data of one "
-            "protected person or thing alone. Limits, joins, rankings and totals over other rows would break this, and "
-            "with it the guarantee.",
         ))  # fmt: skip
     if given_points(plan):
         found.append((
@@ -103,7 +131,7 @@ def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
         ))  # fmt: skip
     for name, sha256 in public_networks(plan):
         found += [
-            _origin(plan, name, sha256),
+            *_origin(plan, name, sha256),
             (
                 "row independence of the network",
                 "Torch on this machine gives an image the same numbers at every place of a padded block, whatever "
@@ -111,40 +139,27 @@ def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
                 "network: they are enforced on whole numbers, row by row.",
             ),
         ]
-    rounded = [column.name for column in plan.schema.used if column.bounds_from == "rounded"]
-    if rounded:
-        found.append((
-            "bounds from data",
-            f"The bounds of {len(rounded)} column(s), such as '{rounded[0]}', are the data's own extremes rounded "
-            "outward. They are outside the guarantee.",
-        ))  # fmt: skip
-    unstated = [column.name for column in plan.schema.used if column.bounds_from == "not stated"]
-    if unstated:
-        found.append((
-            "source of bounds",
-            f"The schema does not say where the bounds or categories of {len(unstated)} column(s), such as "
-            f"'{unstated[0]}', come from; they are taken to be public.",
-        ))  # fmt: skip
-    return [{"name": name, "statement": statement} for name, statement in found]
+    return described(found)
 
 
-def _origin(plan: Plan, name: str, sha256: str) -> tuple[str, str]:
+def _origin(plan: Plan, name: str, sha256: str) -> list[Assumption]:
     """Where a network comes from, and what that adds to the guarantee."""
-    cost = (plan.setting("encoder") or {}).get("private_cost")
-    if not cost:
-        return (
+    cost, network = plan.network_cost, f"The network '{name}' (SHA-256 {sha256})"
+    if cost is None:
+        return [(
             "public network",
-            f"The network '{name}' (SHA-256 {sha256}) was public before, and nothing in it was learnt from the "
-            "private rows.",
-        )
-    charges = [
-        Charge(Fraction(cost["mu_squared"]), Fraction(cost["slack"])),
-        *(Charge(each) for each in plan.mechanism.mu_squared(plan.cost(Neighbours.ADD_REMOVE))),
-    ]
-    together = round_up(epsilon_of_charges(charges, plan.budget.delta))
-    return (
+            f"{network} was public before, and nothing in it was learnt from the private rows.",
+        )]  # fmt: skip
+    found = [(
         "network learnt from the same rows",
-        f"The network '{name}' (SHA-256 {sha256}) was learnt from the private rows by noisy descent, in a release of "
-        f"its own with epsilon {round_up(cost['epsilon'])} at delta {cost['delta']:g}. The guarantee above is that of "
-        f"the moments alone; both together have epsilon {together} at delta {plan.budget.delta:g} (add-remove).",
-    )
+        f"{network} was learnt from the private rows by noisy descent, in a release of its own with epsilon "
+        f"{round_up(cost['epsilon'])} at delta {cost['delta']:g}. The guarantee above counts both; the moments alone "
+        f"have epsilon {round_up(plan.own_epsilon())} at delta {plan.budget.delta:g} (add-remove).",
+    )]  # fmt: skip
+    if "is_private" not in cost:
+        found.append((
+            "noise of the network",
+            f"The files of the network '{name}' are of an earlier version and do not say which noise it was learnt "
+            "with; it is taken to be that of private releases.",
+        ))  # fmt: skip
+    return found

@@ -18,10 +18,12 @@ from understudy.plan import Plan
 from understudy.published.assumptions import assumptions
 from understudy.published.given import given_points, public_networks
 from understudy.published.words import domain_words, round_up
+from understudy.schema import Schema
 from understudy.schema.images import LIGHTEST, without_pixels
 
 CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 COLUMNS_SHOWN = 40
+PRIVATE, NOT_PRIVATE = "PRIVATE", "NOT PRIVATE"
 
 MECHANISM_NAMES = {
     "gaussian": "Discrete Gaussian noise on an exact integer sum of norm-bounded features",
@@ -39,11 +41,10 @@ PERSON_WORDS = (
 
 def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
     """All statements about a release."""
-    cost, mechanism = plan.cost(), plan.mechanism
     return {
         "certificate": "understudy differential privacy certificate, format 1",
         "release": fingerprint,
-        "status": "PRIVATE" if facts.get("is_private") else "NOT PRIVATE",
+        **status(facts, plan),
         "created": facts.get("created"),
         "table": plan.schema.name,
         "method": plan.method,
@@ -58,12 +59,10 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             "epsilon_add_remove_covers": "the whole release"
             if plan.neighbours is Neighbours.ADD_REMOVE
             else "the noisy numbers alone: the row count is public",
-            "epsilon_replace_one": round_up(plan.epsilon(Neighbours.REPLACE_ONE)),
-            "mu": round_up(math.sqrt(sum(mechanism.mu_squared(cost)))),
-            # Without a delta there is one epsilon and no curve.
-            "curve": []
-            if plan.budget.is_pure
-            else [[delta, round_up(plan.epsilon(delta=delta))] for delta in CURVE_DELTAS],
+            "epsilon_replace_one": _replaced(plan),
+            "mu": round_up(math.sqrt(sum(charge.mu_squared for charge in plan.charges()))),
+            **_parts(plan),
+            "curve": _curve(plan),
         },
         "odds": _odds(plan),
         "mechanism": _mechanism(plan, facts),
@@ -78,6 +77,43 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
         "software": facts.get("software"),
         "verify": "understudy verify DIRECTORY",
     }
+
+
+def status(facts: dict[str, Any], plan: Plan | None = None) -> dict[str, str]:
+    """Whether everything that a product rests on had real noise; if not, what had not."""
+    if not facts.get("is_private"):
+        return {
+            "status": NOT_PRIVATE,
+            "status_reason": f"Its noise came from {facts.get('noise')}.",
+        }
+    if plan is not None and plan.network_has_test_noise:
+        reason = f"The network it was made with is not: that noise came from {plan.network_noise}."
+        return {"status": NOT_PRIVATE, "status_reason": reason}
+    return {"status": PRIVATE}
+
+
+def _replaced(plan: Plan) -> float | str:
+    epsilon = plan.epsilon(Neighbours.REPLACE_ONE)
+    return round_up(epsilon) if math.isfinite(epsilon) else "not stated for sampled rows"
+
+
+def _parts(plan: Plan) -> dict[str, Any]:
+    """What a guarantee consists of, where a network that was learnt from the rows is a part of it."""
+    if plan.network_cost is None:
+        return {}
+    return {
+        "epsilon_alone": round_up(plan.own_epsilon()),
+        "epsilon_of_the_network": round_up(float(plan.network_cost["epsilon"])),
+        "slack": float(sum(charge.slack for charge in plan.charges())),
+    }
+
+
+def _curve(plan: Plan) -> list[list[float]]:
+    """Epsilons at other deltas. Without a delta there is one epsilon and no curve."""
+    if plan.budget.is_pure:
+        return []
+    found = [[delta, plan.epsilon(delta=delta)] for delta in CURVE_DELTAS]
+    return [[delta, round_up(epsilon)] for delta, epsilon in found if math.isfinite(epsilon)]
 
 
 def _neighbours_in_words(plan: Plan) -> str:
@@ -185,35 +221,21 @@ def _composition(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
     if whole is not None:
         words += (
             f" It was planned as one of {whole['releases']} releases of the same people, which together "
-            f"have epsilon {whole['epsilon']:g} at delta {whole['delta']:g}."
+            f"have epsilon {whole['epsilon']:g} at delta {whole['delta']:g}"
+            f"{'' if plan.network_cost is None else ', without the network'}."
         )
     rule = f"{plan.mechanism.cost_name} adds up over releases"
     return {"ledger": ledger, "in_words": words, "rule": rule}
 
 
 def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
-    used = plan.schema.used
-    sources = Counter(column.bounds_from for column in used)
     if plan.neighbours is Neighbours.REPLACE_ONE:
         rows = f"public: {plan.num_rows}"
     else:
         guess = f" (planned for about {plan.num_rows})" if plan.num_rows else ""
         rows = f"private; a noisy count is part of the release{guess}"
-    listed = without_pixels(plan.schema.image, used)
-    columns = [
-        {"name": c.name, "domain": domain_words(c), "source": c.bounds_from}
-        for c in listed[:COLUMNS_SHOWN]
-    ]
-    image = plan.schema.image
-    if image is not None:
-        size = f"{image.height} x {image.width} x {image.channels} pixels"
-        columns.insert(
-            0, {"name": "image", "domain": f"{size} from 0 to {LIGHTEST}", "source": "image format"}
-        )
     return {
-        "columns": columns,
-        "columns_not_shown": max(0, len(listed) - COLUMNS_SHOWN),
-        "sources": dict(sorted(sources.items())),
+        **public_columns(plan.schema),
         "rows": rows,
         "given_points": given_points(plan),
         **_networks(plan),
@@ -222,10 +244,31 @@ def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def public_columns(schema: Schema) -> dict[str, Any]:
+    """Columns, their domains, and where these come from."""
+    used, image = schema.used, schema.image
+    listed = without_pixels(image, used)
+    columns = [
+        {"name": c.name, "domain": domain_words(c), "source": c.bounds_from}
+        for c in listed[:COLUMNS_SHOWN]
+    ]
+    if image is not None:
+        size = f"{image.height} x {image.width} x {image.channels} pixels"
+        columns.insert(
+            0, {"name": "image", "domain": f"{size} from 0 to {LIGHTEST}", "source": "image format"}
+        )
+    return {
+        "columns": columns,
+        "columns_not_shown": max(0, len(listed) - COLUMNS_SHOWN),
+        "sources": dict(sorted(Counter(column.bounds_from for column in used).items())),
+    }
+
+
 def _networks(plan: Plan) -> dict[str, Any]:
-    """What is said of public networks, where there are any."""
+    """What is said of networks, where there are any."""
+    learnt = {} if plan.network_cost is None else {"learnt_from": "the private rows"}
     found = [
-        {"name": name, "sha256": sha256, "layers": list(layers)}
+        {"name": name, "sha256": sha256, "layers": list(layers), **learnt}
         for (name, sha256), layers in public_networks(plan).items()
     ]
     return {"networks": found} if found else {}

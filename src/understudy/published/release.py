@@ -141,6 +141,11 @@ class Release:
         }  # fmt: skip
         return bytes(safetensors.numpy.save(named | learnt | settled))
 
+    @property
+    def is_private(self) -> bool:
+        """Whether its noise was real, and that of the network that it was made with."""
+        return bool(dict(self.facts).get("is_private")) and not self.plan.network_has_test_noise
+
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over everything released; the ledger keeps it."""

@@ -31,11 +31,15 @@ MEANING = (
 
 @dataclass(frozen=True)
 class Verification:
-    """What a release turns out to guarantee, computed anew."""
+    """What a release turns out to guarantee, computed anew.
+
+    ``epsilon`` counts what was learnt from the same rows before, ``epsilon_alone`` does not.
+    """
 
     fingerprint: str
     is_private: bool
     epsilon: float
+    epsilon_alone: float
     delta: float
     neighbours: str
     mechanism: str
@@ -86,8 +90,8 @@ def verify_release(directory: str | Path) -> Verification:
                 _remedy(dict(release.facts)),
             )
     plan = release.plan
-    epsilon = plan.epsilon()
-    if epsilon > plan.budget.epsilon:
+    alone = plan.own_epsilon()
+    if alone > plan.budget.epsilon:
         raise InputError(
             f"release '{folder}'", "spends more than its stated epsilon", "Do not rely on it"
         )
@@ -95,8 +99,9 @@ def verify_release(directory: str | Path) -> Verification:
     tests = _passed(noise_tests(release), where=f"release '{folder}'") if is_private else ()
     return Verification(
         fingerprint=release.fingerprint,
-        is_private=is_private,
-        epsilon=epsilon,
+        is_private=release.is_private,
+        epsilon=plan.epsilon(),
+        epsilon_alone=alone,
         delta=plan.budget.delta,
         neighbours=Neighbours(plan.neighbours).value,
         mechanism=plan.mechanism.name,
@@ -122,6 +127,19 @@ def _passed(tests: tuple[NoiseTest, ...], *, where: str) -> tuple[NoiseTest, ...
             "Do not publish it and do not rely on it; ask its owner how the noise was drawn",
         )
     return tests
+
+
+def check_files(folder: Path, expected: dict[str, bytes], *, what: str) -> None:
+    """Refuse a directory that does not hold these files, byte for byte, and no others."""
+    found = names_in(folder)
+    for name in sorted(set(expected) | found):
+        is_both = name in expected and name in found
+        if not (is_both and is_file_of(folder / name, expected[name])):
+            raise InputError(
+                f"file '{folder / name}'",
+                f"does not follow from the {what}: it was changed or damaged",
+                "Do not rely on it; fetch it again from its owner",
+            )
 
 
 def _remedy(facts: dict[str, Any]) -> str:

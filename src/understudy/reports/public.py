@@ -80,7 +80,7 @@ class PublicReport:
     @property
     def is_private(self) -> bool:
         """Whether the release is; only then may the report be published."""
-        return bool(dict(self.release.facts).get("is_private"))
+        return self.release.is_private
 
     @property
     def headline(self) -> str:

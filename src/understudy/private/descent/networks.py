@@ -5,7 +5,8 @@ The one place on the private side that loads torch, and only when it is called.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -83,24 +84,47 @@ def noisy_descent(
     gradients = _gradients(torch, parameters, row_loss)
     walk = Walk(_flat(parameters), steps, cost.steps)
     arrays = tuple(np.asarray(array) for array in rows)
+    with _one_thread(torch):
+        _check_purity(gradients, walk.place, arrays, block)
+        for done in range(cost.steps):
+            places = draw(len(arrays[0]), cost.sampling_rate)
+            drawn = partial(_clipped_sum, gradients, walk.place, arrays, places)
+            sums = sealed(partial(drawn, clip=clip, block=block))
+            noisy = noisy_sum(
+                sums, radius=RADIUS, noise_multiplier=cost.noise_multiplier, noise=source
+            )
+            walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))
+            if progress is not None:
+                progress(done + 1, cost.steps)
+    return _unflat(torch, walk.outcome, parameters)
+
+
+def check_row_gradients(
+    parameters: Tensors,
+    row_loss: RowLoss,
+    rows: Sequence[npt.NDArray[Any]],
+    *,
+    block: int = BLOCK,
+) -> None:
+    """See on made-up rows, before anything is paid, that a row's gradient does not depend on its block.
+
+    Of ``rows`` types and shapes alone are looked at.
+    """
+    torch = _torch()
+    arrays = tuple(np.asarray(array) for array in rows)
+    with _one_thread(torch):
+        _check_purity(_gradients(torch, parameters, row_loss), _flat(parameters), arrays, block)
+
+
+@contextmanager
+def _one_thread(torch: Any) -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
         with threadpool_limits(limits=1, user_api="blas"):
-            _check_purity(gradients, walk.place, arrays, block)
-            for done in range(cost.steps):
-                places = draw(len(arrays[0]), cost.sampling_rate)
-                drawn = partial(_clipped_sum, gradients, walk.place, arrays, places)
-                sums = sealed(partial(drawn, clip=clip, block=block))
-                noisy = noisy_sum(
-                    sums, radius=RADIUS, noise_multiplier=cost.noise_multiplier, noise=source
-                )
-                walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))
-                if progress is not None:
-                    progress(done + 1, cost.steps)
+            yield
     finally:
         torch.set_num_threads(threads)
-    return _unflat(torch, walk.outcome, parameters)
 
 
 def row_gradients(
@@ -206,6 +230,12 @@ def _torch() -> Any:
     return torch
 
 
+def tensors_of(parameters: Mapping[str, npt.NDArray[np.float32]]) -> Tensors:
+    """Arrays as torch tensors, for callers who do not load torch."""
+    torch = _torch()
+    return {name: torch.from_numpy(value.copy()) for name, value in parameters.items()}
+
+
 def descend_from(
     parameters: Mapping[str, npt.NDArray[np.float32]],
     row_loss: RowLoss,
@@ -218,10 +248,8 @@ def descend_from(
     noise: NoiseSource | None = None,
 ) -> dict[str, npt.NDArray[np.float32]]:
     """``noisy_descent`` from arrays to arrays, for callers who do not load torch."""
-    torch = _torch()
-    first = {name: torch.from_numpy(value.copy()) for name, value in parameters.items()}
     found = noisy_descent(
-        first, row_loss, rows,
+        tensors_of(parameters), row_loss, rows,
         cost=cost, clip=clip, expected_rows=expected_rows, steps=steps, noise=noise,
     )  # fmt: skip
     return {name: value.detach().numpy() for name, value in found.items()}

@@ -1,0 +1,128 @@
+"""An encoder that was learnt from private images, with the plan and the facts that its certificate follows from."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from understudy.encoders.certificate import encoder_certificate
+from understudy.encoders.extractor import ExtractorPlan, extractor_plan_from_dict
+from understudy.encoders.files import DOCUMENT, WEIGHTS, document_of, load_encoder, weights_of
+from understudy.encoders.form import Encoder
+from understudy.errors import InputError
+from understudy.features.public_networks import PublicNetwork
+from understudy.published.certificate import render_html
+from understudy.published.release import CERTIFICATE, CERTIFICATE_PAGE, SCHEMA, to_json
+from understudy.published.verify import Verification, check_files
+
+
+@dataclass(frozen=True)
+class PrivateEncoder:
+    """An encoder as a product of private rows. ``facts`` are the public circumstances of the training."""
+
+    plan: ExtractorPlan
+    encoder: Encoder
+    facts: tuple[tuple[str, Any], ...]
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its noise was real."""
+        return bool(dict(self.facts).get("is_private"))
+
+    def network(self, name: str) -> PublicNetwork:
+        """The network that it makes, for plans."""
+        return self.encoder.network(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The encoder without its weights; it holds their hash."""
+        return document_of(self.encoder) | {
+            "format": 2,
+            "plan": self.plan.to_dict(),
+            "facts": dict(self.facts),
+        }
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over everything released; the ledger keeps it."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def files(self) -> dict[str, bytes]:
+        """Every file of the directory."""
+        certificate = encoder_certificate(self.plan, dict(self.facts), fingerprint=self.fingerprint)
+        return {
+            WEIGHTS: weights_of(self.encoder),
+            DOCUMENT: to_json(self.to_dict()),
+            SCHEMA: self.plan.schema.to_yaml().encode(),
+            CERTIFICATE: to_json(certificate),
+            CERTIFICATE_PAGE: render_html(json.loads(to_json(certificate))).encode(),
+        }
+
+
+def load_private_encoder(directory: str | Path) -> PrivateEncoder:
+    """Read an encoder back with what its certificate follows from."""
+    encoder, folder = load_encoder(directory), Path(directory)
+    if encoder.private_cost is None:
+        raise InputError(
+            f"encoder '{folder}'", "is public: no private rows were read for it, and it has no certificate",
+            "Give the directory of a release, of a classifier, or one made by: understudy encoder private",
+        )  # fmt: skip
+    try:
+        document = json.loads((folder / DOCUMENT).read_bytes())
+        plan = extractor_plan_from_dict(document["plan"])
+        facts = tuple(document["facts"].items())
+        found = PrivateEncoder(plan, encoder, facts)
+        whole = plan.form == encoder.form and encoder.private_cost["is_private"] == found.is_private
+    except Exception:  # files may say anything
+        whole = False
+    if not whole:
+        raise InputError(
+            f"encoder '{folder}'",
+            "is damaged, or of an earlier version, which made no certificates",
+            "Fetch it again, or learn it anew: understudy encoder private",
+        )
+    return found
+
+
+def verify_encoder(directory: str | Path) -> Verification:
+    """Recompute what the certificate states and compare every byte.
+
+    Raises:
+        InputError: it names the first file that does not follow from the encoder.
+    """
+    folder = Path(directory)
+    made = load_private_encoder(folder)
+    plan, facts = made.plan, dict(made.facts)
+    try:
+        told = plan.cost(facts)
+        expected = made.files()
+    except Exception:  # files may say anything
+        told, expected = {}, {}
+    if not expected or told != made.encoder.private_cost:
+        raise InputError(
+            f"encoder '{folder}'", "states a cost that does not follow from its plan", "Do not rely on it"
+        )  # fmt: skip
+    check_files(folder, expected, what="encoder")
+    if max(plan.epsilon(), plan.charged_epsilon()) > plan.budget.epsilon:
+        raise InputError(
+            f"encoder '{folder}'", "spends more than its stated epsilon", "Do not rely on it"
+        )
+    certificate = json.loads(expected[CERTIFICATE])
+    (stage,) = certificate["mechanism"]["stages"]
+    return Verification(
+        fingerprint=made.fingerprint,
+        is_private=made.is_private,
+        epsilon=plan.epsilon(),
+        epsilon_alone=plan.epsilon(),
+        delta=plan.budget.delta,
+        neighbours="add-remove",
+        mechanism="gaussian",
+        noise_std=(stage["noise_std"],),
+        sensitivity=(stage["sensitivity"],),
+        assumptions=tuple(each["name"] for each in certificate["assumptions"]),
+        checks=tuple(sorted(expected)),
+    )
