@@ -157,7 +157,7 @@ def guarantee_words(plan: Plan) -> str:
 def told_of(made: Release, ledger: Path | None) -> list[str]:
     """Its fingerprint, what it was charged and for how many more there is room, and warnings."""
     from understudy.private.ledger import read_ledger
-    from understudy.published import release_warnings
+    from understudy.queries.diagnostics import release_warnings
 
     lines, charged = [f"  fingerprint  {made.fingerprint}"], dict(made.facts)["ledger"]
     if charged is not None and ledger is not None:
@@ -173,7 +173,7 @@ def told_of(made: Release, ledger: Path | None) -> list[str]:
 
 def outcome(made: Release) -> dict[str, Any]:
     """What programs are told of a release."""
-    from understudy.published import release_warnings
+    from understudy.queries.diagnostics import release_warnings
 
     return {
         "epsilon": made.plan.epsilon(), "delta": made.plan.budget.delta,

@@ -97,14 +97,18 @@ class Cells:
 class Tables:
     """For each subset of columns, the table of counts over their cells; every table alike.
 
-    A row is in at most one cell of a table. With T tables a membership is worth 1 / sqrt(T), so
-    that no row has a norm above 1. Features run through the tables in order; within one, the
-    last column varies fastest. It reads codes, not cells of a layout: a table of 100,000 cells
+    A row is in at most one cell of a table, and in exactly one if ``with_unlisted``: a column without
+    a cell of nulls then has one cell more, the last, for rows that are in none of its cells (a category
+    that the schema does not list, a blank, text where a number should be). Totals are then the same in
+    all tables. With T tables a membership is worth 1 / sqrt(T), so that no row has a norm above 1.
+    Features run through the tables in order; within one, the last column varies fastest. It reads
+    codes, not cells of a layout: a table of 100,000 cells
     costs a row no more than one of two.
     """
 
     factors: tuple[Cells, ...]
     subsets: tuple[tuple[int, ...], ...]
+    with_unlisted: bool = False
 
     def __post_init__(self) -> None:
         if not self.subsets or not all(self.subsets):
@@ -119,8 +123,13 @@ class Tables:
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Cells of each table along each of its columns."""
-        return tuple(tuple(self.factors[j].dim for j in subset) for subset in self.subsets)
+        """Cells of each table along each of its columns, with that of unlisted values."""
+        return tuple(tuple(self.width(j) for j in subset) for subset in self.subsets)
+
+    def width(self, factor: int) -> int:
+        """Cells along one column, with that of unlisted values."""
+        cells = self.factors[factor]
+        return cells.dim + (self.with_unlisted and not cells.has_null)
 
     @cached_property
     def dim(self) -> int:
@@ -136,7 +145,7 @@ class Tables:
         places = {j: self.factors[j](codes[:, self.factors[j].column]) for j in used}
         found = []
         for subset, shape in zip(self.subsets, self.shapes, strict=True):
-            # One cell more along every column takes the rows that are in none.
+            # One cell more along every column takes the rows that are in none, and is left out.
             place, size = copies, num_copies
             for j, width in zip(subset, shape, strict=True):
                 place, size = place * (width + 1) + places[j], size * (width + 1)
@@ -166,6 +175,7 @@ class Tables:
             "kind": "tables",
             "factors": [factor.to_dict() for factor in self.factors],
             "subsets": [list(subset) for subset in self.subsets],
+            **({"with_unlisted": True} if self.with_unlisted else {}),
         }
 
 
@@ -183,4 +193,5 @@ def _cells_from_dict(document: dict[str, Any]) -> Cells:
 MAP_KINDS["tables"] = lambda document: Tables(
     factors=tuple(_cells_from_dict(factor) for factor in document["factors"]),
     subsets=tuple(tuple(int(j) for j in subset) for subset in document["subsets"]),
+    with_unlisted=bool(document.get("with_unlisted", False)),
 )

@@ -57,7 +57,7 @@ def copies_of(rows: Rows, block: Block, embedding: Embedding) -> tuple[Integers,
     """Which copy of a block each row adds to (one past the last: none), and how many there are."""
     if not block.per_label or embedding.label is None:
         return np.zeros(len(rows.codes), dtype=np.int64), 1
-    return rows.slots(embedding.label), embedding.num_labels
+    return rows.slots(embedding.label), embedding.copies(block)
 
 
 def members_of(slots: Integers, copies: int) -> Floats:

@@ -18,10 +18,10 @@ Integers = npt.NDArray[np.int64]
 
 
 def whole_column(place: int, column: Column) -> Cells:
-    """A column whose every code is a cell."""
+    """A column whose every code is a cell, and so is null: a value may be unlisted whatever the schema says."""
     if column.is_choice:
-        return Cells(place, len(column.categories), column.nullable)
-    return Cells(place, column.num_steps + 1, column.nullable, is_ordered=True)
+        return Cells(place, len(column.categories), has_null=True)
+    return Cells(place, column.num_steps + 1, has_null=True, is_ordered=True)
 
 
 def cut_at(cells: Cells, edges: Integers) -> Cells:
