@@ -11,20 +11,27 @@ from sklearn.utils.estimator_checks import check_estimator
 from understudy import LocallyLinearClassifier
 from understudy.errors import UsageError
 
-COMPARE_TWO_FITS = {
-    "check_classifier_data_not_an_array", "check_fit_idempotent", "check_supervised_y_2d",
-}  # fmt: skip
-"""Checks that ask two fits for the same predictions, which noise without a seed never gives."""
+EXPECTED_FAILURES = {
+    # These ask two fits for the same predictions, which noise without a seed never gives.
+    "check_classifier_data_not_an_array": "two fits differ",
+    "check_fit_idempotent": "two fits differ",
+    # These ask for a refusal or a warning that one row decides on, which would tell of that row.
+    "check_classifiers_regression_target": "labels are not looked at, and those that are no class not used",
+    "check_dtype_object": "a cell that is no number is missing, as NaN is",
+    "check_estimators_empty_data_messages": "a table without rows is a table like any other",
+    "check_supervised_y_2d": "nothing is said of the form of labels; and two fits differ",
+    "check_supervised_y_no_nan": "a label that is no class is not used",
+}
+"""Checks of scikit-learn's that a private estimator cannot pass, and why."""
 
 
 class Informed(LocallyLinearClassifier):
     """The estimator told in public what the checks' data look like, which they cannot tell it."""
 
     def fit(self, X: Any, y: Any) -> Informed:
-        try:
+        classes = np.array([0, 1])
+        if y is not None and np.asarray(y).dtype.kind != "c":
             classes = np.unique(np.asarray(y))
-        except TypeError:
-            classes = np.array([0, 1])
         settings = {"bounds": self.bounds, "classes": self.classes}
         self.bounds, self.classes = (-10.0, 10.0), classes
         try:
@@ -40,11 +47,16 @@ def test_scikit_learns_own_checks_pass() -> None:
     with warnings.catch_warnings():
         # It is an estimator by what it does; scikit-learn is not loaded until it is fitted.
         warnings.filterwarnings("ignore", message=".*does not inherit.*")
-        results = check_estimator(estimator, on_fail=None, on_skip=None)
+        results = check_estimator(
+            estimator, expected_failed_checks=EXPECTED_FAILURES, on_fail=None, on_skip=None
+        )
     failed = {
         each["check_name"]: str(each["exception"]) for each in results if each["status"] == "failed"
     }
-    assert set(failed) <= COMPARE_TWO_FITS, failed
+    assert not failed
+    by_chance = {name for name, why in EXPECTED_FAILURES.items() if "two fits differ" in why}
+    expected = {each["check_name"] for each in results if each["status"] == "xfail"}
+    assert set(EXPECTED_FAILURES) - by_chance <= expected <= set(EXPECTED_FAILURES)
     assert sum(each["status"] == "passed" for each in results) > 30
 
 

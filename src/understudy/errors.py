@@ -25,6 +25,10 @@ class InputError(UnderstudyError):
     """A file, table or schema that cannot be used as it is (exit code 1)."""
 
 
+class ArrayError(InputError, ValueError):
+    """Rows that are no features and labels; a ValueError, too, as callers of scikit-learn expect."""
+
+
 class UsageError(UnderstudyError):
     """An argument outside its rules (exit code 2)."""
 

@@ -10,15 +10,17 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from understudy.accounting import Budget
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.errors import UsageError
+from understudy.errors import ArrayError, InputError, UsageError
+from understudy.private.readers import Examples, count_features, feature_names, open_source
+from understudy.private.readers.cells import raw_text
 from understudy.private.training import train_classifier
 from understudy.schema import Schema
-from understudy.schema.columns import Column, Kind, Role
+from understudy.schema.columns import Column, Kind
+from understudy.schema.entries import parse_column
 
 Floats = npt.NDArray[np.float64]
 LABEL = "label"
@@ -33,7 +35,7 @@ class LocallyLinearClassifier:
         epsilon: the privacy budget; with ``delta`` it is the whole guarantee.
         bounds: the public range of features: one (low, high) for all, or one for each. Values outside
             are clipped.
-        classes: the values that the label may have. Rows with another one are not used.
+        classes: the values that the label may have. Rows with another one are not used; 1, 1.0 and "1" are one.
         delta: far below one over the number of rows.
         num_rows: how many rows there are, if that is public; else a noisy count is used.
         ledger: an SQLite ledger to charge.
@@ -45,6 +47,7 @@ class LocallyLinearClassifier:
         classes_: the label's values, in the order of probabilities.
         classifier_: the trained maps with their plan, safe to publish.
         n_features_in_: how many features there were.
+        feature_names_in_: what a frame called them, if it was one.
     """
 
     classifier_: Classifier
@@ -101,20 +104,28 @@ class LocallyLinearClassifier:
         )
 
     def fit(self, X: Any, y: Any) -> LocallyLinearClassifier:
-        """Train on private rows; this spends the budget."""
-        from sklearn.utils.multiclass import check_classification_targets
-        from sklearn.utils.validation import validate_data
+        """Train on private rows; this spends the budget.
 
-        X, y = validate_data(self, X, y, dtype=np.float64, ensure_min_samples=1)
-        check_classification_targets(y)
-        plan = self.plan(X.shape[1])
-        self.classes_ = np.unique(np.asarray(self.classes))
-        places = np.searchsorted(self.classes_, y)
-        inside = np.minimum(places, len(self.classes_) - 1)
-        known = self.classes_[inside] == y
-        labels = [str(place) if ok else None for place, ok in zip(inside, known, strict=True)]
-        table = self._table(X).append_column(LABEL, pa.array(labels, pa.string()))
-        self.classifier_ = train_classifier(table, plan, ledger=self.ledger, key=self.key)
+        Args:
+            X: rows of features: lists of rows, an array, or a frame of pandas, polars or pyarrow. What is no
+                number counts as missing, as NaN does.
+            y: a label per row, of any of these.
+
+        Guarantee:
+            Neither is looked at here: cells are encoded one by one inside the seal, so that a row's codes depend on
+            that row alone. No refusal holds a cell, a type of a cell or a number of rows.
+        """
+        if y is None:
+            raise ArrayError("y", "requires y to be passed, but the target y is None", "Pass labels")
+        num_features = count_features(X)
+        plan = self.plan(self._num_bounds() if num_features is None else num_features)
+        examples = Examples(X, len(plan.schema.used) - 1, y, LABEL)
+        self.classes_ = self._sorted_classes()
+        self.classifier_ = train_classifier(examples, plan, ledger=self.ledger, key=self.key)
+        self.n_features_in_ = examples.num_features
+        self.__dict__.pop("feature_names_in_", None)
+        if (names := feature_names(X)) is not None:
+            self.feature_names_in_ = np.asarray(names, dtype=object)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -127,8 +138,13 @@ class LocallyLinearClassifier:
         from sklearn.utils.validation import check_is_fitted, validate_data
 
         check_is_fitted(self)
-        X = validate_data(self, X, reset=False, dtype=np.float64)
-        return self.classifier_.probabilities(self.classifier_.codes(self._table(X)))
+        # Looked at for its form only: cells are encoded as they were in fit.
+        validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
+        examples = Examples(X, self.n_features_in_)
+        codes = [np.empty((0, self.n_features_in_), dtype=np.int64)]
+        with open_source(examples, columns=examples.names) as batches:
+            codes += [self.classifier_.codes(batch) for batch in batches]
+        return self.classifier_.probabilities(np.concatenate(codes))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose class is predicted right."""
@@ -143,7 +159,7 @@ class LocallyLinearClassifier:
 
         return Tags(
             estimator_type="classifier", target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags(poor_score=True), input_tags=InputTags(),
+            classifier_tags=ClassifierTags(poor_score=True), input_tags=InputTags(allow_nan=True),
             non_deterministic=True,
         )  # fmt: skip
 
@@ -158,22 +174,56 @@ class LocallyLinearClassifier:
                 missing, "must be public, and were not given",
                 f"Pass {missing}=, from a codebook and not from the data",
             )  # fmt: skip
-        low, high = np.broadcast_to(np.asarray(self.bounds, dtype=np.float64), (num_features, 2)).T
+        try:
+            given = np.asarray(self.bounds, dtype=np.float64)
+            low, high = np.broadcast_to(given, (num_features, 2)).T
+        except (TypeError, ValueError):
+            raise UsageError(
+                "bounds", "must be one (low, high) for all features, or one for each", "Mend bounds="
+            ) from None
         columns = [
             Column(
                 name=f"x{i}", kind=Kind.CONTINUOUS, bounds=(low[i], high[i]), bounds_from="given"
             )
             for i in range(num_features)
         ]
-        names = tuple(str(place) for place in range(len(np.unique(np.asarray(self.classes)))))
-        label = Column(
-            name=LABEL,
-            kind=Kind.CATEGORICAL,
-            role=Role.LABEL,
-            categories=names,
-            bounds_from="given",
-        )
-        return Schema(columns=(*columns, label))
+        return Schema(columns=(*columns, self._label_column()))
 
-    def _table(self, X: Floats) -> pa.Table:
-        return pa.table({f"x{i}": pa.array(X[:, i]) for i in range(X.shape[1])})
+    def _num_bounds(self) -> int:
+        """How many features there are by their bounds, for a list without rows, which does not tell."""
+        given = np.asarray(self.bounds if self.bounds is not None else (), dtype=np.float64)
+        if given.ndim != 2:
+            raise ArrayError(
+                "X", "is a list without rows, which does not tell how many features there are",
+                "Pass an array of shape (0, features), or bounds for each feature",
+            )  # fmt: skip
+        return len(given)
+
+    def _sorted_classes(self) -> npt.NDArray[Any]:
+        """The public classes, each once; those that do not sort, such as numbers beside text, keep their order."""
+        listed = list(self.classes) if self.classes is not None else []
+        together = np.asarray(listed)
+        if together.dtype.kind in "biufUS" and len({isinstance(each, str) for each in listed}) == 1:
+            return np.unique(together)
+        found = np.empty(len(listed), dtype=object)
+        found[:] = listed
+        return found
+
+    def _label_column(self) -> Column:
+        """The label as a column whose categories are the classes: numbers, or words as cells are written."""
+        classes = self._sorted_classes()
+        is_number = classes.dtype.kind in "biuf" and bool((np.abs(classes) < 2**53).all())
+        words = [None if is_number else raw_text(each) for each in classes]
+        try:
+            names = [(word or b"").decode() for word in words]
+            entry = {
+                "name": LABEL, "kind": "categorical", "role": "label", "bounds_from": "given",
+                "categories": classes.tolist() if is_number else names,
+            }  # fmt: skip
+            return parse_column(entry)
+        except (InputError, UnicodeDecodeError):
+            pass
+        raise UsageError(
+            "classes", "must be numbers or text that differ from one another as cells of a file would",
+            "Pass each class once",
+        )  # fmt: skip

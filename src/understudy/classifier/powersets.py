@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from understudy.errors import UsageError
 from understudy.schema.columns import Column, Kind, Role
+from understudy.schema.encode import encode_column
 
 NONE = "none"
 MOST_LABELS = 6
@@ -35,19 +36,19 @@ def powerset_column(
 def combined(rows: pa.Table, labels: Sequence[str], *, name: str = "label") -> pa.Table:
     """Rows with one column in place of the labels; a label is set where it is true or 1.
 
-    A row's class depends on that row alone. Rows of combinations that a schema does not keep are read as
+    A row's class depends on that row alone, and a cell that is neither true nor false sets nothing. Rows of combinations that a schema does not keep are read as
     rows without a label, which a classifier does not use.
     """
-    set_ = {
-        label: pc.fill_null(pc.equal(pc.cast(rows[label], pa.int64()), 1), False)
-        for label in labels
-    }
-    words = None
-    for label in labels:
-        part = pc.if_else(set_[label], f"{label}+", "")
-        words = part if words is None else pc.binary_join_element_wise(words, part, "")
-    names = pc.if_else(pc.equal(words, ""), NONE, pc.utf8_rtrim(words, "+"))
-    return rows.drop_columns(list(labels)).append_column(name, names)
+    place = np.zeros(rows.num_rows, dtype=np.int64)
+    for bit, label in enumerate(labels):
+        yes_or_no = Column(name=label, kind=Kind.BINARY, categories=(False, True))
+        place += (encode_column(yes_or_no, rows[label]) == 1).astype(np.int64) << bit
+    names = [
+        class_name([label for bit, label in enumerate(labels) if place >> bit & 1], labels)
+        for place in range(2 ** len(labels))
+    ]
+    classes = pa.array(names, pa.string()).take(pa.array(place))
+    return rows.drop_columns(list(labels)).append_column(name, classes)
 
 
 def class_name(combination: Sequence[str], labels: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,6 +14,7 @@ from understudy.cli.output import emit, table, verbatim
 
 if TYPE_CHECKING:
     from understudy.schema import Schema
+    from understudy.schema.encode import Misfits
     from understudy.schema.images import ImageShape
 
 DATA_NOT_NAME = r"^([+-]?[\d.,]+([eE][+-]?\d+)?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|)$"
@@ -72,12 +74,24 @@ def check(
         str | None, typer.Argument(help="Data file whose column names are compared.")
     ] = None,
     query: opt.Query = None,
+    cells: Annotated[
+        bool,
+        typer.Option(
+            "--cells",
+            help="Read the rows, and count by column the cells that do not fit. The counts are exact and PRIVATE: "
+            "for those only who may see the rows.",
+        ),
+    ] = False,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Check a schema, and that a data file has its columns; rows are not read."""
+    """Check a schema, and that a data file has its columns; rows are not read, unless --cells asks for it."""
+    from understudy.errors import UsageError
+    from understudy.private.misfits import misfits_of
     from understudy.private.readers import source_columns
     from understudy.schema import load_schema
 
+    if cells and data is None:
+        raise UsageError("--cells", "reads the rows of a data file, and none is named", "Name it")
     loaded = load_schema(schema)
     names = [name for name, _ in source_columns(data, query=query)] if data is not None else []
     if data is not None:
@@ -105,7 +119,34 @@ def check(
         )
     if left_out:
         lines.append(f"Columns of the file that are left out: {verbatim(', '.join(left_out))}")
+    fits = True
+    if cells:
+        found = misfits_of(data, loaded, query=query)
+        document["private_cells"] = {name: asdict(each) for name, each in found.items()}
+        fits = not any(_misfits(loaded, found))
+        lines += _cell_lines(loaded, found)
     emit(document, lines, as_json=as_json)
+    if not fits:
+        raise typer.Exit(1)
+
+
+def _misfits(schema: Schema, found: dict[str, Misfits]) -> list[int]:
+    """How many cells of each column do not fit; blanks do where the column may be null."""
+    return [
+        sum(asdict(found[column.name]).values()) - column.nullable * found[column.name].blank
+        for column in schema.used
+    ]
+
+
+def _cell_lines(schema: Schema, found: dict[str, Misfits]) -> list[str]:
+    counts = _misfits(schema, found)
+    names = [column.name for column, count in zip(schema.used, counts, strict=True) if count]
+    rows = [[name, *(f"{count:,}" for count in asdict(found[name]).values())] for name in names]
+    private = "[yellow]Exact counts of private rows: not to be published or passed on.[/yellow]"
+    if not rows:
+        return ["[bold green]Every cell fits the schema.[/bold green]", private]
+    headings = ["column", "blank", "unreadable", "out of bounds", "unlisted"]
+    return [table("Cells that do not fit", headings, rows), private]
 
 
 def _compare(schema: Schema, names: list[str], data: str) -> None:

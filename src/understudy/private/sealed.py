@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -16,10 +17,13 @@ def sealed(step: Callable[[], _Result]) -> _Result:
     Guarantee:
         A refusal of ours passes with its own words, which name columns and rules only. Any
         other exception is replaced by one that names its type only, because messages of
-        libraries quote cells. Neither keeps a traceback, a cause or a context.
+        libraries quote cells. Neither keeps a traceback, a cause or a context. Warnings of libraries,
+        which one row may call forth, are not shown.
     """
     try:
-        return step()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return step()
     except UnderstudyError as refusal:
         clean: UnderstudyError = refusal
     except Exception as surprise:

@@ -1,12 +1,15 @@
 """The total encoder: every cell, whatever its bytes, becomes a bounded integer code.
 
-Out of bounds is clipped. A null, a NaN or an unlisted category becomes ``NULL`` (or the
-category that the schema names as ``unknown``). The only refusal is a column of the wrong
-type, and it names the column, never a cell.
+Out of bounds is clipped. A null, a NaN, text that is no number or date where one is due, or an unlisted
+category becomes ``NULL`` (or the category that the schema names as ``unknown``). The only refusal is a
+column whose declared type does not fit; it depends on no cell, and names the column. A column that is
+typed otherwise because of one row (integers as floats, truths as objects, dates in another unit) gives
+the other rows the codes that they had (proofs/cells.md).
 """
 
 from __future__ import annotations
 
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -23,8 +26,14 @@ Codes = npt.NDArray[np.int64]
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SPECIAL = r"(?i)^[+-]?(inf|infinity|nan)$"
 _NULL_WORDS = r"(?i)^(|na|n/a|null|none)$"
-_TIME, _ZONE = r"\d{2}(:?\d{2}(:?\d{2}(\.\d+)?)?)?", r"(Z|[+-]\d{2}(:?\d{2})?)"
-_DATE = rf"^\d{{4}}-\d{{2}}-\d{{2}}([T ]{_TIME}{_ZONE}?)?$"
+_MONTHS = r"((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
+_LEAP_DAY = r"(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29"
+_HOUR, _SIXTIETH = r"([01]\d|2[0-3])", r"[0-5]\d"
+_TIME = rf"{_HOUR}(:{_SIXTIETH}(:{_SIXTIETH}(\.\d+)?)?)?"
+_ZONE = rf"(Z|[+-]{_HOUR}(:?{_SIXTIETH})?)"
+_DATE = rf"^(\d{{4}}-{_MONTHS}|{_LEAP_DAY})([T ]{_TIME}{_ZONE}?)?$"
+"""The dates and times that there are: what fits, Arrow reads."""
+
 _ZONED = rf"[T ]{_TIME}{_ZONE}$"
 _PAST_MICROSECONDS = r"(\.\d{6})\d+"
 
@@ -45,7 +54,11 @@ def encode_batch(schema: Schema, batch: pa.RecordBatch) -> Codes:
 
 
 def encode_column(column: Column, cells: Any) -> Codes:
-    """Encode one Arrow array."""
+    """Encode one Arrow array.
+
+    Guarantee:
+        The code of a cell is a function of that cell and the column; refusals depend on the array's type alone.
+    """
     if isinstance(cells, pa.ChunkedArray):
         cells = cells.combine_chunks()
     if column.is_choice and _is_plain_text(cells.type):
@@ -55,14 +68,59 @@ def encode_column(column: Column, cells: Any) -> Codes:
     return _plain_codes(column, cells)
 
 
+@dataclass(frozen=True)
+class Misfits:
+    """How many cells of a column are no value of it, and why. PRIVATE: these are exact."""
+
+    blank: int = 0
+    unreadable: int = 0
+    outside: int = 0
+    unlisted: int = 0
+
+    def __add__(self, other: Misfits) -> Misfits:
+        return Misfits(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+
+def count_misfits(column: Column, cells: Any) -> Misfits:
+    """Count what ``encode_column`` turns into null, or clips."""
+    if pa.types.is_dictionary(cells.type):
+        cells = cells.dictionary_decode()
+    codes = encode_column(column, cells)
+    blank = _blanks(column, cells)
+    if column.is_choice:
+        found = _listed_places(column, _blank_to_null(column, cells))
+        listed = found.is_valid().to_numpy(zero_copy_only=False)
+        unlisted = ~blank & ~listed & (column.unknown is None)
+        return Misfits(blank=int(blank.sum()), unlisted=int(unlisted.sum()))
+    values, (low, high) = _values(column, cells), column.low_high
+    if column.resolution is not None:
+        values = values - values % column.resolution.microseconds
+    return Misfits(
+        blank=int(blank.sum()), unreadable=int(((codes == NULL) & ~blank).sum()),
+        outside=int(((values < low) | (values > high)).sum()),
+    )  # fmt: skip
+
+
+def _blanks(column: Column, cells: Any) -> npt.NDArray[np.bool_]:
+    """Which cells are null, NaN or empty, or say so where a number or a date is due."""
+    cells = _blank_to_null(column, cells)
+    blank = cells.is_null()
+    if _is_text(cells.type) and not column.is_choice:
+        blank = pc.or_(blank, pc.fill_null(pc.match_substring_regex(cells, _NULL_WORDS), False))
+    found: npt.NDArray[np.bool_] = blank.to_numpy(zero_copy_only=False)
+    return found
+
+
 def _plain_codes(column: Column, cells: Any) -> Codes:
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
     if column.is_choice:
         return _choice_codes(column, cells)
-    return _number_codes(
-        column, _moments(column, cells) if column.kind is Kind.DATETIME else _floats(column, cells)
-    )
+    return _number_codes(column, _values(column, cells))
+
+
+def _values(column: Column, cells: Any) -> npt.NDArray[np.float64]:
+    return _moments(column, cells) if column.kind is Kind.DATETIME else _floats(column, cells)
 
 
 def encode_ids(name: str, cells: Any) -> Any:
@@ -80,7 +138,7 @@ def encode_ids(name: str, cells: Any) -> Any:
         return pc.replace_substring_regex(digits, r"\.$", "").cast(pa.binary())
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
-    return _labels(column, _blank_to_null(cells)).cast(pa.binary())
+    return _labels(column, _blank_to_null(column, cells)).cast(pa.binary())
 
 
 def _dictionary_codes(column: Column, cells: Any) -> Codes:
@@ -116,23 +174,25 @@ def _number_codes(column: Column, values: npt.NDArray[np.float64]) -> Codes:
 def _floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
     kind = cells.type
     if _is_text(kind):
-        return _parse_numbers(column, _text(cells))
+        return _parse_numbers(_text(cells))
     if pa.types.is_null(kind):
         return np.full(len(cells), np.nan)
     if pa.types.is_boolean(kind):
         cells = cells.cast(pa.int8())
-    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+    elif pa.types.is_decimal(kind):  # by their digits: Arrow's own cast rounds by the scale of the column
+        cells = cells.cast(pa.string())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise _wrong_type(column, f"cells of type {kind}")
     return _to_numpy(cells.cast(pa.float64(), safe=False))
 
 
-def _parse_numbers(column: Column, text: Any) -> npt.NDArray[np.float64]:
+def _parse_numbers(text: Any) -> npt.NDArray[np.float64]:
+    """Numbers of cells that are numbers; true and false are 1 and 0, as they are in columns of truths."""
+    for word, digit in (("true", "1"), ("false", "0")):
+        text = pc.if_else(pc.match_substring_regex(text, f"(?i)^{word}$"), digit, text)
     number = pc.or_(
         pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _SPECIAL)
     )
-    blank = pc.match_substring_regex(text, _NULL_WORDS)
-    if not pc.all(pc.or_(number, blank), min_count=0).as_py():
-        raise _wrong_type(column, "text that is no number")
     return _to_numpy(pc.if_else(number, text, None).cast(pa.float64()))
 
 
@@ -140,7 +200,7 @@ def _moments(column: Column, cells: Any) -> npt.NDArray[np.float64]:
     """Microseconds since 1970 in UTC, as floats so that no far date wraps around."""
     kind = cells.type
     if _is_text(kind):
-        return _parse_dates(column, _text(cells))
+        return _parse_dates(_text(cells))
     if pa.types.is_null(kind):
         return np.full(len(cells), np.nan)
     if pa.types.is_date32(kind):
@@ -161,31 +221,19 @@ def _micros(ticks: Any, unit: str) -> npt.NDArray[np.float64]:
     return np.where(pc.is_null(ticks).to_numpy(zero_copy_only=False), np.nan, whole)
 
 
-def _parse_dates(column: Column, text: Any) -> npt.NDArray[np.float64]:
-    blank = pc.match_substring_regex(text, _NULL_WORDS)
-    dated = pc.if_else(blank, None, text)
-    if pc.all(pc.match_substring_regex(dated, _DATE), min_count=0).as_py():
-        dated = pc.replace_substring_regex(dated, _PAST_MICROSECONDS, r"\1")
-        zoned = pc.match_substring_regex(dated, _ZONED)
-        try:
-            local = pc.if_else(zoned, None, dated).cast(pa.timestamp("us"))
-            universal = pc.if_else(zoned, dated, None).cast(pa.timestamp("us", tz="UTC"))
-            return _micros(pc.coalesce(local.cast(pa.int64()), universal.cast(pa.int64())), "us")
-        except pa.ArrowInvalid:  # such as the 30th of February
-            pass
-    raise _wrong_type(column, "text that is no ISO date")
+def _parse_dates(text: Any) -> npt.NDArray[np.float64]:
+    """Moments of cells that are ISO dates, which Arrow is given alone: it refuses a column for one other cell."""
+    dated = pc.if_else(pc.match_substring_regex(text, _DATE), text, None)
+    dated = pc.replace_substring_regex(dated, _PAST_MICROSECONDS, r"\1")
+    zoned = pc.match_substring_regex(dated, _ZONED)
+    local = pc.if_else(zoned, None, dated).cast(pa.timestamp("us"))
+    universal = pc.if_else(zoned, dated, None).cast(pa.timestamp("us", tz="UTC"))
+    return _micros(pc.coalesce(local.cast(pa.int64()), universal.cast(pa.int64())), "us")
 
 
 def _choice_codes(column: Column, cells: Any) -> Codes:
-    precision = np.float32 if pa.types.is_float32(cells.type) else np.float64
-    cells = _blank_to_null(cells)
-    if isinstance(column.categories[0], str):
-        names = pa.array([str(category).strip(BLANKS) for category in column.categories])
-        found = pc.index_in(_same_truths(_labels(column, cells)), value_set=_same_truths(names))
-    else:
-        # A single-precision file holds 0.1 rounded, so its categories are rounded alike.
-        values = pa.array(np.asarray(column.categories, dtype=precision).astype(np.float64))
-        found = pc.index_in(pa.array(_lenient_floats(column, cells)), value_set=values)
+    cells = _blank_to_null(column, cells)
+    found = _listed_places(column, cells)
     listed = (
         pc.fill_null(found, column.unlisted_code).cast(pa.int64()).to_numpy(zero_copy_only=False)
     )
@@ -193,46 +241,64 @@ def _choice_codes(column: Column, cells: Any) -> Codes:
     return codes
 
 
-def _blank_to_null(cells: Any) -> Any:
+def _listed_places(column: Column, cells: Any) -> Any:
+    """Where cells stand among the categories, null where they do not; a spelling that is listed comes first."""
+    if isinstance(column.categories[0], str):
+        text = _labels(column, cells)
+        names = pa.array([str(category).strip(BLANKS) for category in column.categories])
+        return pc.coalesce(
+            pc.index_in(text, value_set=names),
+            pc.index_in(_spelt_alike(text), value_set=_spelt_alike(names)),
+        )
+    numbers = pa.array(_floats(column, cells))
+    exact = np.asarray(column.categories, dtype=np.float64)
+    # What was stored in single precision holds 0.1 rounded.
+    rounded = exact.astype(np.float32).astype(np.float64)
+    return pc.coalesce(
+        pc.index_in(numbers, value_set=pa.array(exact)),
+        pc.index_in(numbers, value_set=pa.array(rounded)),
+    )
+
+
+def _blank_to_null(column: Column, cells: Any) -> Any:
     """Text is trimmed and numbers become float64; blanks and NaN become null."""
     if _is_text(cells.type):
         text = _text(cells)
-        return pc.if_else(pc.equal(text, ""), None, text)
+        is_number = not column.is_choice or not isinstance(column.categories[0], str)
+        blank = r"(?i)^([+-]?nan)?$" if is_number else "^$"
+        return pc.if_else(pc.match_substring_regex(text, blank), None, text)
     if pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type):
-        values = cells.cast(pa.float64(), safe=False)
-        return pc.if_else(pc.is_nan(values), None, values)
+        return pa.array(_floats(column, cells), from_pandas=True)
     return cells
 
 
 def _labels(column: Column, cells: Any) -> Any:
-    """Cells as text; whole floats lose their point, as category names have none."""
-    if pa.types.is_floating(cells.type):
+    """Cells as text; whole floats lose their point, as category names have none, and moments the zeros of their unit."""
+    kind = cells.type
+    if pa.types.is_floating(kind):
         whole = pc.and_(pc.is_finite(cells), pc.equal(cells, pc.floor(cells)))
         whole = pc.and_(whole, pc.less(pc.abs(cells), 2.0**53))
         integers = pc.if_else(whole, cells, None).cast(pa.int64()).cast(pa.string())
         return pc.if_else(pc.fill_null(whole, False), integers, cells.cast(pa.string()))
+    if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
+        zone = "Z" if pa.types.is_timestamp(kind) and kind.tz else ""
+        naive = cells.cast(pa.int64()).cast(pa.timestamp(kind.unit)) if zone else cells
+        text = pc.replace_substring_regex(naive.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
+        return pc.binary_join_element_wise(pc.replace_substring_regex(text, r"\.$", ""), zone, "")
+    if pa.types.is_duration(kind):  # whose text would be a count of its unit
+        raise _wrong_type(column, f"cells of type {kind}")
     try:
         return cells.cast(pa.string())
     except pa.ArrowException:
         pass
-    raise _wrong_type(column, f"cells of type {cells.type}")
+    raise _wrong_type(column, f"cells of type {kind}")
 
 
-def _same_truths(text: Any) -> Any:
-    """Spell True, TRUE and true alike, as files of truth values and of text spell them apart."""
+def _spelt_alike(text: Any) -> Any:
+    """Spell True, TRUE and true alike, and 1.0 as 1: columns of text spell truths and floats apart from typed ones."""
     for word in ("true", "false"):
         text = pc.if_else(pc.match_substring_regex(text, f"(?i)^{word}$"), word, text)
-    return text
-
-
-def _lenient_floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
-    """Cells as numbers for a column whose categories are numbers; other text is unlisted."""
-    if not _is_text(cells.type):
-        return _floats(column, cells)
-    for word, digit in (("true", "1"), ("false", "0")):
-        cells = pc.if_else(pc.match_substring_regex(cells, f"(?i)^{word}$"), digit, cells)
-    number = pc.match_substring_regex(cells, _NUMBER)
-    return _to_numpy(pc.if_else(number, cells, None).cast(pa.float64()))
+    return pc.replace_substring_regex(text, r"^([+-]?\d+)\.0$", r"\1")
 
 
 def _is_text(kind: Any) -> bool:

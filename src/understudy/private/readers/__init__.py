@@ -4,6 +4,7 @@ Cells keep their raw form (a CSV cell is bytes, an Arrow cell keeps its type), s
 becomes never depends on the other rows. Refusals name files and columns, never a cell.
 """
 
+from understudy.private.readers.python_rows import Examples, count_features, feature_names
 from understudy.private.readers.sources import (
     is_one_pass,
     open_parts,
@@ -13,4 +14,14 @@ from understudy.private.readers.sources import (
 )
 from understudy.private.readers.stream import RowStream
 
-__all__ = ["RowStream", "is_one_pass", "open_parts", "open_source", "source_columns", "source_name"]
+__all__ = [
+    "Examples",
+    "RowStream",
+    "count_features",
+    "feature_names",
+    "is_one_pass",
+    "open_parts",
+    "open_source",
+    "source_columns",
+    "source_name",
+]

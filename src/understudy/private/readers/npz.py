@@ -15,6 +15,7 @@ import pyarrow as pa
 from numpy.lib import format as npy
 
 from understudy.errors import InputError, UnderstudyError
+from understudy.private.readers.cells import arrow_column
 from understudy.private.readers.pictures import BATCH_IMAGES, wrong_size
 from understudy.private.readers.stream import Batches, Field, explain_file
 from understudy.schema.images import LABEL, MOST_PIXELS, ImageShape, shape_of
@@ -58,8 +59,8 @@ class NpzImages:
                 count = min(BATCH_IMAGES, images.length - start)
                 arrays = pixel_columns(images.take(count), shape, columns)
                 if labels is not None:
-                    cells = labels.take(count)
-                    arrays[LABEL] = pa.array(cells.astype(cells.dtype.newbyteorder("=")))
+                    cells = arrow_column(labels.take(count))
+                    arrays[LABEL] = cells.view(_label_type(labels.dtype))
                 yield pa.RecordBatch.from_pydict(arrays)
             for array in (images, labels):
                 if array is not None:

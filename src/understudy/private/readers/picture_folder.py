@@ -98,7 +98,8 @@ class PictureFolder:
                 self.where, "its images must all lie in it, or all in sub-folders one level below, "
                 "whose names are the labels", f"Move them, or write a {LABELS_FILE}",
             )  # fmt: skip
-        return paths, pa.array([path.parts[0] for path in paths], pa.string())
+        labels = [path.parts[0].encode("utf-8", "surrogateescape") for path in paths]
+        return paths, pa.array(labels, pa.binary()).view(pa.string())
 
     def _labels_in_file(self, paths: list[PurePath]) -> pa.Array:
         source = DelimitedFile(

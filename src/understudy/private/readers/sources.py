@@ -17,9 +17,10 @@ from understudy.private.readers.files import (
     files_under,
     refuse_table_log,
 )
-from understudy.private.readers.frames import ArrowStream, explain_frame, frame_source
+from understudy.private.readers.frames import ArrowStream, frame_source
 from understudy.private.readers.npz import NpzImages
 from understudy.private.readers.picture_folder import PictureFolder, picture_folder
+from understudy.private.readers.python_rows import PythonRecords, explain_frame
 from understudy.private.readers.sql import DuckQuery
 from understudy.private.readers.sqlite import SQLITE_MAGIC, SqliteQuery
 from understudy.private.readers.stream import (
@@ -43,7 +44,7 @@ _DUCKDB_OFFSET = 8  # a checksum comes first
 _LONGEST_NAME = 255
 
 ImageSet = NpzImages | PictureFolder | EncodedImages
-_Found = Viewable | ArrowStream | DuckQuery | SqliteQuery | ImageSet
+_Found = Viewable | ArrowStream | PythonRecords | DuckQuery | SqliteQuery | ImageSet
 
 
 def open_source(source: object, *, columns: Sequence[str], query: str | None = None) -> RowStream:
@@ -54,14 +55,15 @@ def open_source(source: object, *, columns: Sequence[str], query: str | None = N
             directory or a pattern (``2024-*.csv``) of Parquet files or of text files, a DuckDB or
             SQLite file; an image set in an .npz file, a
             folder of PNG or JPEG files, or a Parquet column called image; a pyarrow, pandas or
-            polars table; or any object with an Arrow stream.
+            polars table; a dictionary of columns or a list of dictionaries; or any object with an
+            Arrow stream.
         columns: the columns to read, in the order wanted. Others are not read where the format
             lets them be skipped.
         query: one SELECT statement. A database needs it; any other source is then the table
             called data.
 
     Returns:
-        A stream of batches of at most 65,536 rows. CSV, SQLite and pandas object columns come
+        A stream of batches of at most 65,536 rows. CSV, SQLite, lists and columns of objects come
         as bytes, all others in their own type. An empty table has no batches. Images come as a
         column per pixel; the columns asked for say which size and channels they must have.
 
@@ -88,7 +90,7 @@ def open_parts(
 def _checked(source: object, columns: Sequence[str], query: str | None) -> Source:
     """The source that a path or frame is, once it is known to have the columns."""
     found = _find(source, query)
-    if isinstance(found, ImageSet):
+    if isinstance(found, ImageSet | PythonRecords):
         found = found.for_columns(columns)
     elif query is not None and any(is_pixel(name) for name in columns) and _has_images(found):
         raise _no_query(found.where)
@@ -142,20 +144,23 @@ def _find(source: object, query: str | None) -> Source | ImageSet:
         found = found.files  # a query sees what the files hold
     if isinstance(found, ImageSet):
         raise _no_query(found.where)
-    if isinstance(found, ArrowStream):
+    if isinstance(found, ArrowStream | PythonRecords):
         raise InputError(
             found.where,
-            "a query may read its table twice, and a stream can be read once",
+            "a query may read its table twice and by columns, and this is a stream or a list of rows",
             "Pass a file, a table or a dataset, or leave out the query",
         )
     return DuckQuery(found.where, found, query)
 
 
-def _find_frame(source: object) -> Viewable | ArrowStream:
+def _find_frame(source: object) -> Viewable | ArrowStream | PythonRecords:
     where = f"source of type '{type(source).__name__}'"
     found = shielded(lambda: frame_source(where, source), lambda e: explain_frame(where, e))
     if found is None:
-        raise InputError(where, "it is not a path and not a table", "Pass a file or a frame")
+        raise InputError(
+            where, "it is not a path and not a table",
+            "Pass a file, a frame, a dictionary of columns or a list of dictionaries",
+        )  # fmt: skip
     return found
 
 
