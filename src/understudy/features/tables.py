@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features.base import MAP_KINDS, Array, Sign
-from understudy.schema import NULL
+from understudy.schema.columns import NULL, UNLISTED
 
 Integers = npt.NDArray[np.int64]
 
@@ -28,8 +28,9 @@ class Cells:
 
     Pieces are runs of codes that begin at ``lows`` (none given: every code is a piece), and
     ``groups`` says in which cell each piece lies (none given: every piece is a cell). Nulls have
-    the last cell if ``has_null``; otherwise a null is in no cell. ``is_ordered`` says whether
-    neighbouring codes are alike, as numbers are and categories are not.
+    the next cell if ``has_null``; unlisted values, and nulls that have no cell, have the last one if
+    ``has_unlisted``, and are in no cell otherwise. ``is_ordered`` says whether neighbouring codes are
+    alike, as numbers are and categories are not.
     """
 
     column: int
@@ -38,6 +39,7 @@ class Cells:
     is_ordered: bool = False
     lows: tuple[int, ...] = ()
     groups: tuple[int, ...] = ()
+    has_unlisted: bool = False
 
     @cached_property
     def num_pieces(self) -> int:
@@ -51,8 +53,8 @@ class Cells:
 
     @cached_property
     def dim(self) -> int:
-        """Cells, with that of nulls."""
-        return self.num_known + self.has_null
+        """Cells, with those of nulls and of unlisted values."""
+        return self.num_known + self.has_null + self.has_unlisted
 
     @cached_property
     def first_codes(self) -> Integers:
@@ -74,6 +76,7 @@ class Cells:
         known = np.clip(codes, 0, self.num_codes - 1)
         found = self.listed[known] if self.num_codes <= MOST_LISTED else self._searched(known)
         found[codes == NULL] = self.num_known
+        found[codes == UNLISTED] = self.num_known + self.has_null
         return found
 
     @cached_property
@@ -97,10 +100,10 @@ class Cells:
 class Tables:
     """For each subset of columns, the table of counts over their cells; every table alike.
 
-    A row is in at most one cell of a table, and in exactly one if ``with_unlisted``: a column without
-    a cell of nulls then has one cell more, the last, for rows that are in none of its cells (a category
-    that the schema does not list, a blank, text where a number should be). Totals are then the same in
-    all tables. With T tables a membership is worth 1 / sqrt(T), so that no row has a norm above 1.
+    A row is in at most one cell of a table, and in exactly one if ``with_unlisted``: every column then
+    has one cell more, the last, for rows that are in none of its cells (a category that the schema does
+    not list, text where a number should be, a blank where none is allowed for). Totals are then the same
+    in all tables. With T tables a membership is worth 1 / sqrt(T), so that no row has a norm above 1.
     Features run through the tables in order; within one, the last column varies fastest. It reads
     codes, not cells of a layout: a table of 100,000 cells
     costs a row no more than one of two.
@@ -128,8 +131,7 @@ class Tables:
 
     def width(self, factor: int) -> int:
         """Cells along one column, with that of unlisted values."""
-        cells = self.factors[factor]
-        return cells.dim + (self.with_unlisted and not cells.has_null)
+        return self.factors[factor].dim + self.with_unlisted
 
     @cached_property
     def dim(self) -> int:
@@ -141,6 +143,8 @@ class Tables:
 
         # (num_rows, num_used), (num_rows,) -> (num_copies, dim)
         """
+        if not self.with_unlisted:
+            codes = np.where(codes == UNLISTED, NULL, codes)
         used = sorted({j for subset in self.subsets for j in subset})
         places = {j: self.factors[j](codes[:, self.factors[j].column]) for j in used}
         found = []

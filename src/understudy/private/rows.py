@@ -11,7 +11,7 @@ import numpy.typing as npt
 from understudy.features import Block, Embedding
 from understudy.private.kernels import Positions, centred
 from understudy.private.lattice import Floats
-from understudy.schema import NULL, Layout
+from understudy.schema import Layout
 from understudy.schema.layout import Choice, to_position
 
 Integers = npt.NDArray[np.int64]
@@ -44,9 +44,9 @@ class Rows:
         names = [column.name for column in self.layout.schema.used]
         codes = self.codes[:, names.index(choice.column)]
         if choice.flags_null:
-            return np.asarray(codes == NULL, dtype=np.int64)
+            return np.asarray(codes < 0, dtype=np.int64)
         last = choice.width - 1 if self._null_is_last(choice) else choice.width
-        return np.where(codes == NULL, last, codes)
+        return np.where(codes < 0, last, codes)
 
     def _null_is_last(self, choice: Choice) -> bool:
         column = next(c for c in self.layout.schema.used if c.name == choice.column)

@@ -13,6 +13,7 @@ from understudy.features import Cells
 from understudy.published import Release
 from understudy.queries.groups import spoken
 from understudy.queries.measured import Measured, measure_release
+from understudy.schema.columns import Kind
 from understudy.schema.values import number_values
 
 Floats = npt.NDArray[np.float64]
@@ -25,6 +26,8 @@ LEAST_SHARE = 0.005
 
 PILE_FACTOR = 2.0
 """Rows at a bound pile up if they are so many times those at the value beside it."""
+
+_KINDS = {Kind.DATETIME: "a date", Kind.INTEGER: "a whole number"}
 
 PLANNED_SHARE = 0.5
 """A table with fewer of the rows planned for is probably another one."""
@@ -69,16 +72,16 @@ def unlisted_note(measured: Measured, place: int) -> str | None:
         unlisted_rows(measured, place),
         _total(measured),
     )
-    if column.nullable or unlisted is None or not _is_sure(measured, unlisted, total):
+    if unlisted is None or not _is_sure(measured, unlisted, total):
         return None
     if column.is_choice:
-        wrong, remedy = "none of its listed categories, or blank", "spelling, encoding and the list"
+        wrong, remedy = "is none of its listed categories", "their spelling and the file's encoding"
     else:
-        wrong, remedy = (
-            "blank or cannot be read",
-            "the format of its cells, or declare nullable: true",
-        )
-    return f"In about {_about(unlisted, total)} '{column.name}' is {wrong}: check {remedy}."
+        wrong = f"cannot be read as {_KINDS.get(column.kind, 'a number')}"
+        remedy = "the format of its cells"
+    if not column.nullable:
+        wrong, remedy = f"{wrong}, or is blank", f"{remedy}, or declare nullable: true"
+    return f"In about {_about(unlisted, total)} '{column.name}' {wrong}: check {remedy}."
 
 
 def bound_notes(measured: Measured, place: int) -> list[str]:
@@ -93,12 +96,12 @@ def bound_notes(measured: Measured, place: int) -> list[str]:
 
 
 def unlisted_rows(measured: Measured, place: int) -> NoisyCount | None:
-    """Rows whose value in a column is null or not listed, from the tables of that column alone."""
+    """Rows whose value in a column is not listed, or null where none is allowed; from tables of it alone."""
     found = []
     for cells, counts, noise in _one_way(measured, place):
-        if cells.has_null:
+        if cells.has_unlisted:
             found.append(NoisyCount(float(counts[-1]), noise))
-        else:
+        elif not cells.has_null:
             total = _total(measured)
             both = math.hypot(total.noise, noise * math.sqrt(len(counts)))
             found.append(NoisyCount(total.rows - float(counts.sum()), both))

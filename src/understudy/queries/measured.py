@@ -29,8 +29,7 @@ class Counted:
     """A table of counts with independent noise of one deviation in every cell.
 
     ``columns`` are places among the schema's used columns, with the cells that the table cuts each
-    into; no columns: the number of rows. The cell of nulls, if there is one, holds every value that the
-    schema does not list too.
+    into; no columns: the number of rows.
     """
 
     block: str
@@ -64,8 +63,8 @@ class Measured:
         return law_of(self.release.plan)
 
     def is_whole(self, cells: Cells) -> bool:
-        """Whether every row is in a cell: a null or unlisted value has one, or there surely is none."""
-        if cells.has_null:
+        """Whether every row is in a cell: nulls and unlisted values have one, or there are none to speak of."""
+        if _holds_all(cells):
             return True
         return cells.column not in self.incomplete and not self.columns[cells.column].nullable
 
@@ -117,7 +116,7 @@ def _incomplete(release: Release, tables: list[Counted], num_rows: int | None) -
     judged: dict[int, bool] = {}
     unclear = []
     for table in tables:
-        is_open = {cells.column for cells in table.cells if not cells.has_null}
+        is_open = {cells.column for cells in table.cells if not _holds_all(cells)}
         missing = total - float(table.counts.sum())
         is_short = missing > doubt * math.sqrt(variance + table.counts.size * table.noise**2)
         if len(is_open) == 1:
@@ -125,7 +124,7 @@ def _incomplete(release: Release, tables: list[Counted], num_rows: int | None) -
             judged[column] = judged.get(column, False) or is_short
         elif is_open and is_short:
             unclear.append(is_open)
-        elif len(table.columns) == 1 and table.cells[0].has_null:
+        elif len(table.columns) == 1 and table.cells[0].has_unlisted:
             unlisted = float(table.counts[-1]) > doubt * table.noise
             judged[table.columns[0]] = judged.get(table.columns[0], False) or unlisted
     found = {column for column, is_short in judged.items() if is_short}
@@ -135,12 +134,17 @@ def _incomplete(release: Release, tables: list[Counted], num_rows: int | None) -
     return frozenset(found)
 
 
+def _holds_all(cells: Cells) -> bool:
+    """Whether a column has a cell for whatever a row may hold; without one of their own, unlisted values are null."""
+    return cells.has_null or cells.has_unlisted
+
+
 def _tables(layout: Layout, reading: Reading, block: Block) -> Iterator[Counted]:
     label = reading.embedding.label if block.per_label else None
     first: tuple[Cells, ...] = ()
     if label is not None:
         own = _cells_of_span(layout, label)
-        first = (replace(own, has_null=own.has_null or block.with_unlisted),)
+        first = (replace(own, has_unlisted=block.with_unlisted),)
     for cells, counts, noise in _by_copy(layout, reading, block):
         counts = counts if label is not None else counts[0]
         every = (*first, *cells)
@@ -154,9 +158,7 @@ def _by_copy(
     map_, name = block.map, block.name
     if isinstance(map_, Tables):
         noise = reading.noise_of_count(name)
-        every = tuple(
-            replace(cells, has_null=cells.has_null or map_.with_unlisted) for cells in map_.factors
-        )
+        every = tuple(replace(cells, has_unlisted=map_.with_unlisted) for cells in map_.factors)
         for subset, counts in zip(map_.subsets, reading.all_tables(name), strict=True):
             yield tuple(every[j] for j in subset), counts, noise
     elif isinstance(map_, Constant):

@@ -190,7 +190,8 @@ def _sets(
     for place in question.columns:
         # Rows with an unlisted value are rows too; aggregates of a column leave its nulls out.
         is_valued = place == question.column and question.aggregate != "histogram"
-        every = CodeSet(every_code(measured.columns[place]).ranges, has_null=not is_valued)
+        known = every_code(measured.columns[place])
+        every = CodeSet(known.ranges, known.has_null and not is_valued, has_unlisted=not is_valued)
         base = question.where[place] & every if place in question.where else every
         own = [group.codes for group in groups[place]] if place in groups else [every]
         sets[place] = [codes & base for codes in own]
