@@ -36,7 +36,7 @@ class UsageError(UnderstudyError):
 
 
 class BudgetError(UnderstudyError):
-    """A release that the ledger's cap does not allow (exit code 3)."""
+    """A release that the ledger's cap, or what a party allows, forbids (exit code 3)."""
 
     exit_code = 3
 

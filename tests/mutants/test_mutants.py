@@ -224,6 +224,19 @@ MUTANTS = {
         "ids = ids.fill_null(b'')\n    known = np.arange(len(ids))",
         PERSONS + "test_rows_without_an_id_never_count",
     ),
+    "a word for null is a person": Mutant(
+        "schema/encode.py",
+        "named = pc.invert(pc.match_substring_regex(text, _NOBODY))",
+        "named = pc.not_equal(text, '')",
+        PERSONS
+        + "test_people_whose_missing_ids_are_a_word_do_not_displace_each_other_s_rows[NULL]",
+    ),
+    "bytes of numbers trimmed": Mutant(
+        "schema/encode.py",
+        "own = cells if is_fixed else",
+        "own = text if is_fixed else",
+        PERSONS + "test_bytes_of_a_fixed_width_are_ids_as_they_are",
+    ),
     "one person in two groups": Mutant(
         "private/persons.py",
         "held.append(people.only(residue, modulus))",
@@ -279,6 +292,60 @@ MUTANTS = {
         'if told["request"] != request.fingerprint or len(answer.vector) != size:',
         "if len(answer.vector) != size:",
         PARTIES + "test_a_file_of_another_plan_or_round_is_refused",
+    ),
+    "published before it is written": Mutant(
+        "private/release.py",
+        "        save_release(release, directory)\n    if ledger is not None and row is not None:",
+        "        if ledger is not None and row is not None:\n"
+        "            where = str(Path(directory).resolve())\n"
+        "            ledgers.mark_published(ledger, row, fingerprint=release.fingerprint, directory=where)\n"
+        "            row = None\n"
+        "        save_release(release, directory)\n    if ledger is not None and row is not None:",
+        "private/test_kills.py::test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release"
+        "[release-in a file]",
+    ),
+    "queries of parties dropped": Mutant(
+        "private/parties.py",
+        "dict(release_facts(source, None)) | together",
+        "dict(release_facts(source, None))",
+        PARTIES
+        + "test_queries_of_parties_are_in_the_certificate_and_among_its_assumptions[queries1-1-SELECT * FROM data]",
+    ),
+    "other rows in a later round": Mutant(
+        "private/parties.py",
+        'if request.answered_by.get(told["party"], told["query"]) != told["query"]:',
+        "if False:",
+        PARTIES + "test_a_party_has_the_same_query_in_every_round",
+    ),
+    "query of an earlier part dropped": Mutant(
+        "private/appending.py",
+        "facts_of_all([told, own])",
+        "facts_of_all([own | {'is_private': told['is_private']}])",
+        "private/test_appending.py::test_queries_of_all_parts_stay_in_the_certificate",
+    ),
+    "any epsilon for whoever asks": Mutant(
+        "private/parties.py",
+        "    if not asked <= max_epsilon:",
+        "    if False:",
+        PARTIES + "test_a_party_says_how_much_its_own_noise_may_let_out",
+    ),
+    "own noise without a limit": Mutant(
+        "private/parties.py",
+        "    if max_epsilon is None:\n        if ledger is None:",
+        "    if max_epsilon is None:\n        if False:",
+        PARTIES + "test_a_party_says_how_much_its_own_noise_may_let_out",
+    ),
+    "a large delta hides epsilon": Mutant(
+        "private/parties.py",
+        "delta = min(plan.budget.delta, LARGEST_DELTA)",
+        "delta = plan.budget.delta",
+        PARTIES + "test_a_large_delta_does_not_hide_a_large_epsilon",
+    ),
+    "an exact sum for noise of one's own": Mutant(
+        "private/parties.py",
+        "        if max_epsilon is not None:\n            raise UsageError(",
+        "        if False:\n            raise UsageError(",
+        PARTIES + "test_a_request_for_an_exact_sum_is_refused_by_a_party_that_limits_its_own_noise",
     ),
     "merged without noise": Mutant(
         "private/parties.py",

@@ -136,6 +136,22 @@ def test_noise_for_tests_in_any_part_marks_the_whole() -> None:
     assert dict(append_rows(table_of(9), real).facts)["is_private"]
 
 
+def test_queries_of_all_parts_stay_in_the_certificate(tmp_path: Path) -> None:
+    everybody, bonn = "SELECT * FROM data", "SELECT * FROM data WHERE city = 'Bonn'"
+    plain = append_rows(table_of(9), release_table(table_of(9), plan_for()))
+    assert dict(plain.facts)["query"] is None
+    made = release_table(table_of(9), plan_for(), query=everybody)
+    told = [dict(made.facts)["query"]]
+    for number, query in enumerate([None, everybody, bonn, None]):
+        made = append_rows(table_of(9), made, query=query, directory=tmp_path / str(number))
+        told.append(dict(made.facts)["query"])
+        stated = json.loads((tmp_path / str(number) / "certificate.json").read_text())
+        assert stated["public"]["query"] == told[-1]
+        assert "row by row query" in verify_release(tmp_path / str(number)).assumptions
+        made = load_release(tmp_path / str(number))
+    assert told == [everybody] * 3 + [[everybody, bonn]] * 2
+
+
 def test_what_does_not_add_up_is_refused(tmp_path: Path) -> None:
     new = table_of(9)
     counted = plan_for(neighbours=Neighbours.REPLACE_ONE, num_rows=9)

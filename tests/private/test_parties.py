@@ -1,9 +1,14 @@
 from __future__ import annotations
 
+import base64
 import json
+import secrets
+from contextlib import suppress
+from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -11,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.accounting import UNITS_PER_COST, Budget, Neighbours
-from understudy.errors import BudgetError, InputError, UsageError
+from understudy.errors import BudgetError, InputError, UnderstudyError, UsageError
 from understudy.methods import make_plan
 from understudy.plan import Plan, plan_from_dict
 from understudy.private import parties
@@ -59,6 +64,8 @@ def plan_for(
 
 
 def answered(request: Request, tables: list[pa.Table], folder: Path, **options: Any) -> list[Path]:
+    if request.plan.parties > 1 and "ledger" not in options:
+        options = {"max_epsilon": 1.0} | options
     paths = []
     for number, table in enumerate(tables):
         path = folder / f"{request.round}-{number}.partial"
@@ -72,6 +79,9 @@ class NoNoise(SeededNoise):
         super().__init__(0)
 
     def add_noise(self, sums: Any, noise_std: int) -> Any:
+        return sums.copy()
+
+    def add_laplace_noise(self, sums: Any, scale: int) -> Any:
         return sums.copy()
 
 
@@ -189,7 +199,9 @@ def test_each_party_pays_for_each_round(tmp_path: Path) -> None:
         first = tmp_path / f"a{request.round}"
         write_partial(table_of(50), request, party="a", path=first, key=KEY, ledger=ledger)
         second = tmp_path / f"b{request.round}"
-        write_partial(table_of(50, 1), request, party="b", path=second, key=OTHER_KEY)
+        write_partial(
+            table_of(50, 1), request, party="b", path=second, key=OTHER_KEY, max_epsilon=1.0
+        )
         request = merge_partials(request, [first, second], keys=[KEY, OTHER_KEY])
     state = read_ledger(ledger)
     assert len(state.rows) == len(plan.stages) > 1
@@ -288,7 +300,7 @@ def test_a_file_tells_nothing_but_its_header(tmp_path: Path) -> None:
     assert total[:4].tobytes() not in whole
     header, content = read_secret(path, [KEY])
     assert np.array_equal(np.frombuffer(content, "<i8"), total)
-    told = {"kind", "request", "round", "party", "id", "own_noise", "is_private"}
+    told = {"kind", "request", "round", "party", "id", "own_noise", "is_private", "query"}
     assert set(header) == told
     assert path.stat().st_mode & 0o077 == 0
 
@@ -415,8 +427,251 @@ def test_a_party_that_is_missing_from_a_later_round_is_missed(tmp_path: Path) ->
     assert isinstance(second, Request)
     second.save(tmp_path / "second.json")
     second = load_request(tmp_path / "second.json")
-    assert second.answered_by == ("site 0", "site 1", "site 2")
+    assert second.answered_by == {"site 0": None, "site 1": None, "site 2": None}
     paths = answered(second, tables, tmp_path)
     with pytest.raises(InputError, match="'site 2' is not in all rounds"):
         merge_partials(second, paths[:2], keys=[KEY])
     assert merge_partials(second, paths, keys=[KEY]) is not None
+
+
+# What is asked of a party with noise of its own
+
+
+def refused(request: Request, folder: Path, **options: Any) -> None:
+    """A party that must not even read its rows."""
+
+    class Unread:
+        def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+            raise AssertionError("rows were read")
+
+    write_partial(Unread(), request, party="a", path=folder / "a", key=KEY, **options)
+
+
+def test_a_party_says_how_much_its_own_noise_may_let_out(tmp_path: Path) -> None:
+    request, ledger = Request(plan_for("dp-anova", parties=2)), tmp_path / "ledger.db"
+    with pytest.raises(UsageError, match=r"epsilon 1.* in all rounds.*Add --max-epsilon"):
+        refused(request, tmp_path)
+    for limit in (0.99, 0.0, -1.0, float("nan")):
+        with pytest.raises(BudgetError, match="asks for epsilon"):
+            refused(request, tmp_path, max_epsilon=limit)
+    create_ledger(ledger, Budget(0.1))
+    with pytest.raises(BudgetError):
+        refused(request, tmp_path, ledger=ledger)
+    create_ledger(tmp_path / "large.db", Budget(5.0))
+    with pytest.raises(BudgetError, match="asks for epsilon"):
+        refused(request, tmp_path, ledger=tmp_path / "large.db", max_epsilon=0.5)
+    assert not (tmp_path / "a").exists()
+    assert read_ledger(tmp_path / "large.db").rows == ()
+    write_partial(table_of(9), request, party="a", path=tmp_path / "a", key=KEY, max_epsilon=1.0)
+
+
+def test_a_large_delta_does_not_hide_a_large_epsilon(tmp_path: Path) -> None:
+    request = Request(plan_for(parties=2, delta=0.1))
+    assert request.plan.epsilon() <= 1
+    with pytest.raises(BudgetError, match=r"asks for epsilon [2-9].* at delta 1e-05"):
+        refused(request, tmp_path, max_epsilon=1.0)
+
+
+def test_a_request_for_an_exact_sum_is_refused_by_a_party_that_limits_its_own_noise(
+    tmp_path: Path,
+) -> None:
+    with pytest.raises(UsageError, match="asks for the exact sum"):
+        refused(Request(plan_for()), tmp_path, max_epsilon=1.0)
+
+
+def test_a_round_costs_its_part_of_what_all_rounds_cost() -> None:
+    plan = plan_for("dp-anova", parties=2)
+    one = Request(plan).epsilon_of_round
+    assert 0 < one < plan.epsilon() <= 1
+    assert one == plan.mechanism.epsilon(plan.stage_costs()[0], plan.budget.delta)
+
+
+def doctored(value: Any, random: Random) -> Any:
+    """A number, or what stands in its place, as a hostile hand might change it."""
+    numbers = [0, -1, 1e-9, 0.5, 3, 2**62, float("inf"), float("nan"), None, "1", True]
+    return random.choice([*numbers, value * 100, -value, value / 100])
+
+
+def sum_of(rows: pa.Table, request: Request, folder: Path) -> list[int]:
+    """What leaves a party but for its noise."""
+    path = folder / secrets.token_hex(4)
+    options = {"party": "a", "path": path, "key": KEY, "max_epsilon": float("inf")}
+    write_partial(rows, request, noise=NoNoise(), **options)
+    return np.frombuffer(read_secret(path, [KEY])[1], "<i8").tolist()
+
+
+def leaves(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where numbers stand in a document."""
+    if isinstance(document, dict | list):
+        pairs = document.items() if isinstance(document, dict) else enumerate(document)
+        return [leaf for key, value in pairs for leaf in leaves(value, (*path, key))]
+    return [path] if isinstance(document, int | float) else []
+
+
+@pytest.mark.parametrize("method", ["dp-merf", "dp-anova"])
+@pytest.mark.parametrize("delta", [1e-5, 0.0])
+def test_a_doctored_request_is_refused_or_costs_what_is_told(
+    tmp_path: Path, method: str, delta: float
+) -> None:
+    """Noise is not in a request: it follows from the epsilon, which is told, and from what rows can move."""
+    Request(plan_for(method, delta=delta, parties=2)).save(tmp_path / "request.json")
+    text, random = (tmp_path / "request.json").read_text(), Random(0)
+    places = [place for place in leaves(json.loads(text)["plan"]) if place[0] != "settings"]
+    accepted = 0
+    for number in range(25):
+        document = json.loads(text)
+        *way, last = random.choice(places)
+        inner = document["plan"]
+        for key in way:
+            inner = inner[key]
+        inner[last] = doctored(inner[last], random)
+        with suppress(Exception):  # else it is refused in any case
+            document["fingerprint"] = Request(plan_from_dict(document["plan"])).fingerprint
+        (tmp_path / f"{number}.json").write_text(json.dumps(document))
+        try:
+            request = load_request(tmp_path / f"{number}.json")
+            exact = [sum_of(table_of(1, seed), request, tmp_path) for seed in range(3)]
+        except UnderstudyError:
+            continue
+        accepted += 1
+        plan = request.plan
+        for own in exact:
+            length = sum(map(abs, own)) if plan.budget.is_pure else sum(v * v for v in own)
+            cost = plan.mechanism.cost(length, plan.noise_scales[0])
+            realised = plan.mechanism.epsilon([cost], plan.budget.delta)
+            assert realised <= request.epsilon_of_round <= plan.epsilon() <= plan.budget.epsilon
+    assert accepted > 3
+
+
+@pytest.mark.parametrize("size", [0, 1, 2**20, 2**62])
+def test_hostile_numbers_of_earlier_rounds_do_not_make_a_row_move_more(
+    tmp_path: Path, size: int
+) -> None:
+    plan, rng = plan_for("dp-anova", parties=2), np.random.default_rng(size)
+    request = Request(plan)
+    for stage in range(1, len(plan.stages)):
+        dim = work_of(plan, request.vectors).embedding.dim
+        vector = rng.integers(-size, size + 1, dim) * plan.lattice // max(1, size // 2**20)
+        request = request.after(vector, None, is_private=True, answered_by={})
+        for seed in range(4):
+            own = sum_of(table_of(1, seed), request, tmp_path)
+            assert 0 < sum(v * v for v in own) <= sum(plan.mechanism_sensitivities[stage])
+
+
+def test_the_epsilon_that_a_request_states_is_that_of_the_noise_that_is_drawn(
+    tmp_path: Path,
+) -> None:
+    plan = plan_for(parties=2, num_features=200)
+    described = plan.to_dict()
+    Request(plan).save(tmp_path / "honest.json")
+    document = json.loads((tmp_path / "honest.json").read_text())
+    for name, more in {"noise_std": 1, "noise_scales": [1], "stages": described["stages"]}.items():
+        document["plan"][name] = more
+    document["plan"]["epsilon"] = 100.0  # what a hostile merger would like
+    document["fingerprint"] = Request(plan_from_dict(document["plan"])).fingerprint
+    (tmp_path / "hostile.json").write_text(json.dumps(document))
+    hostile = load_request(tmp_path / "hostile.json")
+    with pytest.raises(BudgetError, match="asks for epsilon 100"):
+        refused(hostile, tmp_path, max_epsilon=1.0)
+    document["plan"]["epsilon"] = 1.0
+    document["fingerprint"] = Request(plan).fingerprint
+    (tmp_path / "modest.json").write_text(json.dumps(document))
+    modest = load_request(tmp_path / "modest.json")
+    assert modest.plan.noise_scales == plan.noise_scales
+    options = {"party": "a", "path": tmp_path / "a", "key": KEY, "max_epsilon": 1.0}
+    write_partial(table_of(40), modest, **options)
+    _, content = read_secret(tmp_path / "a", [KEY])
+    exact = sum_table(table_of(40), work_of(plan, ()), query=None, run=Run())[:-1]
+    drawn = (np.frombuffer(content, "<i8") - exact) / plan.noise_scales[0]
+    assert abs((drawn**2).mean() - 1) < 8 * np.sqrt(2 / len(drawn))
+
+
+@pytest.mark.parametrize("vectors", [[b"\0" * 8], [b"\0" * 8 * 10**6], [b"\0" * 7]])
+def test_vectors_of_another_length_are_refused(tmp_path: Path, vectors: list[bytes]) -> None:
+    Request(plan_for("dp-anova", parties=2)).save(tmp_path / "request.json")
+    document = json.loads((tmp_path / "request.json").read_text())
+    document["vectors"] = [base64.b64encode(vector).decode() for vector in vectors]
+    (tmp_path / "other.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="is damaged"):
+        load_request(tmp_path / "other.json")
+
+
+# Queries
+
+
+ALL, ADULTS = "SELECT * FROM data", "SELECT * FROM data WHERE bmi > 20"
+
+
+def merged_with(
+    queries: list[str | None], folder: Path, method: str = "dp-anova", parties: int = 1
+) -> Any:
+    """A release of parties with these queries, in all rounds."""
+    request: Any = Request(plan_for(method, parties=parties))
+    own = {"max_epsilon": 1.0} if parties > 1 else {}
+    while isinstance(request, Request):
+        paths = []
+        for number, query in enumerate(queries):
+            path = folder / f"{request.round}-{number}"
+            options = {"party": f"site {number}", "path": path, "key": KEY} | own
+            write_partial(table_of(20, number), request, query=query, **options)
+            paths.append(path)
+        last = request.round == len(request.plan.stages) - 1
+        request = merge_partials(
+            request, paths, keys=[KEY], directory=folder / "out" if last else None
+        )
+        if isinstance(request, Request):
+            request.save(folder / f"{request.round}.json")
+            request = load_request(folder / f"{request.round}.json")
+    return request
+
+
+@pytest.mark.parametrize(
+    ("queries", "parties", "told"),
+    [
+        ([None, None], 1, None),
+        ([None, ALL], 1, ALL),
+        ([ADULTS, ADULTS], 2, ADULTS),
+        ([ALL, None, ADULTS], 3, [ALL, ADULTS]),
+    ],
+)
+def test_queries_of_parties_are_in_the_certificate_and_among_its_assumptions(
+    tmp_path: Path, queries: list[str | None], parties: int, told: Any
+) -> None:
+    release = merged_with(queries, tmp_path, parties=parties)
+    assert dict(release.facts)["query"] == told
+    stated = json.loads((tmp_path / "out" / "certificate.json").read_text())
+    assert stated["public"]["query"] == told
+    assumed = verify_release(tmp_path / "out").assumptions
+    assert ("row by row query" in assumed) is (told is not None)
+    page = (tmp_path / "out" / "certificate.html").read_text()
+    for query in told if isinstance(told, list) else [told] if told else []:
+        assert f"<code>{query.replace('>', '&gt;')}</code>" in page
+
+
+def test_a_party_has_the_same_query_in_every_round(tmp_path: Path) -> None:
+    """Else stages of one release would be of different rows."""
+    request = Request(plan_for("dp-anova"))
+    second: Any = merge_partials(
+        request, answered(request, [table_of(20)], tmp_path, query=ALL), keys=[KEY]
+    )
+    with pytest.raises(InputError, match="another query"):
+        answered(second, [table_of(20)], tmp_path)
+    (unaware,) = answered(replace(second, answered_by={}), [table_of(20)], tmp_path, query=ADULTS)
+    with pytest.raises(InputError, match="another query"):
+        merge_partials(second, [unaware], keys=[KEY])
+
+
+def test_a_query_in_the_header_cannot_be_taken_out_and_must_be_there(tmp_path: Path) -> None:
+    request = Request(plan_for())
+    (path,) = answered(request, [table_of(9)], tmp_path, query=ALL)
+    whole = path.read_bytes()
+    assert whole.count(ALL.encode()) == 1
+    path.write_bytes(whole.replace(ALL.encode(), ALL.lower().encode()))
+    with pytest.raises(InputError, match="it was changed"):
+        merge_partials(request, [path], keys=[KEY])
+    path.write_bytes(whole)
+    header, content = read_secret(path, [KEY])
+    earlier = {name: value for name, value in header.items() if name != "query"}
+    write_secret(tmp_path / "earlier", earlier, content, key=KEY)
+    with pytest.raises(InputError, match="does not say by which query"):
+        merge_partials(request, [tmp_path / "earlier"], keys=[KEY])

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -89,6 +90,71 @@ def test_which_rows_count_does_not_depend_on_their_order(table: list[Row], rando
 def test_rows_without_an_id_never_count() -> None:
     nobody: list[Row] = [(None, 1, "Bonn"), ("", 2, "Lima"), ("  ", 2, "Lima")]
     assert not total_of(nobody).any()
+
+
+WORDS = [
+    "NA",
+    "n/a",
+    "N.A.",
+    "NULL",
+    "null",
+    "None",
+    "nan",
+    "NaN",
+    "-nan",
+    "NaT",
+    "<NA>",
+    "#N/A",
+    "(null)",
+    "\\N",
+]
+NOT_WORDS = ["0", "N", "A", "NATO", "Nina", "none1", "NA 7", "Ö", "unknown"]
+
+
+@pytest.mark.parametrize("word", [*WORDS, "-", "?", " . "])
+def test_people_whose_missing_ids_are_a_word_do_not_displace_each_other_s_rows(word: str) -> None:
+    """Else a person's rows come and another's go: more than the noise is paid for."""
+    charged = sum(PLAN.mechanism_sensitivities[0])
+    table = [(word, age, city) for age in range(5) for city in ("Bonn", "Lima")]
+    for start in range(0, len(table), MAX_ROWS):
+        for own in ([("new", 9, "Lima")] * MAX_ROWS, [(word, 9, "Lima")] * MAX_ROWS):
+            before = table[start : start + MAX_ROWS]
+            change = total_of([*before, *own])[:-1] - total_of(before)[:-1]
+            assert sum(int(value) ** 2 for value in change.tolist()) <= charged
+
+
+def test_words_for_null_name_nobody_in_any_kind_of_text_and_other_words_do() -> None:
+    kinds = [pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary()]
+    for cells in [pa.array([*WORDS, *NOT_WORDS]).cast(kind) for kind in kinds]:
+        for column in (cells, cells.cast(pa.binary()).dictionary_encode()):
+            found = encode_ids("person", column).to_pylist()
+            assert found[: len(WORDS)] == [None] * len(WORDS), column.type
+            assert found[len(WORDS) :] == [name.encode() for name in NOT_WORDS]
+    assert encode_ids("person", pa.array([b"\xff", b"-\xff", b"na\xff"])).null_count == 0
+
+
+def test_missing_ids_of_a_data_frame_name_nobody_and_7_is_one_person_however_it_is_held() -> None:
+    missing = [None, float("nan"), pd.NA, pd.NaT, "NA", "", b"null"]
+    seven = [7, 7.0, "7", "7.0", b"7"]
+    ids = pd.Series([*missing, *seven], dtype=object)
+    for person in (ids, ids[len(missing) :].astype(str), ids[: len(missing)].astype(str)):
+        frame = pd.DataFrame({"person": person, "age": 3, "city": "Bonn"})
+        total = sum_table(frame, WORK, query=None, run=Run(threads=1))
+        assert total[-1] == (0 if len(person) == len(missing) else MAX_ROWS)
+
+
+def test_bytes_of_a_fixed_width_are_ids_as_they_are() -> None:
+    """A counter in four bytes may end in those of blanks, which are no blanks."""
+    counters = [number.to_bytes(4, "big") for number in range(64)]
+    cells = pa.array([*counters, b"NA  ", b"    "], pa.binary(4))
+    assert encode_ids("person", cells).to_pylist() == [*counters, None, None]
+
+
+def test_a_whole_number_is_one_id_with_and_without_its_point() -> None:
+    """As a data frame writes it that had nulls beside it, and one that had none."""
+    spelt = ["7", "7.0", " 7.00", "7.", "12345678901234567890.0", "07", "7.5", "1.0.0", "v7.0"]
+    told = [b"7", b"7", b"7", b"7", b"12345678901234567890", b"07", b"7.5", b"1.0.0", b"v7.0"]
+    assert encode_ids("person", pa.array(spelt)).to_pylist() == told
 
 
 def test_ids_are_read_from_any_plain_type_and_blanks_do_not_make_two_people() -> None:
@@ -194,6 +260,7 @@ def test_the_certificate_and_the_ledger_name_whose_privacy_it_is(tmp_path: Path)
     assert stated["guarantee"]["rows_of_a_unit_that_count"] == MAX_ROWS
     assert "All rows of any one 'person'" in stated["guarantee"]["neighbours_in_words"]
     assert stated["assumptions"][0]["name"] == "one id, one unit"
+    assert "no two of them share one" in stated["assumptions"][0]["statement"]
     assert (
         read_ledger(ledger).rows[0].description == "dp-merf on visits; per person of at most 2 rows"
     )

@@ -193,7 +193,8 @@ def verify_classifier(directory: str | Path) -> Verification:
         raise InputError(
             f"classifier '{folder}'", "spends more than its stated epsilon", "Do not rely on it"
         )
-    stages = json.loads(expected[CERTIFICATE])["mechanism"]["stages"]
+    certificate = json.loads(expected[CERTIFICATE])
+    stages = certificate["mechanism"]["stages"]
     return Verification(
         fingerprint=classifier.fingerprint,
         is_private=bool(dict(classifier.facts).get("is_private")),
@@ -201,6 +202,7 @@ def verify_classifier(directory: str | Path) -> Verification:
         delta=plan.budget.delta,
         neighbours="add-remove",
         mechanism="gaussian",
+        assumptions=tuple(each["name"] for each in certificate["assumptions"]),
         noise_std=tuple(stage["noise_std"] for stage in stages),
         sensitivity=tuple(stage["sensitivity"] for stage in stages),
         checks=tuple(sorted(expected)),

@@ -10,8 +10,6 @@ from understudy.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from understudy.schema import Column, Schema
 
-NULL_WORDS = r"(?i)^(|na|n/a|nan|null|none)$"
-
 
 def read_frame(path: Path, schema: Schema) -> Any:
     """The schema's columns of a file, as a pandas data frame; refusals never quote a cell."""
@@ -37,11 +35,13 @@ def _typed(column: Column, cells: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    from understudy.schema.columns import NULL_WORDS
+
     if not (pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type)):
         return cells
     try:
         text = pc.utf8_trim_whitespace(cells.cast(pa.string()))
-        blank = pc.match_substring_regex(text, NULL_WORDS)
+        blank = pc.match_substring_regex(text, rf"(?i)^({NULL_WORDS})?$")
         if column.is_choice or column.resolution is not None:
             return pc.if_else(pc.equal(text, ""), None, text)
         return pc.if_else(blank, None, text).cast(pa.float64())

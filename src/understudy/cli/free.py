@@ -136,6 +136,7 @@ def verify(
         f"  fingerprint  {found.fingerprint}",
         f"  files        {', '.join(found.checks)}",
     ]
+    lines.append(f"It rests on what the certificate assumes: {'; '.join(found.assumptions)}.")
     emit(found.to_dict(), lines, as_json=as_json)
 
 

@@ -32,6 +32,12 @@ def verbatim(value: object) -> str:
     return escape(str(value))
 
 
+def printable(text: str) -> str:
+    """Words of somebody else's file inside a line: what would steer a terminal is spelt out."""
+    spelt = [c if c.isprintable() else c.encode("unicode_escape").decode() for c in text]
+    return verbatim("".join(spelt))
+
+
 def table(title: str, headings: list[str], rows: list[list[str]]) -> str:
     """A small table as text."""
     from rich import box

@@ -9,7 +9,7 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli import running
-from understudy.cli.output import emit, verbatim
+from understudy.cli.output import emit, printable, verbatim
 from understudy.cli.reading import Data, guarantee_words, outcome, told_of
 
 if TYPE_CHECKING:
@@ -30,32 +30,76 @@ def partial(
     key_file: running.KeyFile = None,
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
+    max_epsilon: Annotated[
+        float | None,
+        typer.Option(
+            "--max-epsilon",
+            help="Most that all rounds may cost. Parties with noise of their own give this or a ledger.",
+        ),
+    ] = None,
     engine: running.Engine = "auto",
     threads: running.Threads = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Sum one party's rows into an encrypted file for the merger.
 
-    The file holds an exact sum, which is private, unless the request is for parties that add noise of their own.
+    The file holds an exact sum, which is private, unless the request is for parties that add noise of their own. What
+    is asked for is shown before a row is read.
     """
     from understudy.private.parties import write_partial
     from understudy.private.requests import load_request
     from understudy.private.secret_files import read_key
 
-    asked, key = load_request(request), read_key(key_file)
+    asked = load_request(request)
+    document, lines = _asked_for(asked)
+    if not as_json:
+        emit(document, lines, as_json=False)
+    key = read_key(key_file)
     with running.running(
         engine=engine, threads=threads, checkpoint=None, key_file=None, as_json=as_json
     ) as run:
         header = write_partial(
-            data, asked, party=party, path=output, key=key, query=query, ledger=ledger, run=run
-        )
+            data, asked, party=party, path=output, key=key, query=query, ledger=ledger,
+            max_epsilon=max_epsilon, run=run,
+        )  # fmt: skip
     held = "this party's own noisy sum" if header["own_noise"] else "an exact sum, encrypted"
-    place = f"round {asked.round + 1} of {len(asked.plan.stages)}"
     lines = [
-        f"[bold green]Wrote[/bold green] {verbatim(output)}: {held}, {place}",
+        f"[bold green]Wrote[/bold green] {verbatim(output)}: {held}",
+        *([f"  query        {printable(query)} (the certificate will print it)"] if query else []),
         "Next: give it to whoever runs [bold]understudy merge[/bold]",
     ]
-    emit(header | {"output": str(output)}, lines, as_json=as_json)
+    emit(header | document | {"output": str(output)}, lines, as_json=as_json)
+
+
+def _asked_for(asked: Request) -> tuple[dict[str, Any], list[str]]:
+    """What answering a request costs a party's people, computed anew from its plan."""
+    from understudy.cli.planning import delta_words
+    from understudy.published.words import round_up
+
+    plan, unit = asked.plan, asked.plan.schema.privacy
+    document = {
+        "epsilon": plan.epsilon(), "epsilon_of_round": asked.epsilon_of_round, "delta": plan.budget.delta,
+        "neighbours": plan.neighbours.value, "unit": unit.unit, "max_rows": unit.max_rows,
+        "rounds": len(plan.stages),
+    }  # fmt: skip
+    rows = (
+        "one row"
+        if unit.is_row
+        else f"all rows of one '{unit.unit}', at most {unit.max_rows} count"
+    )
+    noise = (
+        "this party's own, in the file"
+        if plan.parties > 1
+        else "added by whoever merges, who can read the exact sum in the file"
+    )
+    return document, [
+        f"[bold]Asked for[/bold] round {asked.round + 1} of {len(plan.stages)}, {printable(plan.method)} on "
+        f"{printable(plan.schema.name)}",
+        f"  epsilon      {round_up(plan.epsilon())} {delta_words(plan)} over all rounds; "
+        f"{round_up(asked.epsilon_of_round)} in this one",
+        f"  protects     {printable(rows)} ({plan.neighbours.value})",
+        f"  noise        {noise}",
+    ]
 
 
 def merge(

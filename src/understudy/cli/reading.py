@@ -10,7 +10,7 @@ import typer
 from understudy.cli import options as opt
 from understudy.cli import running
 from understudy.cli.image_files import Output, check_sample_output, write_sample
-from understudy.cli.output import emit, training_bar, verbatim
+from understudy.cli.output import emit, printable, training_bar, verbatim
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -157,9 +157,11 @@ def guarantee_words(plan: Plan) -> str:
 def told_of(made: Release, ledger: Path | None) -> list[str]:
     """Its fingerprint, what it was charged and for how many more there is room, and warnings."""
     from understudy.private.ledger import read_ledger
+    from understudy.published.facts import queries_in
     from understudy.queries.diagnostics import release_warnings
 
     lines, charged = [f"  fingerprint  {made.fingerprint}"], dict(made.facts)["ledger"]
+    lines += [f"  query        {printable(query)}" for query in queries_in(dict(made.facts))]
     if charged is not None and ledger is not None:
         state = read_ledger(ledger)
         units = sum(row.units for row in state.rows if row.key == charged["key"])  # of all rounds
@@ -178,5 +180,6 @@ def outcome(made: Release) -> dict[str, Any]:
     return {
         "epsilon": made.plan.epsilon(), "delta": made.plan.budget.delta,
         "neighbours": made.plan.neighbours.value, "fingerprint": made.fingerprint,
-        "ledger": dict(made.facts)["ledger"], "warnings": release_warnings(made),
+        "ledger": dict(made.facts)["ledger"], "query": dict(made.facts).get("query"),
+        "warnings": release_warnings(made),
     }  # fmt: skip

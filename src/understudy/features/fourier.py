@@ -174,15 +174,19 @@ def _in_steps(
 
 
 def _from_dict(document: dict[str, Any]) -> Fourier:
-    if int(document["num_features"]) % 2:
+    if int(document["num_features"]) < 2 or int(document["num_features"]) % 2:
         raise ValueError("a frequency has a cosine and a sine")
-    return Fourier(
+    found = Fourier(
         numbers=tuple(int(number) for number in document["numbers"]),
         length_scales=tuple(float(scale) for scale in document["length_scales"]),
         parts=tuple(Scales(int(s), float(low), float(high)) for s, low, high in document["parts"]),
         num_features=int(document["num_features"]),
         seed=int(document["seed"]),
     )
+    scales = [*found.length_scales, *(scale for part in found.parts for scale in part[1:])]
+    if not all(0 < scale < math.inf for scale in scales):
+        raise ValueError("length scales are positive and finite")
+    return found
 
 
 MAP_KINDS["fourier"] = _from_dict

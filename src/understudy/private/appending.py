@@ -17,6 +17,7 @@ from understudy.private.release import charge, check_affordable, noisy, publish,
 from understudy.private.sealed import sealed
 from understudy.private.sums import Work
 from understudy.published.directories import check_new_directory
+from understudy.published.facts import facts_of_all
 from understudy.published.release import Release, Settled
 
 
@@ -72,8 +73,8 @@ def append_rows(
     vectors = tuple(
         _sum(before, sealed(partial(added, stage))) for stage, before in enumerate(earlier.vectors)
     )
-    facts = dict(release_facts(source, query)) | {
-        "is_private": source.is_private and bool(told["is_private"]),
+    own = dict(release_facts(source, query))
+    facts = own | facts_of_all([told, own]) | {
         "ledger": {"key": key, "row": row} if row is not None else None,
         "appended": int(told.get("appended", 0)) + 1,
         "appended_to": earlier.fingerprint,

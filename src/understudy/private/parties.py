@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.errors import InputError, UsageError
+from understudy.errors import BudgetError, InputError, UsageError
 from understudy.private import ledger as ledgers
 from understudy.private.engines.passes import Run
 from understudy.private.noise import ExactNoise, Integers, NoiseSource
@@ -32,9 +32,13 @@ from understudy.private.requests import Request
 from understudy.private.sealed import sealed
 from understudy.private.secret_files import read_secret, write_secret
 from understudy.published.directories import check_new_directory
+from understudy.published.facts import facts_of_all
 from understudy.published.release import Release
+from understudy.published.words import round_up
 
 KIND = "partial sum"
+LARGEST_DELTA = 1e-5
+"""A limit on epsilon is for the request's delta, or for this one if that is larger."""
 
 
 @dataclass(frozen=True)
@@ -55,32 +59,35 @@ def write_partial(
     key: bytes,
     query: str | None = None,
     ledger: Path | str | None = None,
+    max_epsilon: float | None = None,
     run: Run | None = None,
     noise: NoiseSource | None = None,
 ) -> dict[str, Any]:
     """Sum the rows of one party and write an encrypted file for the merger; give its public header.
 
-    If parties add noise of their own, the ledger is charged for this round before noise is drawn.
+    If parties add noise of their own, this one says what it allows: by ``max_epsilon``, for all rounds of the request
+    together, or by a ledger, which is charged for this round before noise is drawn.
 
     Guarantee:
-        The file tells the request, the party's name and a random number. What is encrypted in it is the exact
-        sum, or the party's own differentially private vector if the plan says so.
+        The file tells the request, the party's name, its query and a random number. What is encrypted in it is the
+        exact sum, or the party's own differentially private vector if the plan says so. Its epsilon is computed from
+        the noise that is drawn here, whatever the request says of it, and no row is read if it is more than is allowed.
     """
     if not party.strip() or not party.isprintable():
         raise UsageError("party", "must be a printable name", "Use the same one in every round")
     if Path(path).exists():
         raise InputError(f"file '{path}'", "exists already", "Choose another name")
     plan, own_noise = request.plan, request.plan.parties > 1
-    if ledger is not None and not own_noise:
-        raise UsageError(
-            "ledger", "is charged when the parties' sums are merged", "Give it to: understudy merge"
-        )
+    _check_allowed(request, ledger=ledger, max_epsilon=max_epsilon)
+    if request.answered_by.get(party, query) != query:
+        raise _other_query(party)
     source = noise or ExactNoise()
     if ledger is not None:
         check_affordable(ledger, plan, stages=[request.round])
     header = {
         "kind": KIND, "request": request.fingerprint, "round": request.round, "party": party,
         "id": secrets.token_hex(16), "own_noise": own_noise, "is_private": source.is_private,
+        "query": query,
     }  # fmt: skip
 
     def content() -> Integers:
@@ -94,6 +101,46 @@ def write_partial(
     vector = sealed(content)
     write_secret(path, header, vector.astype("<i8").tobytes(), key=key)
     return header
+
+
+def _check_allowed(
+    request: Request, *, ledger: Path | str | None, max_epsilon: float | None
+) -> None:
+    """Refuse a request that asks a party for more than it allows, or for another kind of answer."""
+    plan = request.plan
+    if plan.parties == 1:
+        if ledger is not None:
+            raise UsageError(
+                "ledger", "is charged when the parties' sums are merged", "Give it to: understudy merge"
+            )  # fmt: skip
+        if max_epsilon is not None:
+            raise UsageError(
+                "max epsilon", "limits noise of a party's own, and this request asks for the exact sum of its rows",
+                "Leave it out if whoever merges may see that sum; else ask for a plan made with --parties",
+            )  # fmt: skip
+        return
+    if max_epsilon is None:
+        if ledger is None:
+            raise UsageError(
+                "max epsilon", f"this answer leaves with noise of its own, for epsilon {round_up(plan.epsilon())} "
+                "in all rounds, and nothing says that so much is allowed",
+                "Add --max-epsilon E, or a --ledger that is charged",
+            )  # fmt: skip
+        return
+    delta = min(plan.budget.delta, LARGEST_DELTA)
+    asked = plan.epsilon(delta=delta)
+    if not asked <= max_epsilon:
+        raise BudgetError(
+            "request", f"asks for epsilon {round_up(asked)} at delta {delta:g}, and at most {max_epsilon:g} is allowed",
+            "Agree on a smaller epsilon, or allow more",
+        )  # fmt: skip
+
+
+def _other_query(party: str) -> InputError:
+    return InputError(
+        f"party '{party}'", "has another query than in the rounds before, and stages would be of different rows",
+        "Use the same query in every round",
+    )  # fmt: skip
 
 
 def merge_partials(
@@ -132,7 +179,6 @@ def merge_partials(
     charged = request.ledger
     if own_noise:
         vector = _added(answers)
-        is_private = all(answer.header["is_private"] for answer in answers)
     else:
         if ledger is not None:
             check_affordable(ledger, plan, stages=range(request.round, len(plan.stages)))
@@ -145,22 +191,28 @@ def merge_partials(
             check_row_count(plan, int(total[-1]))
             return total[:-1]
 
-        sums, is_private = sealed(exact), source.is_private
+        sums = sealed(exact)
         if ledger is not None:
             key = key or (charged or {}).get("key") or f"{plan.schema.name}-{secrets.token_hex(6)}"
             # The same sums may be merged again, and the mean of many noises is less than one.
             row = charge(ledger, plan, key=key, stage=request.round)
             charged = {"key": key, "row": row}
         vector = sealed(lambda: noisy(sums, plan, request.round, source))
-    names = tuple(sorted(answer.header["party"] for answer in answers))
-    following = request.after(vector, charged, is_private=is_private, answered_by=names)
+    parts = sorted((answer.header for answer in answers), key=lambda told: str(told["party"]))
+    together = facts_of_all(parts)
+    following = request.after(
+        vector,
+        charged,
+        is_private=source.is_private and together["is_private"],
+        answered_by={told["party"]: told["query"] for told in parts},
+    )
     if following.round < len(plan.stages):
         if ledger is not None and charged is not None:
             ledgers.mark_published(
                 ledger, charged["row"], fingerprint=following.fingerprint, directory=None
             )
         return following
-    facts = dict(release_facts(source, None)) | {
+    facts = dict(release_facts(source, None)) | together | {
         "is_private": following.is_private, "ledger": charged, "merged_from": len(answers),
     }  # fmt: skip
     release = Release(plan, following.vectors, tuple(facts.items()))
@@ -198,6 +250,13 @@ def _check_together(request: Request, answers: Sequence[Answer]) -> None:
             seen[name] = answer.where
         if told["own_noise"] != (plan.parties > 1):
             raise InputError(answer.where, "does not fit the plan's noise", "Make it again")
+        if "query" not in told:
+            raise InputError(
+                answer.where, "does not say by which query its rows were selected, as files of old versions did not",
+                "Make it again with this version",
+            )  # fmt: skip
+        if request.answered_by.get(told["party"], told["query"]) != told["query"]:
+            raise _other_query(told["party"])
     others = {answer.header["party"] for answer in answers} ^ set(request.answered_by)
     if request.answered_by and others:
         raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,15 @@ class Request:
     """The next stage of a plan, which parties answer with partial sums.
 
     ``vectors`` are the noisy vectors of the stages before, ``is_private`` unless some had noise for tests;
-    ``ledger`` is what the merger's ledger was charged, ``answered_by`` the parties of the rounds before.
+    ``ledger`` is what the merger's ledger was charged, ``answered_by`` the parties of the rounds before, each with the
+    query that selects its rows, which the certificate will print.
     """
 
     plan: Plan
     vectors: tuple[Integers, ...] = ()
     ledger: dict[str, Any] | None = None
     is_private: bool = True
-    answered_by: tuple[str, ...] = ()
+    answered_by: dict[str, str | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.plan.descent is not None:
@@ -55,13 +56,19 @@ class Request:
             digest.update(len(vector).to_bytes(8, "big") + vector.astype("<i8").tobytes())
         return digest.hexdigest()
 
+    @property
+    def epsilon_of_round(self) -> float:
+        """What the answers to this round cost by themselves, at the plan's delta."""
+        costs = self.plan.stage_costs()[self.round]
+        return self.plan.mechanism.epsilon(costs, self.plan.budget.delta)
+
     def after(
         self,
         vector: Integers,
         ledger: dict[str, Any] | None,
         *,
         is_private: bool,
-        answered_by: tuple[str, ...],
+        answered_by: dict[str, str | None],
     ) -> Request:
         """The request of the next round."""
         vectors, alike = (*self.vectors, vector), self.is_private and is_private
@@ -75,7 +82,7 @@ class Request:
             "format": FORMAT, "plan": self.plan.to_dict(), "ledger": self.ledger,
             "vectors": [base64.b64encode(v.astype("<i8").tobytes()).decode() for v in self.vectors],
             "fingerprint": self.fingerprint, "is_private": self.is_private,
-            "answered_by": list(self.answered_by),
+            "answered_by": self.answered_by,
         }  # fmt: skip
         try:
             with Path(path).open("xb") as file:
@@ -93,14 +100,15 @@ def load_request(path: Path | str) -> Request:
         plan = plan_from_dict(document["plan"])
         read = [np.frombuffer(base64.b64decode(v), "<i8") for v in document["vectors"]]
         vectors = tuple(vector.astype(np.int64) for vector in read)
-        names = tuple(str(name) for name in document["answered_by"])
-        request = Request(plan, vectors, document["ledger"], bool(document["is_private"]), names)
+        queries = dict(document["answered_by"])
+        request = Request(plan, vectors, document["ledger"], bool(document["is_private"]), queries)
         sizes = [embedding.dim for embedding in plan.embeddings(vectors)[: len(vectors)]]
         whole = (
             document["format"] == FORMAT
             and request.fingerprint == document["fingerprint"]
             and len(vectors) < len(plan.stages)
             and [len(vector) for vector in vectors] == sizes
+            and all(isinstance(query, str | None) for query in queries.values())
         )
     except Exception:  # rules run on what the file says, and may stumble over anything in it
         whole = False

@@ -8,6 +8,7 @@ from typing import Any
 from understudy.accounting import Neighbours
 from understudy.accounting.descent import Charge, epsilon_of_charges
 from understudy.plan import ROW_CAP, Plan
+from understudy.published.facts import queries_in
 from understudy.published.given import given_points, has_given_basis, public_networks
 from understudy.published.words import round_up
 
@@ -28,8 +29,8 @@ def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
         if unit.is_row
         else (
             "one id, one unit",
-            f"All rows of a protected person or thing have the same cell in '{unit.unit}', and rows without a cell "
-            "there are left out.",
+            f"All rows of a protected person or thing have the same cell in '{unit.unit}', and no two of them "
+            "share one. Rows whose cell there is null, blank or a word for null, such as NA, are left out.",
         ),
         (
             "public schema",
@@ -68,11 +69,13 @@ def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
             f"Rows were added to this release {facts['appended']} time(s), and each protected person or thing has rows "
             "in one part only. Every part has the whole noise; the release states the noise of all of them together.",
         ))  # fmt: skip
-    if facts.get("query"):
+    queries = queries_in(facts)
+    if queries:
         found.append((
             "row by row query",
-            "The query makes each of its rows from the data of one protected person or thing alone. Limits, "
-            "joins, rankings and totals over other rows would break this, and with it the guarantee.",
+            f"{'The query' if len(queries) == 1 else 'Every query'} makes each of its rows from the data of one "
+            "protected person or thing alone. Limits, joins, rankings and totals over other rows would break this, and "
+            "with it the guarantee.",
         ))  # fmt: skip
     if given_points(plan):
         found.append((

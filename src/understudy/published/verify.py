@@ -10,6 +10,7 @@ from typing import Any
 
 from understudy.accounting import Neighbours
 from understudy.errors import InputError
+from understudy.published.assumptions import assumptions
 from understudy.published.release import load_release
 
 
@@ -23,6 +24,7 @@ class Verification:
     delta: float
     neighbours: str
     mechanism: str
+    assumptions: tuple[str, ...]
     noise_std: tuple[float, ...]
     sensitivity: tuple[float, ...]
     checks: tuple[str, ...]
@@ -72,6 +74,7 @@ def verify_release(directory: str | Path) -> Verification:
         delta=plan.budget.delta,
         neighbours=Neighbours(plan.neighbours).value,
         mechanism=plan.mechanism.name,
+        assumptions=tuple(each["name"] for each in assumptions(plan, dict(release.facts))),
         noise_std=tuple(noise / plan.lattice for noise in plan.noise_stds),
         sensitivity=tuple(
             plan.mechanism.length(sum(parts)) / plan.lattice

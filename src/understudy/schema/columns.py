@@ -20,6 +20,9 @@ CONTINUOUS_STEPS = 2**32
 BLANKS = " \t\n\v\f\r"
 """What is trimmed from both ends of a text cell and of a category."""
 
+NULL_WORDS = r"na|n/a|n\.a|nan|nat|null|none|<na>|\\n"
+"""What programs write for null in text, as alternatives of a regular expression; letters of any case."""
+
 Category = str | int | float | bool
 
 

@@ -18,14 +18,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from understudy.errors import InputError
-from understudy.schema.columns import BLANKS, NULL, Column, Kind, Role
+from understudy.schema.columns import BLANKS, NULL, NULL_WORDS, Column, Kind, Role
 from understudy.schema.table import Schema
 
 Codes = npt.NDArray[np.int64]
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SPECIAL = r"(?i)^[+-]?(inf|infinity|nan)$"
-_NULL_WORDS = r"(?i)^(|na|n/a|null|none)$"
+_NULL_WORDS = rf"(?i)^({NULL_WORDS})?$"
+_NOBODY = rf"(?i)^[\pP\pS\pZ]*({NULL_WORDS})?[\pP\pS\pZ]*$"  # with signs around it, or signs alone
+_WHOLE = r"^([+-]?\d+)\.0*$"
 _MONTHS = r"((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
 _LEAP_DAY = r"(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29"
 _HOUR, _SIXTIETH = r"([01]\d|2[0-3])", r"[0-5]\d"
@@ -134,11 +136,13 @@ def _values(column: Column, cells: Any) -> npt.NDArray[np.float64]:
 
 
 def encode_ids(name: str, cells: Any) -> Any:
-    """The cells of a column of ids as bytes; null where a cell is null, NaN or blank, and names nobody.
+    """The cells of a column of ids as bytes; null where a cell names nobody.
+
+    That is a null or NaN, and in text a blank, a word for null, or signs without a letter or digit.
 
     Guarantee:
-        Equal cells become equal bytes, different ones of a type different bytes but for blanks around text, and
-        what a cell becomes depends on that cell alone.
+        What a cell becomes depends on that cell alone. Equal cells become equal bytes; different ones of a type
+        that name somebody different bytes, but for blanks around text and zeros after the point of whole numbers.
     """
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
@@ -148,7 +152,18 @@ def encode_ids(name: str, cells: Any) -> Any:
         return pc.replace_substring_regex(digits, r"\.$", "").cast(pa.binary())
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
+    if _is_text(cells.type):
+        return _text_ids(cells)
     return _labels(column, _blank_to_null(column, cells)).cast(pa.binary())
+
+
+def _text_ids(cells: Any) -> Any:
+    """Bytes of a fixed width may be numbers, whose bytes are no blanks; other text is trimmed."""
+    text = _text(cells)
+    is_fixed = pa.types.is_fixed_size_binary(cells.type)
+    own = cells if is_fixed else pc.replace_substring_regex(text, _WHOLE, r"\1")
+    named = pc.invert(pc.match_substring_regex(text, _NOBODY))
+    return pc.if_else(named, own.cast(pa.binary()), None)
 
 
 def _dictionary_codes(column: Column, cells: Any, unlisted: int) -> Codes:
