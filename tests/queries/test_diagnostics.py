@@ -118,7 +118,9 @@ def test_unlisted_values_are_counted_and_take_no_row_from_other_answers(method: 
         for row in asker.ask("count by sex").rows:
             assert row.low - 30 < ROWS / 2 < row.high + 30
     else:  # these methods have all features by label, and none for rows without one
-        with pytest.raises(CannotTellError, match="miss rows whose 'ill' is none of its listed values"):
+        with pytest.raises(
+            CannotTellError, match="miss rows whose 'ill' is none of its listed values"
+        ):
             asker.ask("count by sex")
     (note,) = asker.ask(f"count by {column}").notes
     assert "none of its listed categories" in note
@@ -142,11 +144,11 @@ def test_blanks_in_a_column_that_is_never_null_are_counted():
     rows = fitting_rows()
     rows.loc[:199, "cost"] = np.nan
     (warning,) = release_warnings(released(rows))
-    assert "'cost' is blank or cannot be read" in warning
+    assert "'cost' cannot be read as a number, or is blank" in warning
     asker = Asker(released(rows))
     whole = asker.ask("count").only
     assert abs(whole.estimate - ROWS) < 8 * whole.std_error
-    assert any("'cost' is blank" in note for note in asker.ask("mean(cost)").notes)
+    assert any("'cost' cannot be read" in note for note in asker.ask("mean(cost)").notes)
 
 
 def test_values_clipped_to_a_bound_are_noticed():
@@ -178,3 +180,23 @@ def test_all_tables_of_the_default_method_have_the_same_total():
     assert {len(table.columns) for table in tables} >= {1, 2}
     for table in tables:
         assert table.counts.sum() == pytest.approx(ROWS, abs=1e-2)
+
+
+def test_unlisted_values_are_told_from_blanks_where_blanks_are_allowed():
+    rows = fitting_rows().astype(object)
+    rows.loc[:799, "city"], rows.loc[800:1199, "city"] = None, "Genf"
+    rows.loc[:599, "cost"], rows.loc[600:899, "cost"] = "NA", "12,50"
+    nullable = [column | {"nullable": column["name"] in ("city", "cost")} for column in COLUMNS]
+    schema = load_schema({"columns": nullable, "rows": ROWS})
+    release = release_table(rows, make_plan(schema, Budget(1.0, 1e-5)))
+    city, cost = release_warnings(release)
+    assert "'city' is none of its listed categories: check" in city
+    assert "'cost' cannot be read as a number: check" in cost
+    asker = Asker(release)
+    for query, truth in (
+        ("count where city is null", 800),
+        ("count where cost is null", 600),
+        ("count", ROWS),
+    ):
+        found = asker.ask(query).only
+        assert abs(found.estimate - truth) < 8 * found.std_error

@@ -64,10 +64,11 @@ def single_axis(
     matters the longest of them has all the edges. ``also`` are further edges.
     """
     column = measured.columns[place]
-    whole = whole_column(place, column)
+    cuts = {c for table in measured.over((place,)) for c in table.cells if c.column == place}
+    is_told = not column.nullable or any(cells.has_unlisted for cells in cuts)
+    whole = whole_column(place, column, has_unlisted=is_told)
     if column.is_choice:
         return whole
-    cuts = {c for table in measured.over((place,)) for c in table.cells if c.column == place}
     longest = max(cuts, key=lambda cells: cells.num_pieces)
     if every_value and longest.num_pieces > DENSE // 2:
         return cut_at(whole, cell_edges(longest))

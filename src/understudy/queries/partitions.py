@@ -17,11 +17,11 @@ from understudy.schema.codesets import CodeSet
 Integers = npt.NDArray[np.int64]
 
 
-def whole_column(place: int, column: Column) -> Cells:
-    """A column whose every code is a cell; there may be unlisted values too, whatever the schema says."""
+def whole_column(place: int, column: Column, *, has_unlisted: bool) -> Cells:
+    """A column whose every code is a cell, and so are unlisted values if they can be told from nulls."""
     size = len(column.categories) if column.is_choice else column.num_steps + 1
     ordered = not column.is_choice
-    return Cells(place, size, column.nullable, is_ordered=ordered, has_unlisted=True)
+    return Cells(place, size, column.nullable, is_ordered=ordered, has_unlisted=has_unlisted)
 
 
 def cut_at(cells: Cells, edges: Integers) -> Cells:
