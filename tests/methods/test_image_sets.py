@@ -48,8 +48,10 @@ def test_the_length_scale_of_images_is_public_and_follows_their_size():
 
 def test_batches_multiply_what_is_released_and_not_what_it_costs():
     one, three = (planned("dp-merf", mini_batches=n, num_features=40) for n in (1, 3))
-    assert one.stages[0].embedding.dim == 2 * (1 + 40)
-    assert three.stages[0].embedding.dim == 2 * (1 + 3 * 40)
+    assert (
+        one.stages[0].embedding.dim == 2 * (1 + 40) + 1
+    )  # rows whose label is not listed are counted too
+    assert three.stages[0].embedding.dim == 2 * (1 + 3 * 40) + 1
     assert three.noise_scales == one.noise_scales
     assert three.epsilon() == one.epsilon()
 

@@ -7,6 +7,7 @@ import pytest
 
 from understudy.queries import reconcile
 from understudy.queries.atoms import Sources, single_axis
+from understudy.queries.intervals import Law
 from understudy.queries.measured import measure_release
 from understudy.queries.reconcile import Evidence, Reconciled, gather
 
@@ -72,9 +73,15 @@ def test_more_evidence_never_makes_an_estimate_worse():
 
 def test_tables_of_other_rows_are_noticed():
     evidence = parts(np.random.default_rng(4), 8)
-    assert Reconciled(evidence, num_rows=None).chance > 1e-6
+    weights, before = np.ones((1, 8)), Reconciled(evidence, num_rows=None)
+    assert not before.disagrees
     evidence[1] = Evidence(evidence[1].index, evidence[1].sums + 50, evidence[1].variances)
-    assert Reconciled(evidence, num_rows=None).chance < 1e-9
+    for law in Law:
+        after = Reconciled(evidence, num_rows=None, law=law)
+        assert after.disagrees
+        # The interval now reaches from what some tables say to what others say.
+        assert after.deviations(weights)[0] > 10 * before.deviations(weights)[0]
+        assert after.covariance(weights)[0, 0] == pytest.approx(after.deviations(weights)[0] ** 2)
 
 
 def test_without_noise_every_table_of_a_release_tells_the_same_rows(world, silent):

@@ -42,7 +42,7 @@ def counted_rows(release: Release) -> float:
     """The row count that a release states: public under replace-one, else noisy and at least 1."""
     if is_known(release):
         return float(release.plan.num_rows or 1)
-    return max(1.0, float(release.sums("count").sum()))
+    return release.total_rows
 
 
 def is_known(release: Release) -> bool:

@@ -13,7 +13,6 @@ from understudy.features.embedding import Embedding
 from understudy.features.margins import Margins, find_margins
 from understudy.features.placing import CELLS, LOOKS, merged, total_rows
 from understudy.features.reading import Reading
-from understudy.features.tables import Tables
 
 PAIRS = "pairs"
 NOISE_PER_CELL = 0.35
@@ -65,7 +64,9 @@ def choose_pairs(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
         (fine[i], fine[j]) if (i, j) in close else (i, j) for i, j in order[:best]
     ]
     chosen = _affordable(wishes, [each.dim for each in cells])
-    pairs = replace(block, map=Tables(tuple(cells), tuple(sorted(chosen))))
+    pairs = replace(
+        block, map=replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen)))
+    )
     blocks = (pairs if each.name == PAIRS else each for each in planned.embedding.blocks)
     return replace(planned.embedding, blocks=tuple(blocks))
 

@@ -26,6 +26,8 @@ Half = tuple[int, ...]
 class Block:
     """A feature map with a weight; ``per_label`` keeps one copy of its sum per label value.
 
+    If ``with_unlisted``, rows whose label is none of its values have a copy too, the last one.
+
     The weight is the norm that a row may have in this block, of the kind that the noise is paid
     for by. It is at most 1, so that norms on the lattice stay exact (proofs/lattice.md).
     """
@@ -35,6 +37,7 @@ class Block:
     weight: float
     per_label: bool = False
     norm: Norm = Norm.L2
+    with_unlisted: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.weight <= 1:
@@ -160,7 +163,7 @@ class Embedding:
 
     def copies(self, block: Block) -> int:
         """How many times a block stands in the vector."""
-        return self.num_labels if block.per_label else 1
+        return self.num_labels + block.with_unlisted if block.per_label else 1
 
     @cached_property
     def dim(self) -> int:
@@ -225,12 +228,18 @@ class Embedding:
 
 
 def _described(block: Block) -> dict[str, Any]:
-    found = {
-        "name": block.name, "weight": block.weight, "per_label": block.per_label,
+    found: dict[str, Any] = {
+        "name": block.name,
+        "weight": block.weight,
+        "per_label": block.per_label,
         "map": block.map.to_dict(),
-    }  # fmt: skip
-    # Files from before there was Laplace noise name no norm.
-    return found if block.norm is Norm.L2 else found | {"norm": block.norm.value}
+    }
+    # Files from before there was Laplace noise name no norm, and earlier ones did not count unlisted labels.
+    if block.norm is not Norm.L2:
+        found["norm"] = block.norm.value
+    if block.with_unlisted:
+        found["with_unlisted"] = True
+    return found
 
 
 def embedding_from_dict(document: dict[str, Any]) -> Embedding:
@@ -244,6 +253,7 @@ def embedding_from_dict(document: dict[str, Any]) -> Embedding:
                     float(b["weight"]),
                     bool(b["per_label"]),
                     Norm(b.get("norm", Norm.L2)),
+                    bool(b.get("with_unlisted", False)),
                 )
                 for b in document["blocks"]
             ),

@@ -64,7 +64,7 @@ def place_cells(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
 
 def total_rows(first: Reading) -> float:
     """The noisy number of rows."""
-    return max(1.0, float(first.sums("count").sum()))
+    return max(1.0, float(first.all_sums("count").sum()))
 
 
 def pieces_of(first: Reading, column: int) -> Pieces:

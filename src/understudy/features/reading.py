@@ -47,7 +47,15 @@ class Reading:
         return name in self.embedding.spans
 
     def sums(self, name: str) -> Floats:
-        """Estimated sum over all rows of a block's features.  # (copies, block dim)"""
+        """Estimated sum of a block's features over all rows, or over those of each label value.
+
+        # (copies, block dim)
+        """
+        found = self.all_sums(name)
+        return found[:-1] if self.embedding.block(name).with_unlisted else found
+
+    def all_sums(self, name: str) -> Floats:
+        """The same, with the copy of rows whose label is not listed, if there is one."""
         rows = self.embedding.rows_of(name, self.vector)
         return np.asarray(rows / self.embedding.block(name).scales(self.lattice))
 
@@ -59,10 +67,22 @@ class Reading:
         )
 
     def tables(self, name: str) -> list[Floats]:
-        """Noisy counts of a block of tables.  # (copies, *shape) of each"""
+        """Noisy counts of listed values in a block of tables.  # (copies, *cells) of each"""
+        map_, copies = self.map(name), slice(len(self.sums(name)))
+
+        def listed() -> list[Floats]:
+            return [
+                table[(copies, *(slice(map_.factors[j].dim) for j in subset))]
+                for subset, table in zip(map_.subsets, self.all_tables(name), strict=True)
+            ]
+
+        return self.once(("tables", name), listed)
+
+    def all_tables(self, name: str) -> list[Floats]:
+        """The same, with rows whose label or cells are not listed.  # (copies, *shape) of each"""
         map_ = self.map(name)
         root = math.sqrt(len(map_.subsets))
-        return self.once(("tables", name), lambda: list(map_.split(self.sums(name) * root)))
+        return self.once(("all tables", name), lambda: list(map_.split(self.all_sums(name) * root)))
 
     def noise_of_count(self, name: str) -> float:
         """Deviation of the noise in the entries of ``tables(name)``."""

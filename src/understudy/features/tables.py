@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features.base import MAP_KINDS, Array, Sign
-from understudy.schema import NULL
+from understudy.schema.columns import NULL, UNLISTED
 
 Integers = npt.NDArray[np.int64]
 
@@ -28,8 +28,9 @@ class Cells:
 
     Pieces are runs of codes that begin at ``lows`` (none given: every code is a piece), and
     ``groups`` says in which cell each piece lies (none given: every piece is a cell). Nulls have
-    the last cell if ``has_null``; otherwise a null is in no cell. ``is_ordered`` says whether
-    neighbouring codes are alike, as numbers are and categories are not.
+    the next cell if ``has_null``; unlisted values, and nulls that have no cell, have the last one if
+    ``has_unlisted``, and are in no cell otherwise. ``is_ordered`` says whether neighbouring codes are
+    alike, as numbers are and categories are not.
     """
 
     column: int
@@ -38,6 +39,7 @@ class Cells:
     is_ordered: bool = False
     lows: tuple[int, ...] = ()
     groups: tuple[int, ...] = ()
+    has_unlisted: bool = False
 
     @cached_property
     def num_pieces(self) -> int:
@@ -51,8 +53,8 @@ class Cells:
 
     @cached_property
     def dim(self) -> int:
-        """Cells, with that of nulls."""
-        return self.num_known + self.has_null
+        """Cells, with those of nulls and of unlisted values."""
+        return self.num_known + self.has_null + self.has_unlisted
 
     @cached_property
     def first_codes(self) -> Integers:
@@ -74,6 +76,7 @@ class Cells:
         known = np.clip(codes, 0, self.num_codes - 1)
         found = self.listed[known] if self.num_codes <= MOST_LISTED else self._searched(known)
         found[codes == NULL] = self.num_known
+        found[codes == UNLISTED] = self.num_known + self.has_null
         return found
 
     @cached_property
@@ -97,14 +100,18 @@ class Cells:
 class Tables:
     """For each subset of columns, the table of counts over their cells; every table alike.
 
-    A row is in at most one cell of a table. With T tables a membership is worth 1 / sqrt(T), so
-    that no row has a norm above 1. Features run through the tables in order; within one, the
-    last column varies fastest. It reads codes, not cells of a layout: a table of 100,000 cells
+    A row is in at most one cell of a table, and in exactly one if ``with_unlisted``: every column then
+    has one cell more, the last, for rows that are in none of its cells (a category that the schema does
+    not list, text where a number should be, a blank where none is allowed for). Totals are then the same
+    in all tables. With T tables a membership is worth 1 / sqrt(T), so that no row has a norm above 1.
+    Features run through the tables in order; within one, the last column varies fastest. It reads
+    codes, not cells of a layout: a table of 100,000 cells
     costs a row no more than one of two.
     """
 
     factors: tuple[Cells, ...]
     subsets: tuple[tuple[int, ...], ...]
+    with_unlisted: bool = False
 
     def __post_init__(self) -> None:
         if not self.subsets or not all(self.subsets):
@@ -119,8 +126,12 @@ class Tables:
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Cells of each table along each of its columns."""
-        return tuple(tuple(self.factors[j].dim for j in subset) for subset in self.subsets)
+        """Cells of each table along each of its columns, with that of unlisted values."""
+        return tuple(tuple(self.width(j) for j in subset) for subset in self.subsets)
+
+    def width(self, factor: int) -> int:
+        """Cells along one column, with that of unlisted values."""
+        return self.factors[factor].dim + self.with_unlisted
 
     @cached_property
     def dim(self) -> int:
@@ -132,11 +143,13 @@ class Tables:
 
         # (num_rows, num_used), (num_rows,) -> (num_copies, dim)
         """
+        if not self.with_unlisted:
+            codes = np.where(codes == UNLISTED, NULL, codes)
         used = sorted({j for subset in self.subsets for j in subset})
         places = {j: self.factors[j](codes[:, self.factors[j].column]) for j in used}
         found = []
         for subset, shape in zip(self.subsets, self.shapes, strict=True):
-            # One cell more along every column takes the rows that are in none.
+            # One cell more along every column takes the rows that are in none, and is left out.
             place, size = copies, num_copies
             for j, width in zip(subset, shape, strict=True):
                 place, size = place * (width + 1) + places[j], size * (width + 1)
@@ -166,6 +179,7 @@ class Tables:
             "kind": "tables",
             "factors": [factor.to_dict() for factor in self.factors],
             "subsets": [list(subset) for subset in self.subsets],
+            **({"with_unlisted": True} if self.with_unlisted else {}),
         }
 
 
@@ -183,4 +197,5 @@ def _cells_from_dict(document: dict[str, Any]) -> Cells:
 MAP_KINDS["tables"] = lambda document: Tables(
     factors=tuple(_cells_from_dict(factor) for factor in document["factors"]),
     subsets=tuple(tuple(int(j) for j in subset) for subset in document["subsets"]),
+    with_unlisted=bool(document.get("with_unlisted", False)),
 )

@@ -66,7 +66,7 @@ def _train(
         schema=release.plan.schema,
         probabilities=cells.probabilities(scores).detach().double().numpy(),
         sizes=tuple(sizes.tolist()),
-        default_num_rows=release.plan.num_rows or round(float(release.label_counts.sum())),
+        default_num_rows=release.plan.num_rows or round(release.total_rows),
         label_shares=tuple(float(share) for share in shares),
     )
 

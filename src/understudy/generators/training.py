@@ -76,7 +76,7 @@ def _train(torch: Any, release: Release, training: Training, progress: Progress 
         skip=modules.skip.detach().double().numpy(),
         noise_dim=training.noise_dim,
         num_components=training.num_components,
-        default_num_rows=release.plan.num_rows or round(float(release.label_counts.sum())),
+        default_num_rows=release.plan.num_rows or round(release.total_rows),
         label=label,
         label_shares=tuple(float(share) for share in shares),
     )

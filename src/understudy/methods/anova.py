@@ -10,6 +10,7 @@ depend on one another; those are measured more finely.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import combinations
 from typing import Any
@@ -217,13 +218,13 @@ def _stages(
     rough = [[_rough(cuts[place], count) for place in places] for count in ROUGH_CELLS]
     first: dict[str, Tables | None] = {
         "count": None,
-        COLUMNS: Tables(cuts, tuple((j,) for j in range(len(cuts)))),
+        COLUMNS: _counted(cuts, tuple((j,) for j in range(len(cuts)))),
     }
     if fine:
-        first[VALUES] = Tables(fine, tuple((j,) for j in range(len(fine))))
-    second: dict[str, Tables | None] = {CELLS: Tables(tuple(rough[0]), singles)}
+        first[VALUES] = _counted(fine, tuple((j,) for j in range(len(fine))))
+    second: dict[str, Tables | None] = {CELLS: _counted(rough[0], singles)}
     if looks:
-        second[LOOKS] = Tables(tuple(rough[1]), looks)
+        second[LOOKS] = _counted(rough[1], looks)
     found = [
         _stage("columns", first, parts, norm, columns, set()),
         _stage(
@@ -232,9 +233,14 @@ def _stages(
         ),
     ]  # fmt: skip
     if looks:
-        third: dict[str, Tables | None] = {PAIRS: Tables(tuple(rough[2]), looks[:MOST_PAIRS])}
+        third: dict[str, Tables | None] = {PAIRS: _counted(rough[2], looks[:MOST_PAIRS])}
         found.append(_stage("pairs", third, parts, norm, columns, set(), rule="choose-pairs"))
     return tuple(found)
+
+
+def _counted(factors: Sequence[Cells], subsets: tuple[tuple[int, ...], ...]) -> Tables:
+    """Tables in which every row has a cell, whatever it holds, so that all have the same total."""
+    return Tables(tuple(factors), subsets, with_unlisted=True)
 
 
 def _stage(
@@ -256,7 +262,8 @@ def _stage(
             blocks.append(columns.count_block(weight, norm))
         else:
             labelled = block in by_label and columns.classes is not None
-            blocks.append(Block(block, map_, weight, labelled, norm))
+            unlisted = labelled and columns.may_be_unlisted
+            blocks.append(Block(block, map_, weight, labelled, norm, with_unlisted=unlisted))
     return Stage(name, Embedding(tuple(blocks), columns.classes), share, rule)
 
 

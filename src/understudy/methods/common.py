@@ -27,13 +27,15 @@ class LabelledColumns:
     """The columns of a table, with the label set apart.
 
     ``classes`` is the span of a categorical label; ``target`` the name of a numeric one, which
-    stays among the numbers; ``spans`` are the spans of all other choices.
+    stays among the numbers; ``spans`` are the spans of all other choices. If the label
+    ``may_be_unlisted``, a row may have a label outside ``classes``: it has no class for nulls.
     """
 
     classes: tuple[int, int] | None
     target: str | None
     spans: tuple[tuple[int, int], ...]
     is_counted: bool
+    may_be_unlisted: bool = False
 
     @property
     def num_labels(self) -> int:
@@ -43,7 +45,8 @@ class LabelledColumns:
     def count_block(self, weight: float, norm: Norm = Norm.L2) -> Block:
         """The number of rows, or of rows per class."""
         by_class = bool(self.classes) and self.is_counted
-        return Block("count", Constant(), weight, per_label=by_class, norm=norm)
+        unlisted = by_class and self.may_be_unlisted
+        return Block("count", Constant(), weight, by_class, norm, with_unlisted=unlisted)
 
 
 def labelled_columns(schema: Schema, labels: Labels) -> LabelledColumns:
@@ -55,7 +58,8 @@ def labelled_columns(schema: Schema, labels: Labels) -> LabelledColumns:
     spans = {choice.column: (choice.start, choice.stop) for choice in layout.choices}
     classes = spans.pop(label.name) if label is not None and label.is_choice else None
     target = label.name if label is not None and classes is None else None
-    return LabelledColumns(classes, target, tuple(spans.values()), labels != "balanced")
+    is_open = label is not None and not label.nullable
+    return LabelledColumns(classes, target, tuple(spans.values()), labels != "balanced", is_open)
 
 
 def norm_for(budget: Budget) -> Norm:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from understudy.private.sums import Integers, Work
 from understudy.schema import Schema
+from understudy.schema.columns import UNLISTED
 from understudy.schema.encode import encode_batch, encode_ids
 
 Hashes = npt.NDArray[np.uint64]
@@ -77,7 +78,7 @@ def batch_of_people(schema: Schema, batch: pa.RecordBatch) -> People:
     """The rows of a batch that belong to somebody."""
     ids = encode_ids(schema.privacy.unit, batch.column(schema.privacy.unit))
     known = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))
-    return People(ids.take(pa.array(known)), encode_batch(schema, batch)[known])
+    return People(ids.take(pa.array(known)), encode_batch(schema, batch, unlisted=UNLISTED)[known])
 
 
 def chosen_codes(held: list[People], schema: Schema) -> Integers:

@@ -11,7 +11,8 @@ from understudy.private.fourier_sums import careful_sums, compiled_sums, is_four
 from understudy.private.kernels import has_kernel
 from understudy.private.rows import Integers, Rows, copies_of
 from understudy.private.sums import partial_sum
-from understudy.schema import NULL, Layout
+from understudy.schema import Layout
+from understudy.schema.columns import UNLISTED
 
 PROBE_ROWS = 24
 
@@ -60,4 +61,4 @@ def probe(layout: Layout, embedding: Embedding, lattice: int) -> Integers:
 def _made_up_codes(layout: Layout) -> Integers:
     largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in layout.schema.used]
     rng = np.random.default_rng(0)
-    return rng.integers(NULL, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))
+    return rng.integers(UNLISTED, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))

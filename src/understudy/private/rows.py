@@ -11,7 +11,7 @@ import numpy.typing as npt
 from understudy.features import Block, Embedding
 from understudy.private.kernels import Positions, centred
 from understudy.private.lattice import Floats
-from understudy.schema import NULL, Layout
+from understudy.schema import Layout
 from understudy.schema.layout import Choice, to_position
 
 Integers = npt.NDArray[np.int64]
@@ -44,9 +44,9 @@ class Rows:
         names = [column.name for column in self.layout.schema.used]
         codes = self.codes[:, names.index(choice.column)]
         if choice.flags_null:
-            return np.asarray(codes == NULL, dtype=np.int64)
+            return np.asarray(codes < 0, dtype=np.int64)
         last = choice.width - 1 if self._null_is_last(choice) else choice.width
-        return np.where(codes == NULL, last, codes)
+        return np.where(codes < 0, last, codes)
 
     def _null_is_last(self, choice: Choice) -> bool:
         column = next(c for c in self.layout.schema.used if c.name == choice.column)
@@ -57,7 +57,7 @@ def copies_of(rows: Rows, block: Block, embedding: Embedding) -> tuple[Integers,
     """Which copy of a block each row adds to (one past the last: none), and how many there are."""
     if not block.per_label or embedding.label is None:
         return np.zeros(len(rows.codes), dtype=np.int64), 1
-    return rows.slots(embedding.label), embedding.num_labels
+    return rows.slots(embedding.label), embedding.copies(block)
 
 
 def members_of(slots: Integers, copies: int) -> Floats:

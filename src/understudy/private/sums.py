@@ -30,6 +30,7 @@ from understudy.private.kernels import has_kernel
 from understudy.private.lattice import Floats, to_lattice
 from understudy.private.rows import Rows, copies_of, members_of
 from understudy.schema import Layout
+from understudy.schema.columns import UNLISTED
 from understudy.schema.encode import encode_batch
 from understudy.schema.table import parse_schema
 
@@ -62,7 +63,7 @@ class Work:
             inside its blocks' radii; so partial sums of any split, in any order, add up to the same
             integers. It is private, and so is the count.
         """
-        return self.partial_of_codes(encode_batch(self.layout.schema, batch))
+        return self.partial_of_codes(encode_batch(self.layout.schema, batch, unlisted=UNLISTED))
 
     def partial_of_codes(self, codes: Integers) -> Integers:
         """The same for rows that are encoded already.  # (num_rows, num_used) -> (dim + 1,)"""

@@ -1,7 +1,6 @@
 """What leaves the building: the noisy vectors, their certificate, and how to check them."""
 
 from understudy.published.certificate import build_certificate
-from understudy.published.health import release_warnings
 from understudy.published.release import Release, load_release, save_release
 from understudy.published.verify import Verification, verify_release
 
@@ -10,7 +9,6 @@ __all__ = [
     "Verification",
     "build_certificate",
     "load_release",
-    "release_warnings",
     "save_release",
     "verify_release",
 ]

@@ -92,6 +92,11 @@ class Release:
         """Estimated sum over all rows of a block's features.  # (copies, block dim)"""
         return self.reading_of(name).sums(name)
 
+    @cached_property
+    def total_rows(self) -> float:
+        """Noisy number of rows, also of those whose label is not listed; at least 1."""
+        return max(1.0, float(self.reading_of("count").all_sums("count").sum()))
+
     def noise_std(self, name: str) -> float:
         """Standard deviation of the noise in the entries of ``sums(name)``.
 

@@ -73,13 +73,13 @@ def what_can_be_asked(sources: Sources) -> Askable:
 
 def _column(sources: Sources, place: int) -> AskableColumn:
     measured, column = sources.measured, sources.measured.columns[place]
-    if not any(place in table.columns for table in measured.tables):
+    if not measured.over((place,)):
         return AskableColumn(column.name, _holds(column), "not counted", (), None)
     if not column.is_choice and not can_tell(measured, place):
         can = ("count",) if column.nullable else ()
         return AskableColumn(column.name, _holds(column), "nulls only", can, None)
     axis = single_axis(measured, place, [], every_value=False)
-    fit = Reconciled(gather(measured, [axis]), num_rows=measured.num_rows)
+    fit = Reconciled(gather(measured, [axis]), num_rows=measured.num_rows, law=measured.law)
     some = np.unique(np.linspace(0, axis.num_known - 1, SAMPLE).astype(np.int64))
     weights = np.zeros((len(some), axis.dim))
     weights[np.arange(len(some)), some] = 1.0

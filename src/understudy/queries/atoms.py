@@ -37,7 +37,9 @@ class Sources:
         """Estimated rows in each piece of a column's cells, none below zero.  # (num_pieces,)"""
         if cells.column not in self._masses:
             own = single_axis(self.measured, cells.column, [], every_value=False)
-            fit = Reconciled(gather(self.measured, [own]), num_rows=self.measured.num_rows)
+            fit = Reconciled(
+                gather(self.measured, [own]), num_rows=self.measured.num_rows, law=self.measured.law
+            )
             self._masses[cells.column] = own, np.maximum(fit.atoms[: own.num_known], 0.0)
         own, counts = self._masses[cells.column]
         reached = np.interp(
@@ -62,10 +64,11 @@ def single_axis(
     matters the longest of them has all the edges. ``also`` are further edges.
     """
     column = measured.columns[place]
-    whole = whole_column(place, column)
+    cuts = {c for table in measured.over((place,)) for c in table.cells if c.column == place}
+    is_told = not column.nullable or any(cells.has_unlisted for cells in cuts)
+    whole = whole_column(place, column, has_unlisted=is_told)
     if column.is_choice:
         return whole
-    cuts = {c for table in measured.tables for c in table.cells if c.column == place}
     longest = max(cuts, key=lambda cells: cells.num_pieces)
     if every_value and longest.num_pieces > DENSE // 2:
         return cut_at(whole, cell_edges(longest))
@@ -145,7 +148,7 @@ def can_tell(measured: Measured, place: int) -> bool:
     """Whether any table cuts a column at all, beside nulls."""
     return any(
         cells.num_known > 1
-        for table in measured.tables
+        for table in measured.over((place,))
         for cells in table.cells
         if cells.column == place
     )

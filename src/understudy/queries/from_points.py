@@ -112,7 +112,7 @@ class Points:
 
     def _groups(self, question: Question, place: int) -> list[Group]:
         column = self.schema.used[place]
-        cells = whole_column(place, column)
+        cells = whole_column(place, column, has_unlisted=False)
         bars = int(question.number or BARS)
         if not column.is_choice:
             cells = cut_at(cells, np.linspace(0, cells.num_codes, bars + 1).astype(np.int64))

@@ -82,7 +82,8 @@ def membership(cells: Cells, codes: CodeSet, masses: Floats | None = None) -> Ra
     widths = lasts - firsts + 1
     every, some = (each.astype(np.float64) for each in (inside == widths, inside > 0))
     pieces = Ranged(every, inside / widths, some)
-    return _by_cell(cells, pieces, widths if masses is None else masses, float(codes.has_null))
+    others = float(codes.has_null), float(codes.has_unlisted)
+    return _by_cell(cells, pieces, widths if masses is None else masses, others)
 
 
 def values(
@@ -94,11 +95,13 @@ def values(
     low, high = np.minimum(*ends).astype(np.float64), np.maximum(*ends).astype(np.float64)
     widths = cells.last_codes - cells.first_codes + 1
     pieces = Ranged(low, (low + high) / 2, high)
-    return _by_cell(cells, pieces, widths if masses is None else masses, 0.0)
+    return _by_cell(cells, pieces, widths if masses is None else masses, (0.0, 0.0))
 
 
-def _by_cell(cells: Cells, pieces: Ranged, masses: npt.NDArray[np.generic], null: float) -> Ranged:
-    """Ranges of pieces made ranges of the cells that they lie in."""
+def _by_cell(
+    cells: Cells, pieces: Ranged, masses: npt.NDArray[np.generic], others: tuple[float, float]
+) -> Ranged:
+    """Ranges of pieces made ranges of the cells that they lie in, and values of nulls and of unlisted ones."""
     if cells.groups:
         place, weight = cells.cell_of_piece, np.maximum(masses.astype(np.float64), 1e-9)
         low, high = np.full(cells.num_known, np.inf), np.full(cells.num_known, -np.inf)
@@ -107,6 +110,6 @@ def _by_cell(cells: Cells, pieces: Ranged, masses: npt.NDArray[np.generic], null
         total = np.bincount(place, weights=weight, minlength=cells.num_known)
         middle = np.bincount(place, weights=weight * pieces.middle, minlength=cells.num_known)
         pieces = Ranged(low, np.clip(middle / np.where(total > 0, total, 1), low, high), high)
-    if not cells.has_null:
-        return pieces
-    return Ranged(*(np.append(each, null) for each in (pieces.low, pieces.middle, pieces.high)))
+    exists = (cells.has_null, cells.has_unlisted)
+    last = [value for value, is_there in zip(others, exists, strict=True) if is_there]
+    return Ranged(*(np.append(each, last) for each in (pieces.low, pieces.middle, pieces.high)))

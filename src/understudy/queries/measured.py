@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,9 @@ from understudy.schema import Column, Layout
 from understudy.schema.layout import to_position
 
 Floats = npt.NDArray[np.float64]
+
+SHORTFALL_DEVIATIONS = 4.0
+"""Deviations of noise by which a table's total must fall short for rows to be surely missing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +41,16 @@ class Counted:
 
 @dataclass(frozen=True, eq=False)
 class Measured:
-    """A release as tables of counts, and the row count if it is public."""
+    """A release as tables of counts, and the row count if it is public.
+
+    ``incomplete`` are columns of which some table surely misses rows: it has no cell for values that the schema
+    does not list, and counts fewer rows than there are.
+    """
 
     release: Release
     tables: tuple[Counted, ...]
     num_rows: int | None
+    incomplete: frozenset[int] = frozenset()
 
     @property
     def columns(self) -> tuple[Column, ...]:
@@ -54,14 +63,25 @@ class Measured:
         return law_of(self.release.plan)
 
     def is_whole(self, cells: Cells) -> bool:
-        """Whether every row is in a cell, if the schema is right about nulls."""
-        return cells.has_null or not self.columns[cells.column].nullable
+        """Whether every row is in a cell: nulls and unlisted values have one, or there are none to speak of."""
+        if _holds_all(cells):
+            return True
+        return cells.column not in self.incomplete and not self.columns[cells.column].nullable
+
+    @cached_property
+    def of_column(self) -> dict[int, list[Counted]]:
+        """The tables that each column is in."""
+        found: dict[int, list[Counted]] = {}
+        for table in self.tables:
+            for column in table.columns:
+                found.setdefault(column, []).append(table)
+        return found
 
     def over(self, columns: tuple[int, ...]) -> list[Counted]:
         """The tables over all of these columns; others they have are summed over."""
         return [
             table
-            for table in self.tables
+            for table in (self.of_column.get(columns[0], []) if columns else self.tables)
             if set(columns) <= set(table.columns)
             and all(self.is_whole(c) for c in table.cells if c.column not in columns)
         ]
@@ -78,12 +98,53 @@ def measure_release(release: Release) -> Measured:
         if len(set(table.columns)) == len(table.columns)
     ]
     is_public = release.plan.neighbours is Neighbours.REPLACE_ONE
-    return Measured(release, tuple(tables), release.plan.num_rows if is_public else None)
+    num_rows = release.plan.num_rows if is_public else None
+    return Measured(release, tuple(tables), num_rows, _incomplete(release, tables, num_rows))
+
+
+def _incomplete(release: Release, tables: list[Counted], num_rows: int | None) -> frozenset[int]:
+    """Columns of which tables without a cell for unlisted values surely miss rows.
+
+    A column is judged by the tables in which no other could be to blame: those that count its unlisted values, and
+    those that miss nothing but them. If a table misses rows and none of its columns is known to, all may.
+    """
+    doubt = release.plan.mechanism.deviations(SHORTFALL_DEVIATIONS)
+    counts = release.reading_of("count").all_sums("count")
+    total, variance = release.total_rows, len(counts) * release.noise_std("count") ** 2
+    if num_rows is not None:
+        total, variance = float(num_rows), 0.0
+    judged: dict[int, bool] = {}
+    unclear = []
+    for table in tables:
+        is_open = {cells.column for cells in table.cells if not _holds_all(cells)}
+        missing = total - float(table.counts.sum())
+        is_short = missing > doubt * math.sqrt(variance + table.counts.size * table.noise**2)
+        if len(is_open) == 1:
+            (column,) = is_open
+            judged[column] = judged.get(column, False) or is_short
+        elif is_open and is_short:
+            unclear.append(is_open)
+        elif len(table.columns) == 1 and table.cells[0].has_unlisted:
+            unlisted = float(table.counts[-1]) > doubt * table.noise
+            judged[table.columns[0]] = judged.get(table.columns[0], False) or unlisted
+    found = {column for column, is_short in judged.items() if is_short}
+    for is_open in unclear:
+        if not is_open & found:
+            found |= is_open - judged.keys() or is_open
+    return frozenset(found)
+
+
+def _holds_all(cells: Cells) -> bool:
+    """Whether a column has a cell for whatever a row may hold; without one of their own, unlisted values are null."""
+    return cells.has_null or cells.has_unlisted
 
 
 def _tables(layout: Layout, reading: Reading, block: Block) -> Iterator[Counted]:
     label = reading.embedding.label if block.per_label else None
-    first = () if label is None else (_cells_of_span(layout, label),)
+    first: tuple[Cells, ...] = ()
+    if label is not None:
+        own = _cells_of_span(layout, label)
+        first = (replace(own, has_unlisted=block.with_unlisted),)
     for cells, counts, noise in _by_copy(layout, reading, block):
         counts = counts if label is not None else counts[0]
         every = (*first, *cells)
@@ -97,10 +158,11 @@ def _by_copy(
     map_, name = block.map, block.name
     if isinstance(map_, Tables):
         noise = reading.noise_of_count(name)
-        for subset, counts in zip(map_.subsets, reading.tables(name), strict=True):
-            yield tuple(map_.factors[j] for j in subset), counts, noise
+        every = tuple(replace(cells, has_unlisted=map_.with_unlisted) for cells in map_.factors)
+        for subset, counts in zip(map_.subsets, reading.all_tables(name), strict=True):
+            yield tuple(every[j] for j in subset), counts, noise
     elif isinstance(map_, Constant):
-        yield (), reading.sums(name)[:, 0], reading.noise_of_sum(name)
+        yield (), reading.all_sums(name)[:, 0], reading.noise_of_sum(name)
     elif isinstance(map_, OneHot):
         scale = math.sqrt(len(map_.spans))
         ends = np.cumsum([0, *(stop - start for start, stop in map_.spans)])

@@ -17,11 +17,11 @@ from understudy.schema.codesets import CodeSet
 Integers = npt.NDArray[np.int64]
 
 
-def whole_column(place: int, column: Column) -> Cells:
-    """A column whose every code is a cell."""
-    if column.is_choice:
-        return Cells(place, len(column.categories), column.nullable)
-    return Cells(place, column.num_steps + 1, column.nullable, is_ordered=True)
+def whole_column(place: int, column: Column, *, has_unlisted: bool) -> Cells:
+    """A column whose every code is a cell, and so are unlisted values if they can be told from nulls."""
+    size = len(column.categories) if column.is_choice else column.num_steps + 1
+    ordered = not column.is_choice
+    return Cells(place, size, column.nullable, is_ordered=ordered, has_unlisted=has_unlisted)
 
 
 def cut_at(cells: Cells, edges: Integers) -> Cells:
@@ -58,8 +58,8 @@ def common_coarsening(one: Cells, other: Cells) -> tuple[Integers, Integers, int
     """
     edges = np.union1d(one.first_codes, other.first_codes)
     mine, theirs = one(edges), other(edges)
-    if one.has_null and other.has_null:
-        mine, theirs = np.append(mine, one.num_known), np.append(theirs, other.num_known)
+    for left, right in _same_others(one, other):
+        mine, theirs = np.append(mine, left), np.append(theirs, right)
     size = one.dim + other.dim
     graph = coo_array((np.ones(len(mine)), (mine, one.dim + theirs)), shape=(size, size))
     _, component = connected_components(graph, directed=False)
@@ -71,6 +71,21 @@ def common_coarsening(one: Cells, other: Cells) -> tuple[Integers, Integers, int
         return np.where(shared[place] == parts, place, -1).astype(np.int64)
 
     return numbered(left), numbered(right), len(shared)
+
+
+def _same_others(one: Cells, other: Cells) -> list[tuple[int, int]]:
+    """Cells of nulls and of unlisted values that hold the same rows, or some of the same.
+
+    A cell of nulls holds unlisted values too where these have none of their own, and the other way round.
+    """
+    mine, theirs = _others(one), _others(other)
+    if len(mine) == len(theirs):
+        return list(zip(mine, theirs, strict=True))
+    return [(left, right) for left in mine for right in theirs]
+
+
+def _others(cells: Cells) -> range:
+    return range(cells.num_known, cells.dim)
 
 
 def merged_cells(cells: Cells, signatures: npt.NDArray[np.float64]) -> Cells:

@@ -11,14 +11,14 @@ import numpy as np
 
 from understudy.features import Cells
 from understudy.queries.atoms import Sources, can_tell, finest_cells, several_axes, single_axis
+from understudy.queries.diagnostics import bound_notes, unlisted_note
 from understudy.queries.errors import CannotTellError, QueryError
 from understudy.queries.functions import Floats, Ranged, membership, values
 from understudy.queries.groups import Group, groups_of
-from understudy.queries.intervals import Law
 from understudy.queries.measured import Measured
 from understudy.queries.partitions import Integers
 from understudy.queries.question import Question
-from understudy.queries.reconcile import DISAGREEMENT, Reconciled, gather
+from understudy.queries.reconcile import Reconciled, gather
 from understudy.schema.codesets import CodeSet, every_code
 
 MOST_GROUPS, MOST_WEIGHTS = 4000, 30_000_000
@@ -26,6 +26,11 @@ MOST_GROUPS, MOST_WEIGHTS = 4000, 30_000_000
 
 PAIRS_NAMED = 8
 WITH_VALUES = ("sum", "mean", "var", "std")
+
+DISAGREE = (
+    "the release's tables disagree more than their noise explains, so intervals were widened by what they disagree by: "
+    "some tables miss rows whose values the schema does not list"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +52,9 @@ class Posed:
     def fit(self) -> Reconciled:
         """Counts of the atoms from all tables together."""
         evidence = gather(self.sources.measured, self.axes)
-        return Reconciled(evidence, num_rows=self.sources.measured.num_rows)
+        measured = self.sources.measured
+        num_rows = measured.num_rows if all(map(measured.is_whole, self.axes)) else None
+        return Reconciled(evidence, num_rows=num_rows, law=measured.law)
 
     @cached_property
     def members(self) -> Ranged:
@@ -126,13 +133,13 @@ class Posed:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of the answer."""
-        is_normal = self.sources.measured.law is Law.NORMAL
-        if not is_normal or self.fit.chance >= DISAGREEMENT:
-            return ()
-        return (
-            "the release's tables disagree more than their noise explains: some rows may hold nulls "
-            "or unlisted values in columns that the schema calls never null",
-        )
+        measured, question = self.sources.measured, self.question
+        found = [unlisted_note(measured, place) for place in question.columns]
+        if question.column is not None and question.aggregate != "histogram":
+            found += bound_notes(measured, question.column)
+        if self.fit.disagrees:
+            found.append(DISAGREE)
+        return tuple(note for note in found if note)
 
 
 def pose(sources: Sources, question: Question, *, also: Integers | None = None) -> Posed:
@@ -181,9 +188,10 @@ def _sets(
     """The codes of each group along each axis, with the condition and without."""
     sets, unconditional = {}, {}
     for place in question.columns:
-        every = every_code(measured.columns[place])
-        if place == question.column and question.aggregate != "histogram":
-            every = CodeSet(every.ranges)  # aggregates of a column leave its nulls out
+        # Rows with an unlisted value are rows too; aggregates of a column leave its nulls out.
+        is_valued = place == question.column and question.aggregate != "histogram"
+        known = every_code(measured.columns[place])
+        every = CodeSet(known.ranges, known.has_null and not is_valued, has_unlisted=not is_valued)
         base = question.where[place] & every if place in question.where else every
         own = [group.codes for group in groups[place]] if place in groups else [every]
         sets[place] = [codes & base for codes in own]
@@ -200,12 +208,8 @@ def _axes(
             codes.ranges not in ((), every_code(measured.columns[place]).ranges)
             for codes in sets[place]
         )
-        if is_cut and not can_tell(measured, place):
-            name = measured.columns[place].name
-            raise CannotTellError(
-                question.whole, f"this release holds no counts of column '{name}'",
-                "Ask a fitted generator (--generator DIR), or in Python for an expectation",
-            )  # fmt: skip
+        if not measured.over((place,)) or (is_cut and not can_tell(measured, place)):
+            raise _no_counts(measured, question, place)
     if len(columns) == 1:
         is_valued = question.aggregate in WITH_VALUES
         place = columns[0]
@@ -217,7 +221,31 @@ def _axes(
     return axes
 
 
+def _no_counts(measured: Measured, question: Question, place: int) -> CannotTellError:
+    return CannotTellError(
+        question.whole,
+        _incomplete(measured, question)
+        or f"this release holds no counts of column '{measured.columns[place].name}'",
+        "Ask a fitted generator (--generator DIR), or in Python for an expectation",
+    )
+
+
+def _incomplete(measured: Measured, question: Question) -> str | None:
+    """Which column it is that makes tables over a question's columns miss rows, in words."""
+    over = [table for table in measured.tables if set(question.columns) <= set(table.columns)]
+    missing = {other for table in over for other in table.columns} & measured.incomplete
+    missing -= set(question.columns)
+    if not missing:
+        return None
+    name = measured.columns[min(missing)].name
+    return f"the tables of this release miss rows whose '{name}' is none of its listed values"
+
+
 def _no_table(measured: Measured, question: Question) -> CannotTellError:
+    short = _incomplete(measured, question)
+    if short is not None:
+        remedy = "Mend the schema, or ask a fitted generator (--generator DIR)"
+        return CannotTellError(question.whole, short, remedy)
     names = [measured.columns[place].name for place in question.columns]
     pairs = sorted(
         {

@@ -9,6 +9,7 @@ a' M^-1 b. A public row count is a condition on x.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,7 @@ from scipy.sparse import csr_array, vstack
 from scipy.special import chdtrc
 
 from understudy.features import Cells
+from understudy.queries.intervals import Law
 from understudy.queries.measured import Counted, Measured
 from understudy.queries.partitions import Integers, common_coarsening
 
@@ -30,6 +32,10 @@ DENSE = 1500
 
 DISAGREEMENT = 1e-9
 """Tables that disagree with so small a chance have not counted the same rows."""
+
+LAPLACE_EXCESS = 400.0
+"""What squared Laplace noises may add up to beyond their mean and eight deviations of it: a single one exceeds this
+with a chance of exp(-sqrt(2 * 400)), 5e-13."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,10 +62,13 @@ def gather(measured: Measured, axes: Sequence[Cells]) -> list[Evidence]:
     """What each table tells of the atoms, which are the products of the axes' cells."""
     shape = tuple(cells.dim for cells in axes)
     columns = {cells.column for cells in axes}
+    # If atoms surely miss rows, tables that are not over these columns count others than the atoms do.
+    short = {cells.column for cells in axes if not measured.is_whole(cells)}
     found: dict[bytes, list[Evidence]] = {}
     unions: dict[tuple[int, Cells], tuple[Integers, Integers, int]] = {}
     for table in measured.tables:
-        if all(measured.is_whole(c) for c in table.cells if c.column not in columns):
+        others = (cells for cells in table.cells if cells.column not in columns)
+        if short <= set(table.columns) and all(measured.is_whole(cells) for cells in others):
             each = _evidence(table, axes, shape, unions)
             found.setdefault(each.index.tobytes(), []).append(each)
     pooled = [_average(alike) for alike in found.values()]
@@ -88,7 +97,7 @@ def _evidence(
             unions[place, cells] = common_coarsening(axes[place], cells)
         mine, theirs, count = unions[place, cells]
         sums = _summed(sums, theirs, count, axis=kept)
-        sizes = np.multiply.outer(sizes, np.bincount(theirs, minlength=count))
+        sizes = np.multiply.outer(sizes, np.bincount(theirs[theirs >= 0], minlength=count))
         along = mine.reshape([-1 if i == place else 1 for i in range(len(axes))])
         index, is_known, kept = index * count + along, is_known & (along >= 0), kept + 1
     variances = (sizes * (merged * table.noise**2)).ravel()
@@ -99,9 +108,9 @@ def _summed(counts: Floats, place: Integers, size: int, *, axis: int) -> Floats:
     """Counts added up along an axis by the union that each of its cells is in."""
     if size == len(place) and np.array_equal(place, np.arange(size)):
         return counts
-    moved = np.moveaxis(counts, axis, 0)
+    moved, known = np.moveaxis(counts, axis, 0), place >= 0
     found = np.zeros((size, *moved.shape[1:]))
-    np.add.at(found, place, moved)
+    np.add.at(found, place[known], moved[known])
     return np.moveaxis(found, 0, axis)
 
 
@@ -117,9 +126,16 @@ def _average(alike: list[Evidence]) -> Evidence:
 
 
 class Reconciled:
-    """Estimates of sums over atoms, with the covariance of their noise."""
+    """Estimates of sums over atoms, with the covariance of their noise.
 
-    def __init__(self, evidence: Sequence[Evidence], *, num_rows: int | None) -> None:
+    If tables disagree more than their noise explains (``disagrees``), deviations also hold what they disagree by:
+    they are multiplied by the root of the excess, which for a single total is the spread of the tables' own totals.
+    """
+
+    def __init__(
+        self, evidence: Sequence[Evidence], *, num_rows: int | None, law: Law = Law.NORMAL
+    ) -> None:
+        self._law = law
         self.size = len(evidence[0].index)
         self._parts = [(_selector(each), each.sums, 1 / each.variances, each) for each in evidence]
         self._num_rows = num_rows
@@ -145,7 +161,7 @@ class Reconciled:
             direction, length = self._total
             along = weights @ direction
             found = found - np.outer(along, along) / length
-        return np.asarray((found + found.T) / 2)
+        return np.asarray((found + found.T) / 2 * self._inflation)
 
     def deviations(self, weights: Floats) -> Floats:
         """Deviation of the noise of each of several estimates.  # (count, atoms) -> (count,)"""
@@ -154,18 +170,33 @@ class Reconciled:
             direction, length = self._total
             variances = variances - (weights @ direction) ** 2 / length
         scale = np.maximum((weights**2).sum(axis=1), 1e-300)
-        return np.sqrt(np.where(variances > 1e-9 * scale, variances, 0.0))
+        return np.sqrt(np.where(variances > 1e-9 * scale, variances * self._inflation, 0.0))
 
     @cached_property
-    def chance(self) -> float:
-        """How likely tables would disagree as much, had they counted the same rows."""
+    def disagrees(self) -> bool:
+        """Whether tables differ by more than their noise would let them, had they counted the same rows."""
+        apart, freedom = self._apart
+        if freedom <= 0:
+            return False
+        if self._law is Law.NORMAL:
+            return float(chdtrc(freedom, apart)) < DISAGREEMENT
+        return apart > freedom + 8 * math.sqrt(5 * freedom) + LAPLACE_EXCESS
+
+    @cached_property
+    def _inflation(self) -> float:
+        """What variances are multiplied by: 1, or the squared disagreement beyond what noise explains."""
+        apart, freedom = self._apart
+        return max(1.0, apart - freedom) if self.disagrees else 1.0
+
+    @cached_property
+    def _apart(self) -> tuple[float, int]:
+        """Squared distance of all tables from the estimates, in variances, and its degrees of freedom."""
         apart = sum(
             float(((selector @ self.atoms - sums) ** 2 * weights).sum()) + each.scatter
             for selector, sums, weights, each in self._parts
         )
         freedom = sum(len(each.sums) + each.freedom for *_, each in self._parts)
-        freedom += (self._num_rows is not None) - self.size
-        return float(chdtrc(freedom, apart)) if freedom > 0 else 1.0
+        return apart, freedom + (self._num_rows is not None) - self.size
 
     @cached_property
     def _total(self) -> tuple[Floats, float]:

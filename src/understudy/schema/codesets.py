@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,16 @@ PAST_ALL = 2**62
 
 @dataclass(frozen=True, slots=True)
 class CodeSet:
-    """Inclusive ranges of codes, in order and apart from one another, and perhaps null."""
+    """Inclusive ranges of codes, in order and apart from one another, and perhaps null or unlisted values."""
 
     ranges: tuple[tuple[int, int], ...]
     has_null: bool = False
+    has_unlisted: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is in it, not even null."""
-        return not (self.ranges or self.has_null)
+        return not (self.ranges or self.has_null or self.has_unlisted)
 
     def contains(self, codes: Codes) -> npt.NDArray[np.bool_]:
         """Which codes are in the set."""
@@ -54,14 +55,17 @@ class CodeSet:
             for low, high in self.ranges
             for start, stop in other.ranges
         ]
-        return code_set(shared, has_null=self.has_null and other.has_null)
+        return replace(
+            code_set(shared, has_null=self.has_null and other.has_null),
+            has_unlisted=self.has_unlisted and other.has_unlisted,
+        )
 
     def __sub__(self, other: CodeSet) -> CodeSet:
         """What is in this one alone."""
         starts = [0, *(high + 1 for _, high in other.ranges)]
         stops = [*(low - 1 for low, _ in other.ranges), PAST_ALL]
         rest = code_set(zip(starts, stops, strict=True), has_null=not other.has_null)
-        return self & rest
+        return self & replace(rest, has_unlisted=not other.has_unlisted)
 
 
 def code_set(ranges: Iterable[tuple[int, int]], *, has_null: bool = False) -> CodeSet:

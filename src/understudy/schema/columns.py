@@ -10,7 +10,11 @@ from typing import Any
 from understudy.errors import InputError
 
 NULL = -1
-"""The code of a cell that holds none of the column's listed values."""
+"""The code of a cell that holds none of the column's values."""
+
+UNLISTED = -2
+"""The code of such a cell that is not blank, where that is told apart: a category that is not listed, or text that is
+no number or date. It counts as null wherever it is not."""
 
 CONTINUOUS_STEPS = 2**32
 BLANKS = " \t\n\v\f\r"

@@ -40,8 +40,13 @@ _ZONED = rf"[T ]{_TIME}{_ZONE}$"
 _PAST_MICROSECONDS = r"(\.\d{6})\d+"
 
 
-def encode_batch(schema: Schema, batch: pa.RecordBatch) -> Codes:
+def encode_batch(schema: Schema, batch: pa.RecordBatch, *, unlisted: int = NULL) -> Codes:
     """Encode a record batch that holds the schema's used columns.
+
+    Args:
+        schema: the columns.
+        batch: their cells.
+        unlisted: the code of cells that are not blank and hold no value of their column.
 
     Returns:
         One integer code per cell, columns in the schema's order.  # (num_rows, num_used)
@@ -51,11 +56,11 @@ def encode_batch(schema: Schema, batch: pa.RecordBatch) -> Codes:
     """
     codes = np.empty((batch.num_rows, len(schema.used)), dtype=np.int64, order="F")
     for position, column in enumerate(schema.used):
-        codes[:, position] = encode_column(column, batch.column(column.name))
+        codes[:, position] = encode_column(column, batch.column(column.name), unlisted=unlisted)
     return codes
 
 
-def encode_column(column: Column, cells: Any) -> Codes:
+def encode_column(column: Column, cells: Any, *, unlisted: int = NULL) -> Codes:
     """Encode one Arrow array.
 
     Guarantee:
@@ -66,8 +71,8 @@ def encode_column(column: Column, cells: Any) -> Codes:
     if column.is_choice and _is_plain_text(cells.type):
         cells = cells.dictionary_encode()  # so that each word is looked up once
     if pa.types.is_dictionary(cells.type):
-        return _dictionary_codes(column, cells)
-    return _plain_codes(column, cells)
+        return _dictionary_codes(column, cells, unlisted)
+    return _plain_codes(column, cells, unlisted)
 
 
 @dataclass(frozen=True)
@@ -93,7 +98,7 @@ def count_misfits(column: Column, cells: Any) -> Misfits:
         found = _listed_places(column, _blank_to_null(column, cells))
         listed = found.is_valid().to_numpy(zero_copy_only=False)
         unlisted = ~blank & ~listed & (column.unknown is None)
-        return Misfits(blank=int(blank.sum()), unlisted=int(unlisted.sum()))
+        return Misfits(blank=int((blank & ~listed).sum()), unlisted=int(unlisted.sum()))
     values, (low, high) = _values(column, cells), column.low_high
     if column.resolution is not None:
         values = values - values % column.resolution.microseconds
@@ -104,21 +109,26 @@ def count_misfits(column: Column, cells: Any) -> Misfits:
 
 
 def _blanks(column: Column, cells: Any) -> npt.NDArray[np.bool_]:
-    """Which cells are null, NaN or empty, or say so where a number or a date is due."""
+    """Which cells are null, NaN or empty, or a word for that."""
     cells = _blank_to_null(column, cells)
     blank = cells.is_null()
-    if _is_text(cells.type) and not column.is_choice:
+    if _is_text(cells.type):
         blank = pc.or_(blank, pc.fill_null(pc.match_substring_regex(cells, _NULL_WORDS), False))
     found: npt.NDArray[np.bool_] = blank.to_numpy(zero_copy_only=False)
     return found
 
 
-def _plain_codes(column: Column, cells: Any) -> Codes:
+def _plain_codes(column: Column, cells: Any, unlisted: int) -> Codes:
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
     if column.is_choice:
-        return _choice_codes(column, cells)
-    return _number_codes(column, _values(column, cells))
+        codes = _choice_codes(column, cells)
+    else:
+        codes = _number_codes(column, _values(column, cells))
+    missing = codes == NULL
+    if unlisted != NULL and missing.any():
+        codes[missing & ~_blanks(column, cells)] = unlisted
+    return codes
 
 
 def _values(column: Column, cells: Any) -> npt.NDArray[np.float64]:
@@ -156,13 +166,13 @@ def _text_ids(cells: Any) -> Any:
     return pc.if_else(named, own.cast(pa.binary()), None)
 
 
-def _dictionary_codes(column: Column, cells: Any) -> Codes:
+def _dictionary_codes(column: Column, cells: Any, unlisted: int) -> Codes:
     """Encode the values that rows refer to; others are not this table's cells."""
     size = len(cells.dictionary)
     indices = cells.indices.cast(pa.int64()).fill_null(size).to_numpy(zero_copy_only=False)
     referred = np.flatnonzero(np.bincount(indices, minlength=size + 1)[:size])
     codes: Codes = np.full(size + 1, NULL, dtype=np.int64)
-    codes[referred] = _plain_codes(column, cells.dictionary.take(pa.array(referred)))
+    codes[referred] = _plain_codes(column, cells.dictionary.take(pa.array(referred)), unlisted)
     found: Codes = codes[indices]
     return found
 

@@ -85,8 +85,8 @@ class Layout:
             choice = choice_of.get(column.name)
             if choice is None:
                 continue
-            slot = (code == NULL).astype(np.int64) if choice.flags_null else code
-            slot = np.where(slot == NULL, len(column.categories), slot)  # the null slot, if any
+            slot = (code < 0).astype(np.int64) if choice.flags_null else code
+            slot = np.where(slot < 0, len(column.categories), slot)  # the null slot, if any
             listed = slot < choice.width
             cells[rows[listed], choice.start + slot[listed]] = 1.0
         return cells
@@ -112,7 +112,7 @@ class Layout:
 
 def to_position(column: Column, codes: npt.NDArray[np.int64]) -> Cells:
     """Codes of a number to positions; a null lies in the middle."""
-    missing = codes == NULL
+    missing = codes < 0
     share: Cells = codes / (column.num_steps or 1)
     if column.scale_hint == "log1p":
         share[missing] = 0.0

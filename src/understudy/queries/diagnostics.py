@@ -1,0 +1,168 @@
+"""Signs, in a release's own noisy counts, that the schema does not fit the table. Free: no row is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.features import Cells
+from understudy.published import Release
+from understudy.queries.groups import spoken
+from understudy.queries.measured import Measured, measure_release
+from understudy.schema.columns import Kind
+from understudy.schema.values import number_values
+
+Floats = npt.NDArray[np.float64]
+
+DOUBT = 4.0
+"""Deviations of noise (of a normal law; as many as are as rare of another) that a finding must exceed."""
+
+LEAST_SHARE = 0.005
+"""Of the rows: fewer are not worth a word."""
+
+PILE_FACTOR = 2.0
+"""Rows at a bound pile up if they are so many times those at the value beside it."""
+
+_KINDS = {Kind.DATETIME: "a date", Kind.INTEGER: "a whole number"}
+
+PLANNED_SHARE = 0.5
+"""A table with fewer of the rows planned for is probably another one."""
+
+
+@dataclass(frozen=True)
+class NoisyCount:
+    """An estimated number of rows and the deviation of its noise."""
+
+    rows: float
+    noise: float
+
+
+def release_warnings(release: Release) -> list[str]:
+    """What the curator should look at before the release is used: unlisted values, clipped ones, too few rows."""
+    measured = measure_release(release)
+    planned, total = release.plan.num_rows, _total(measured)
+    found = []
+    doubt = release.plan.mechanism.deviations(DOUBT)
+    if planned is not None and total.rows + doubt * total.noise < PLANNED_SHARE * planned:
+        found.append(
+            f"The noisy row count is {total.rows:.0f}, far below the {planned} rows planned for: "
+            "is the right file read?"
+        )
+    for place, column in enumerate(measured.columns):
+        found += filter(None, [unlisted_note(measured, place)])
+        found += [
+            f"About {_about(rows, total)} lie at the {side} bound of '{column.name}' ({value}), far more "
+            "than beside it: values beyond it may have been clipped. Check the bounds in the schema."
+            for side, value, rows, beside in _at_bounds(measured, place)
+            if rows.rows
+            > PILE_FACTOR * beside.rows + doubt * math.hypot(rows.noise, PILE_FACTOR * beside.noise)
+            and not (side == "lower" and column.low_high[0] == 0)  # nothing is below nothing
+        ]
+    return found
+
+
+def unlisted_note(measured: Measured, place: int) -> str | None:
+    """How many rows have a value that the schema does not provide for, if there surely are some."""
+    column, unlisted, total = (
+        measured.columns[place],
+        unlisted_rows(measured, place),
+        _total(measured),
+    )
+    if unlisted is None or not _is_sure(measured, unlisted, total):
+        return None
+    if column.is_choice:
+        wrong, remedy = "is none of its listed categories", "their spelling and the file's encoding"
+    else:
+        wrong = f"cannot be read as {_KINDS.get(column.kind, 'a number')}"
+        remedy = "the format of its cells"
+    if not column.nullable:
+        wrong, remedy = f"{wrong}, or is blank", f"{remedy}, or declare nullable: true"
+    return f"In about {_about(unlisted, total)} '{column.name}' {wrong}: check {remedy}."
+
+
+def bound_notes(measured: Measured, place: int) -> list[str]:
+    """Which part of the rows lies at a column's bounds, where all that lies beyond them is counted too."""
+    column, total = measured.columns[place], _total(measured)
+    return [
+        f"about {_about(rows, total)} lie at the {side} bound of '{column.name}' ({value}), "
+        "which stands for all values beyond it"
+        for side, value, rows, _ in _at_bounds(measured, place)
+        if not (side == "lower" and column.low_high[0] == 0)
+    ]
+
+
+def unlisted_rows(measured: Measured, place: int) -> NoisyCount | None:
+    """Rows whose value in a column is not listed, or null where none is allowed; from tables of it alone."""
+    found = []
+    for cells, counts, noise in _one_way(measured, place):
+        if cells.has_unlisted:
+            found.append(NoisyCount(float(counts[-1]), noise))
+        elif not cells.has_null:
+            total = _total(measured)
+            both = math.hypot(total.noise, noise * math.sqrt(len(counts)))
+            found.append(NoisyCount(total.rows - float(counts.sum()), both))
+    return _average(found)
+
+
+def _at_bounds(measured: Measured, place: int) -> Iterator[tuple[str, str, NoisyCount, NoisyCount]]:
+    """Each bound of a number at which rows surely lie: its side, its value, its rows, and those of the next cell."""
+    column = measured.columns[place]
+    if column.is_choice or column.num_steps < 2:
+        return
+    values = [
+        spoken(column, value) for value in number_values(column, np.array([0, column.num_steps]))
+    ]
+    for side, value, at in (("lower", values[0], 0), ("upper", values[1], -1)):
+        bound, beside = [], []
+        for cells, counts, noise in _one_way(measured, place):
+            firsts, lasts = cells.first_codes, cells.last_codes
+            if not cells.groups and firsts[at] == lasts[at] and cells.num_known > 2:
+                next_to = 1 if at == 0 else -2
+                width = float(lasts[next_to] - firsts[next_to] + 1)
+                known = counts[: cells.num_known]
+                bound.append(NoisyCount(float(known[at]), noise))
+                beside.append(NoisyCount(float(known[next_to]) / width, noise / width))
+        rows, near = _average(bound), _average(beside)
+        if rows is not None and near is not None and _is_sure(measured, rows, _total(measured)):
+            yield side, value, rows, near
+
+
+def _one_way(measured: Measured, place: int) -> Iterator[tuple[Cells, Floats, float]]:
+    """Counts of a column by itself, labels summed over, and the noise of each count."""
+    for table in measured.over((place,)):
+        if len(table.columns) <= 2:
+            axis = table.columns.index(place)
+            others = tuple(i for i in range(len(table.columns)) if i != axis)
+            merged = math.prod(table.counts.shape[i] for i in others)
+            yield table.cells[axis], table.counts.sum(axis=others), table.noise * math.sqrt(merged)
+
+
+def _average(found: list[NoisyCount]) -> NoisyCount | None:
+    """Independent estimates as one, by inverse variance."""
+    if not found:
+        return None
+    weights = np.array([1 / each.noise**2 for each in found])
+    rows = np.array([each.rows for each in found])
+    return NoisyCount(float(weights @ rows / weights.sum()), float(1 / math.sqrt(weights.sum())))
+
+
+def _total(measured: Measured) -> NoisyCount:
+    release = measured.release
+    if measured.num_rows is not None:
+        return NoisyCount(float(measured.num_rows), 0.0)
+    counts = release.reading_of("count").all_sums("count")
+    return NoisyCount(release.total_rows, release.noise_std("count") * math.sqrt(len(counts)))
+
+
+def _is_sure(measured: Measured, found: NoisyCount, total: NoisyCount) -> bool:
+    doubt = measured.release.plan.mechanism.deviations(DOUBT)
+    return found.rows > max(doubt * found.noise, LEAST_SHARE * total.rows)
+
+
+def _about(found: NoisyCount, total: NoisyCount) -> str:
+    share = min(1.0, found.rows / total.rows)
+    return f"{found.rows:,.0f} rows ({100 * share:.1f} %)"
