@@ -110,12 +110,12 @@ def visits() -> tuple[pa.Table, pa.Table]:
     return table, pa.table({"age": [15], "ward": ["c"], "ill": ["yes"]})
 
 
-def dots() -> tuple[pa.Table, pa.Table]:
-    """A dozen dark images, and one with all the contrast that there is."""
+def dots(count: int = 12) -> tuple[pa.Table, pa.Table]:
+    """Dark images, and one with all the contrast that there is."""
     rng = np.random.default_rng(0)
     names = IMAGES.image.names if IMAGES.image else ()
-    dark = {name: rng.integers(0, 40, 12) for name in names}
-    table = pa.table(dark | {"label": rng.choice(["a", "b"], 12)})
+    dark = {name: rng.integers(0, 40, count) for name in names}
+    table = pa.table(dark | {"label": rng.choice(["a", "b"], count)})
     checked = dict(zip(names, ([255], [0], [0], [255]), strict=True))
     return table, pa.table(checked | {"label": ["b"]})
 
@@ -127,8 +127,8 @@ def of_table(method: str, *, noise: Any = None, **options: Any) -> Audited:
 
 
 def of_images(method: str, **options: Any) -> Audited:
-    """A release of the dots."""
-    return _of_plan(make_plan(IMAGES, BUDGET, method=method, options=options), *dots())
+    """A release of so many dots that noise does not hide how dark they are."""
+    return _of_plan(make_plan(IMAGES, BUDGET, method=method, options=options), *dots(300))
 
 
 def _of_plan(plan: Plan, table: pa.Table, row: pa.Table, *, noise: Any = None) -> Audited:

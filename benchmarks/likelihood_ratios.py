@@ -105,19 +105,27 @@ def mu_of_area(gone: Floats, there: Floats, *, risk: float = 0.05) -> Estimate:
     return Estimate(*(math.sqrt(2) * float(ndtri(edge)) for edge in edges))
 
 
-def delta_seen(gone: Floats, there: Floats, epsilon: float, *, risk: float) -> Estimate:
-    """P(there, ratio > epsilon) - e^epsilon P(gone, ratio > epsilon): a delta that no true claim is below.
+def delta_seen(gone: Floats, there: Floats, epsilon: float, *, risk: float = 0.05) -> Estimate:
+    """P(there, ratio > t) - e^epsilon P(gone, ratio > t): a delta that no true claim is below.
 
-    The interval is normal, with a quarter of a run added to rates that are 0 or 1.
+    Half of the runs choose the threshold t, which is epsilon if noise is what was stated; the others are counted. The
+    interval is normal, with a quarter of a run added to rates that are 0 or 1.
     """
+    halves = [(ratios[::2], ratios[1::2]) for ratios in (there, gone)]
+    edges = np.quantile(np.concatenate([half[0] for half in halves]), np.linspace(0, 1, 201))
+    edges = np.append(edges, epsilon)
+    shares = [(half[0][:, None] > edges).mean(axis=0) for half in halves]
+    threshold = edges[int(np.argmax(shares[0] - math.exp(epsilon) * shares[1]))]
     rates, variances = [], []
-    for ratios in (there, gone):
-        rate = float((ratios > epsilon).mean())
-        kept = min(max(rate, 0.25 / len(ratios)), 1 - 0.25 / len(ratios))
+    for _, counted in halves:
+        rate, least = float((counted > threshold).mean()), 0.25 / len(counted)
+        kept = min(max(rate, least), 1 - least)
         rates.append(rate)
-        variances.append(kept * (1 - kept) / len(ratios))
+        variances.append(kept * (1 - kept) / len(counted))
     seen = rates[0] - math.exp(epsilon) * rates[1]
-    return _interval(seen, math.sqrt(variances[0] + math.exp(2 * epsilon) * variances[1]), risk)
+    error = math.sqrt(variances[0] + math.exp(2 * epsilon) * variances[1])
+    spread = -float(ndtri(risk / 2)) * error
+    return Estimate(seen, seen - spread, seen + spread)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -134,11 +142,6 @@ def normality(residues: Floats, *, risk: float) -> tuple[float, float]:
     steps = np.arange(len(ordered) + 1) / len(ordered)
     apart = max(float((steps[1:] - ordered).max()), float((ordered - steps[:-1]).max()))
     return apart, math.sqrt(math.log(2 / risk) / (2 * len(ordered)))
-
-
-def _interval(value: float, error: float, risk: float) -> Estimate:
-    spread = -float(ndtri(risk / 2)) * error
-    return Estimate(value, value - spread, value + spread)
 
 
 def audited(run: Callable[[bool], Parts], trials: int) -> Audit:
@@ -384,15 +387,20 @@ def encoder_parts(plan: Any, table: pa.Table, row: pa.Table, *, is_there: bool) 
 
 
 def canary_ratios(
-    cost: DescentCost, canaries: int, *, stated: DescentCost | None = None
+    cost: DescentCost, *, descents: int, canaries: int = 500, stated: DescentCost | None = None
 ) -> tuple[Floats, Floats]:
-    """Log-likelihood ratios of many rows of one descent: of rows that were not there, and of rows that were.
+    """Log-likelihood ratios of many rows of few descents: of rows that were not there, and of rows that were.
 
     A canary is a row with a coordinate of its own, where no other row has a weight, and a gradient as long as may be:
     one descent is as many independent trials as there are canaries. ``stated`` is the cost that the attacker
     believes, by default the true one.
     """
-    believed = stated or cost
+    runs = [_canaries(cost, canaries, stated or cost) for _ in range(descents)]
+    gone, there = zip(*runs, strict=True)
+    return np.concatenate(gone), np.concatenate(there)
+
+
+def _canaries(cost: DescentCost, canaries: int, believed: DescentCost) -> tuple[Floats, Floats]:
     shape = MapShape(num_features=2 * canaries, num_classes=2)
     everyone = IntegerRows(
         linear.integer_inputs(np.eye(2 * canaries)), np.ones(2 * canaries, np.int64)
