@@ -92,7 +92,9 @@ def past_vectors(plan: Plan, rng: np.random.Generator) -> dict[str, Past]:
         "all": lambda embedding, index: np.full(embedding.dim, largest),
         "less than nothing": lambda embedding, index: np.full(embedding.dim, -largest),
         "the first": lambda embedding, index: np.where(np.arange(embedding.dim) == 0, largest, 0),
-        "the last": lambda embedding, index: np.where(np.arange(embedding.dim)[::-1] == 0, largest, 0),
+        "the last": lambda embedding, index: np.where(
+            np.arange(embedding.dim)[::-1] == 0, largest, 0
+        ),
         "alternating": alternating,
         "heavy tails": heavy,
     }

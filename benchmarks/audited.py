@@ -61,7 +61,8 @@ IMAGES = load_schema({
 class Audited:
     """What is run on either table, and the mu that is claimed for each of its mechanisms.
 
-    ``bounds`` say how far apart the tables may be in each, in deviations of its noise: that mu, unless rows are sampled.
+    ``bounds`` say how far apart the tables may be in each, in deviations of its noise: that mu, unless rows are
+    sampled.
     """
 
     run: Callable[[bool], Parts]
@@ -140,9 +141,7 @@ def _of_plan(plan: Plan, table: pa.Table, row: pa.Table, *, noise: Any = None) -
 
 def _stage_claims(plan: Plan) -> dict[str, float]:
     costs = [sum(parts, Fraction(0)) for parts in plan.stage_costs()]
-    return {
-        stage.name: math.sqrt(cost) for stage, cost in zip(plan.stages, costs, strict=True)
-    }
+    return {stage.name: math.sqrt(cost) for stage, cost in zip(plan.stages, costs, strict=True)}
 
 
 @cache
@@ -178,8 +177,7 @@ def of_classifier(**wish: Any) -> Audited:
     table, row = visits()
     names = ("second moments", "descent")[-len(plan.charges) :]
     claimed = {
-        name: math.sqrt(charge.mu_squared)
-        for name, charge in zip(names, plan.charges, strict=True)
+        name: math.sqrt(charge.mu_squared) for name, charge in zip(names, plan.charges, strict=True)
     }
 
     def run(is_there: bool) -> Parts:

@@ -273,9 +273,7 @@ def watched_linear(canary: Integers, label: int, *, is_there: bool) -> Iterator[
 
 
 @contextmanager
-def watched_network(
-    canary: Sequence[npt.NDArray[Any]], *, is_there: bool
-) -> Iterator[list[Step]]:
+def watched_network(canary: Sequence[npt.NDArray[Any]], *, is_there: bool) -> Iterator[list[Step]]:
     """The same of ``noisy_descent``; ``canary`` is the row's arrays, of one row each."""
     steps: list[Step] = []
     real_sum = networks._clipped_sum

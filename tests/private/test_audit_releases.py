@@ -30,7 +30,7 @@ from understudy.private.noise import ExactNoise, Integers
 RISK = 1e-9
 """Of each comparison; there are fewer than 500."""
 
-TRIALS = {"dp-anova": 25, "classifier": 40, "classifier, sampled": 40}
+TRIALS = {"dp-anova": 25, "classifier": 40, "classifier, sampled": 40, "private encoder": 50}
 FEW = 10
 """Runs on either table. ``benchmarks/audit.py`` makes more, and estimates mu."""
 
@@ -46,17 +46,17 @@ def test_no_run_contradicts_what_is_claimed(name: str) -> None:
     assert mechanism.refutations(audit, risk=RISK) == []
 
 
+LESS = {"second moments": 0.85, "look": 0.6}
+"""Inputs of several coordinates have products that count once; a look has points that a row is not near to."""
+
+
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_the_row_moves_nearly_as_much_as_is_charged(name: str) -> None:
     """Otherwise the audit would be blind: the row that is attacked is as conspicuous as a row may be."""
     mechanism = MECHANISMS[name]()
     distances = np.asarray([mechanism.run(True).distances for _ in range(2)]).min(axis=0)
     for distance, (part, bound) in zip(distances, mechanism.bounds.items(), strict=True):
-        assert distance > (0.99 if part not in LESS else LESS[part]) * bound
-
-
-LESS = {"second moments": 0.85, "look": 0.6}
-"""Inputs of several coordinates have products that count once; a look has points that a row is not near to."""
+        assert distance > LESS.get(part, 0.99) * bound
 
 
 class HalvedAt:
