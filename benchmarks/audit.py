@@ -7,7 +7,7 @@
 `likelihood` makes real releases of two neighbouring tables and looks at the likelihood ratio of everything that
 they publish (`likelihood_ratios.py`, on the mechanisms of `audited.py`). It prints the claimed mu, the one that the
 whole trade-off curve shows, by the distance of means in deviations and by the area under the curve, and for each
-mechanism the mu that the spread of its noise gives (by chi squared); all with intervals of 95 %. Where rows are
+mechanism the mu that the noise that was seen gives (by chi squared; for Laplace noise, epsilon); all with intervals of 95 %. Where rows are
 sampled, no Gaussian has the curve of a descent: `descents` counts the delta that thousands of rows of a descent show
 at the epsilon that is claimed for it. `sensitivities` looks for rows that move sums further than is charged
 (`adversarial_rows.py`), for every method and variant of the contract tests, and for gradients that are too long
@@ -20,6 +20,7 @@ import argparse
 import csv
 import sys
 from collections.abc import Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +46,7 @@ Row = dict[str, Any]
 COSTS = (
     DescentCost(1.0, 2.0, 4), DescentCost(0.5, 1.0, 4), DescentCost(0.125, 0.6, 8), DescentCost(0.0625, 0.8, 40),
 )  # fmt: skip
-DELTAS = (0.3, 0.1, 0.03, 0.01)
+DELTAS = (0.2, 0.1, 0.03, 0.01)
 
 
 def likelihood(names: list[str], trials: int) -> Iterator[Row]:
@@ -54,23 +55,31 @@ def likelihood(names: list[str], trials: int) -> Iterator[Row]:
         mechanism = MECHANISMS[name]()
         audit = audited(mechanism.run, trials)
         refuted = mechanism.refutations(audit, risk=1e-6)
+        noises = []
         for place, (part, bound) in enumerate(mechanism.bounds.items()):
             reached = float(audit.distances[:, place].max())
-            own = mu_of_spread(reached, audit.residues[place])
-            yield _line(name, part, trials, bound, "spread", own) | {"refuted": ""}
-        for way, estimate in (("means", effect_size), ("area", mu_of_area)):
-            if way == "area" or mechanism.sampled is None:
-                found = estimate(*audit.totals)
-                yield _line(name, "all", trials, mechanism.total, way, found) | {
-                    "refuted": "; ".join(refuted)
-                }
+            noises.append(mu_of_spread(reached, audit.residues[place]))
+            yield _line(name, part, trials, bound, "noise", noises[-1], "")
+        found = {}
+        if mechanism.is_pure:
+            odds = max(float(np.abs(ratios).max()) for ratios in audit.totals)
+            found["largest odds"] = Estimate(odds, odds, odds)
+        else:
+            found["area"] = mu_of_area(*audit.totals)
+        if mechanism.is_gaussian:  # mu adds up in squares; the interval is wider than it need be
+            joint = np.sqrt((np.asarray([astuple(each) for each in noises]) ** 2).sum(axis=0))
+            found |= {"means": effect_size(*audit.totals), "noise": Estimate(*joint.tolist())}
+        for way, estimate in found.items():
+            yield _line(name, "all", trials, mechanism.total, way, estimate, "; ".join(refuted))
 
 
-def _line(name: str, part: str, trials: int, claimed: float, way: str, found: Estimate) -> Row:
+def _line(
+    name: str, part: str, trials: int, claimed: float, way: str, found: Estimate, refuted: str
+) -> Row:
     return {
         "method": name, "mechanism": part, "trials": 2 * trials, "claimed": round(claimed, 4), "by": way,
         "estimated": round(found.mu, 4), "low": round(found.low, 4), "high": round(found.high, 4),
-        "ratio": round(found.mu / claimed, 4),
+        "ratio": round(found.mu / claimed, 4), "refuted": refuted,
     }  # fmt: skip
 
 

@@ -59,7 +59,7 @@ IMAGES = load_schema({
 
 @dataclass(frozen=True)
 class Audited:
-    """What is run on either table, and the mu that is claimed for each of its mechanisms.
+    """What is run on either table, and the mu that is claimed for each of its mechanisms (of Laplace noise: epsilon).
 
     ``bounds`` say how far apart the tables may be in each, in deviations of its noise: that mu, unless rows are
     sampled.
@@ -68,10 +68,18 @@ class Audited:
     run: Callable[[bool], Parts]
     claimed: dict[str, float]
     sampled: DescentCost | None = None
+    is_pure: bool = False
+
+    @property
+    def is_gaussian(self) -> bool:
+        """Whether the whole is a Gaussian mechanism."""
+        return self.sampled is None and not self.is_pure
 
     @property
     def total(self) -> float:
-        """The mu that is claimed for the whole."""
+        """The mu, or epsilon, that is claimed for the whole."""
+        if self.is_pure:
+            return sum(self.claimed.values())
         return math.sqrt(sum(mu**2 for mu in self.claimed.values()))
 
     @property
@@ -96,7 +104,9 @@ class Audited:
             apart, allowed = normality(residues, risk=risk)
             if apart > allowed:
                 found.append(f"{name}: noise of another shape")
-        if self.sampled is None and effect_size(*audit.totals, risk=risk).low > self.total:
+        if self.is_pure and max(np.abs(each).max() for each in audit.totals) > self.total + 1e-9:
+            found.append("all: odds move further than is claimed")
+        if self.is_gaussian and effect_size(*audit.totals, risk=risk).low > self.total:
             found.append("all: tables are told apart better than is claimed")
         return found
 
@@ -121,9 +131,9 @@ def dots(count: int = 12) -> tuple[pa.Table, pa.Table]:
     return table, pa.table(checked | {"label": ["b"]})
 
 
-def of_table(method: str, *, noise: Any = None, **options: Any) -> Audited:
+def of_table(method: str, *, noise: Any = None, budget: Budget = BUDGET, **options: Any) -> Audited:
     """A release of the visits; ``noise`` is for planted bugs."""
-    plan = make_plan(SCHEMA, BUDGET, method=method, options=options)
+    plan = make_plan(SCHEMA, budget, method=method, options=options)
     return _of_plan(plan, *visits(), noise=noise)
 
 
@@ -136,12 +146,15 @@ def _of_plan(plan: Plan, table: pa.Table, row: pa.Table, *, noise: Any = None) -
     def run(is_there: bool) -> Parts:
         return release_parts(plan, table, row, is_there=is_there, noise=noise)
 
-    return Audited(run, _stage_claims(plan))
+    return Audited(run, _stage_claims(plan), is_pure=plan.budget.is_pure)
 
 
 def _stage_claims(plan: Plan) -> dict[str, float]:
     costs = [sum(parts, Fraction(0)) for parts in plan.stage_costs()]
-    return {stage.name: math.sqrt(cost) for stage, cost in zip(plan.stages, costs, strict=True)}
+    return {
+        stage.name: float(cost) if plan.budget.is_pure else math.sqrt(cost)
+        for stage, cost in zip(plan.stages, costs, strict=True)
+    }
 
 
 @cache
@@ -206,6 +219,7 @@ NEARBY = pa.table({"age": [15, 14, 15], "ward": ["c"] * 3, "ill": ["yes", "yes",
 
 MECHANISMS: dict[str, Callable[[], Audited]] = {
     "dp-anova": partial(of_table, "dp-anova", pairs=True),
+    "dp-anova, Laplace noise": partial(of_table, "dp-anova", pairs=True, budget=Budget(4.0, 0.0)),
     "dp-merf": partial(of_table, "dp-merf", num_features=8),
     "dp-merf, a scale that is paid for": partial(
         of_table, "dp-merf", num_features=8, length_scale="private"

@@ -181,6 +181,17 @@ def mechanism_seen(
     return float(shift @ seen) - squares / 2, math.sqrt(squares), seen - shift * is_there
 
 
+def laplace_seen(
+    moved: Integers, beyond: Integers, scale: float, *, is_there: bool
+) -> tuple[float, float, Floats]:
+    """The same of Laplace noise: distances are epsilons, and noise is told as normal noise of the same quantiles."""
+    shift, seen = moved / scale, beyond / scale
+    noise = seen - shift * is_there
+    ratio = float((np.abs(seen) - np.abs(seen - shift)).sum())
+    normal = -np.sign(noise) * ndtri(0.5 * np.exp(-np.abs(noise)))
+    return ratio, float(np.abs(shift).sum()), normal
+
+
 # Releases of stages
 
 
@@ -197,11 +208,12 @@ def stage_parts(
     plan: Plan, vectors: Sequence[Integers], table: pa.Table, row: pa.Table, *, is_there: bool
 ) -> Parts:
     """Every stage given the noisy vectors before it: the sum of ratios is that of the whole release."""
+    seen = laplace_seen if plan.budget.is_pure else mechanism_seen
     found = []
     for index, embedding in enumerate(plan.embeddings(vectors[:-1])):
         base, moved = (_summed(plan, part, embedding) for part in (table, row))
         beyond = vectors[index] - base
-        found.append(mechanism_seen(moved, beyond, plan.noise_scales[index], is_there=is_there))
+        found.append(seen(moved, beyond, plan.noise_scales[index], is_there=is_there))
     ratios, distances, residues = zip(*found, strict=True)
     return Parts(ratios, distances, residues)
 

@@ -116,7 +116,7 @@ def test_a_delta_that_is_seen_is_the_gaussian_one() -> None:
         assert found.low <= gaussian_delta(1.0, epsilon) <= found.high
 
 
-# Thousands of rows of few descents
+# Thousands of rows of few descents. What is published, the end of a descent, tells no more than its steps.
 
 DESCENTS = 8
 COSTS = {
