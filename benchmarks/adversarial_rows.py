@@ -9,7 +9,7 @@ Distances and costs are whole numbers and fractions: no rounding decides.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import product
 
@@ -57,8 +57,12 @@ def reaches(
             stage = _Stage(plan, index, embedding)
             for reach in stage.attacked(rng, rows=rows, climbs=climbs):
                 key = index, reach.neighbours
-                if key not in found or found[key].worst < reach.worst:
-                    found[key] = reach
+                before = found.get(key, reach)
+                found[key] = replace(
+                    reach,
+                    ratio=max(before.ratio, reach.ratio),
+                    block_ratio=max(before.block_ratio, reach.block_ratio),
+                )
     return list(found.values())
 
 
