@@ -30,7 +30,7 @@ from understudy.private.noise import ExactNoise, Integers
 RISK = 1e-9
 """Of each comparison; there are fewer than 500."""
 
-TRIALS = {"dp-anova": 25, "classifier": 40, "classifier, sampled": 40, "private encoder": 50}
+TRIALS = {"dp-anova": 15, "classifier": 40, "classifier, sampled": 40, "private encoder": 40}
 FEW = 10
 """Runs on either table. ``benchmarks/audit.py`` makes more, and estimates mu."""
 
