@@ -597,7 +597,7 @@ MUTANTS = {
         "    work = work_of(plan, vectors)\n",
         "    work = work_of(plan, vectors and (*vectors[:-1], sum_table(\n"
         "        data, work_of(plan, vectors[:-1]), query=query, run=run)[:-1]))\n",
-        AUDIT + "[dp-anova]",
+        AUDIT + "[dp-merf, a scale that is paid for]",
     ),
     "half the noise in the last of three stages": Mutant(
         "private/release.py",
