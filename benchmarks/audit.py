@@ -90,7 +90,7 @@ def descents(count: int) -> Iterator[Row]:
         runs = canary_ratios(cost, descents=count)
         for delta in DELTAS:
             epsilon = epsilon_of_descent(cost, delta)
-            found = delta_seen(*runs, epsilon)
+            found = delta_seen(*runs, epsilon, threshold=epsilon)
             yield {
                 "sampling_rate": cost.sampling_rate, "noise_multiplier": cost.noise_multiplier,
                 "steps": cost.steps, "trials": len(runs[0]) + len(runs[1]), "epsilon": round(epsilon, 4),

@@ -105,23 +105,31 @@ def mu_of_area(gone: Floats, there: Floats, *, risk: float = 0.05) -> Estimate:
     return Estimate(*(math.sqrt(2) * float(ndtri(edge)) for edge in edges))
 
 
-def delta_seen(gone: Floats, there: Floats, epsilon: float, *, risk: float = 0.05) -> Estimate:
+def delta_seen(
+    gone: Floats,
+    there: Floats,
+    epsilon: float,
+    *,
+    threshold: float | None = None,
+    risk: float = 0.05,
+) -> Estimate:
     """P(there, ratio > t) - e^epsilon P(gone, ratio > t): a delta that no true claim is below.
 
-    Half of the runs choose the threshold t, which is epsilon if noise is what was stated; the others are counted. The
-    interval is normal, with a quarter of a run added to rates that are 0 or 1.
+    The best threshold t is epsilon, if noise is what was stated. If none is given, half of the runs choose one, and
+    the others are counted. The interval is normal, with a quarter of a run added to rates that are 0 or 1.
     """
-    halves = [(ratios[::2], ratios[1::2]) for ratios in (there, gone)]
-    edges = np.quantile(np.concatenate([half[0] for half in halves]), np.linspace(0, 1, 201))
-    edges = np.append(edges, epsilon)
-    shares = [(half[0][:, None] > edges).mean(axis=0) for half in halves]
-    threshold = edges[int(np.argmax(shares[0] - math.exp(epsilon) * shares[1]))]
+    counted = there, gone
+    if threshold is None:
+        tried, counted = (there[::2], gone[::2]), (there[1::2], gone[1::2])
+        edges = np.append(np.quantile(np.concatenate(tried), np.linspace(0, 1, 201)), epsilon)
+        shares = [(ratios[:, None] > edges).mean(axis=0) for ratios in tried]
+        threshold = float(edges[int(np.argmax(shares[0] - math.exp(epsilon) * shares[1]))])
     rates, variances = [], []
-    for _, counted in halves:
-        rate, least = float((counted > threshold).mean()), 0.25 / len(counted)
+    for ratios in counted:
+        rate, least = float((ratios > threshold).mean()), 0.25 / len(ratios)
         kept = min(max(rate, least), 1 - least)
         rates.append(rate)
-        variances.append(kept * (1 - kept) / len(counted))
+        variances.append(kept * (1 - kept) / len(ratios))
     seen = rates[0] - math.exp(epsilon) * rates[1]
     error = math.sqrt(variances[0] + math.exp(2 * epsilon) * variances[1])
     spread = -float(ndtri(risk / 2)) * error
