@@ -87,6 +87,8 @@ TABLES = "features/test_tables.py::"
 ATTACK = "private/test_attack.py::"
 CELLS = "private/test_cells.py::"
 ENCODE = "schema/test_encode.py::"
+AUDIT = "private/test_audit_releases.py::test_no_run_contradicts_what_is_claimed"
+REACH = "contracts/test_sensitivities.py::test_no_row_reaches_further_than_is_charged"
 LAPLACE = "accounting/test_laplace.py::"
 LAPLACE_NOISE = "private/test_laplace_noise.py::"
 LARGEST = (
@@ -752,6 +754,31 @@ MUTANTS = {
         "plan.embeddings([v - v % 2**40 for v in vectors])[len(vectors)]",
         ATTACK + "test_a_table_reaches_later_stages_through_the_noisy_vectors_alone[auto]",
     ),
+    "a stage settled by the exact sum of the one before": Mutant(
+        "private/release.py",
+        "    work = work_of(plan, vectors)\n",
+        "    work = work_of(plan, vectors and (*vectors[:-1], sum_table(\n"
+        "        data, work_of(plan, vectors[:-1]), query=query, run=run)[:-1]))\n",
+        AUDIT + "[dp-merf, a scale that is paid for]",
+    ),
+    "half the noise in the last of three stages": Mutant(
+        "private/release.py",
+        "return add_noise(sums, plan.noise_scales[stage])",
+        "return add_noise(sums, plan.noise_scales[stage] // (2 if stage == 2 else 1))",
+        AUDIT + "[dp-anova]",
+    ),
+    "a block that nobody is charged for": Mutant(
+        "features/embedding.py",
+        "return (sum(reach.values()),)",
+        "return (sum(reach.values()) - (min(reach.values()) if len(reach) > 1 else 0),)",
+        REACH + "[gaussian-dp-mepf-images, plain]",
+    ),
+    "a table that nobody is charged for": Mutant(
+        "features/embedding.py",
+        "return radius // tables, 1",
+        "return radius // max(1, tables - 1), 1",
+        REACH + "[laplace-dp-anova-imbalanced]",
+    ),
     "a rule that changes a weight is believed": Mutant(
         "plan.py",
         "self._check_settled(stage.embedding, read.embedding)",
@@ -1049,6 +1076,40 @@ MUTANTS = {
         "pulls = to_lattice(_clipped(slopes.reshape(len(part), -1), clip), RADIUS)",
         "pulls = np.rint(slopes.reshape(len(part), -1) / clip * RADIUS)",
         DESCENT + "test_linear.py::test_no_row_moves_a_sum_further_than_the_radius[maps]",
+    ),
+    "gradients that are rounded past their radius": Mutant(
+        "private/descent/networks.py",
+        "total += to_lattice(_clipped(found, clip), RADIUS)",
+        "total += np.rint(np.nan_to_num(_clipped(found, clip)) * RADIUS)",
+        DESCENT
+        + "test_adversarial_gradients.py::test_no_gradient_is_longer_than_what_noise_is_paid_for",
+    ),
+    "half the noise in the last step of maps": Mutant(
+        "private/descent/linear.py",
+        "sums, radius=RADIUS**2, noise_multiplier=cost.noise_multiplier, noise=source",
+        "sums, radius=RADIUS**2, noise=source,"
+        " noise_multiplier=cost.noise_multiplier / (2 if done == cost.steps - 1 else 1)",
+        AUDIT + "[classifier]",
+    ),
+    "half the noise in the last step of networks": Mutant(
+        "private/descent/networks.py",
+        "sums, radius=RADIUS, noise_multiplier=cost.noise_multiplier, noise=source",
+        "sums, radius=RADIUS, noise=source,"
+        " noise_multiplier=cost.noise_multiplier / (2 if done == cost.steps - 1 else 1)",
+        AUDIT + "[private encoder]",
+    ),
+    "half the noise on second moments": Mutant(
+        "private/training.py",
+        "noise.add_noise(exact, noise_std) / RADIUS**2",
+        "noise.add_noise(exact, noise_std // 2) / RADIUS**2",
+        AUDIT + "[classifier]",
+    ),
+    "rows drawn more often than is paid for": Mutant(
+        "private/descent/linear.py",
+        "places = draw(len(rows.labels), cost.sampling_rate)",
+        "places = draw(len(rows.labels), min(1.0, 2 * cost.sampling_rate))",
+        "private/test_audit_releases.py"
+        "::test_likelihood_ratios_of_all_steps_lie_on_the_claimed_curve[few rows]",
     ),
     "answers that are not exact": Mutant(
         "private/descent/linear.py",

@@ -121,10 +121,11 @@ def _blanks(column: Column, cells: Any) -> npt.NDArray[np.bool_]:
 def _plain_codes(column: Column, cells: Any, unlisted: int) -> Codes:
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
-    if column.is_choice:
-        codes = _choice_codes(column, cells)
-    else:
-        codes = _number_codes(column, _values(column, cells))
+    codes = (
+        _choice_codes(column, cells)
+        if column.is_choice
+        else _number_codes(column, _values(column, cells))
+    )
     missing = codes == NULL
     if unlisted != NULL and missing.any():
         codes[missing & ~_blanks(column, cells)] = unlisted
