@@ -356,7 +356,7 @@ class Tensor:
         ([[1.0]], np.array([1j]), "cannot be turned into Arrow columns"),
         (pd.DataFrame({"a": pd.arrays.IntervalArray.from_tuples([(0, 1)])}), [SECRET], "holds cells of type"),
     ],
-    ids=str,
+    ids=range(16),
 )  # fmt: skip
 def test_what_is_no_table_is_refused_without_cells_and_counts(X: Any, y: Any, words: str) -> None:
     refusal = leaves_without(SECRET, X, y, action=lambda: fit(X, y))
