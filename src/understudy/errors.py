@@ -59,3 +59,7 @@ class MissingExtraError(UnderstudyError):
             "this step needs it and it is not installed",
             f"Install understudy with its extra '{extra}' (pip install '.[{extra}]' in its folder)",
         )
+
+
+class SchemaWarning(UserWarning):
+    """A release's own noisy counts say that the schema does not fit the table."""

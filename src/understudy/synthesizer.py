@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from understudy.accounting import Budget
-from understudy.errors import UsageError
+from understudy.errors import SchemaWarning, UsageError
 from understudy.generators.base import Generator
 from understudy.generators.descent import Progress, load_torch
 from understudy.generators.wishes import Balance, Given
@@ -17,6 +18,7 @@ from understudy.methods import fit_release, make_plan, needs_torch
 from understudy.plan import Plan
 from understudy.private.release import release_table
 from understudy.published import Release
+from understudy.queries.diagnostics import release_warnings
 from understudy.schema import Schema, load_schema
 
 
@@ -94,6 +96,8 @@ class Synthesizer:
     ) -> Synthesizer:
         """Release the table's embedding (this spends the budget) and fit a generator (free).
 
+        A ``SchemaWarning`` says, from the release's noisy counts, that the schema does not fit the table.
+
         Args:
             data: a file, a directory or pattern of files, a frame of pandas, polars or pyarrow, a dictionary of
                 columns, or a list of dictionaries. Cells without a declared type are read one by one.
@@ -111,6 +115,8 @@ class Synthesizer:
             key=self.key,
             query=query,
         )
+        for words in release_warnings(self.release_):
+            warnings.warn(words, SchemaWarning, stacklevel=2)
         self.generator_ = fit_release(self.release_, progress=progress)
         return self
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.features import Block, Cells, Sign, Tables, map_from_dict
-from understudy.schema import NULL
+from understudy.schema.columns import NULL, UNLISTED
 
 Integers = npt.NDArray[np.int64]
 LATTICE = 2**32
@@ -287,3 +287,30 @@ def test_no_table_or_a_table_without_columns_is_refused(subsets: Any) -> None:
 def test_a_table_over_a_column_that_is_not_there_is_refused(place: int) -> None:
     with pytest.raises(ValueError, match="columns that there are"):
         Tables(FACTORS, ((0,), (1, place)))
+
+
+def test_a_row_that_is_in_no_cell_has_one_of_its_own_if_unlisted_values_are_counted() -> None:
+    codes = np.array([[UNLISTED] * 4, [NULL] * 4, [99, 4, 1, 999], [99, UNLISTED, NULL, 0]])
+    map_ = Tables(FACTORS, ((0,), (1,), (2,), (2, 1)), with_unlisted=True)
+    assert map_.shapes == ((4,), (5,), (3,), (3, 5))
+    age, city, ill, ill_city = (t[0] for t in map_.split(counted(map_, codes)))
+    assert age.tolist() == [0, 0, 2, 2]  # no cell for nulls: they are unlisted
+    assert city.tolist() == [0, 0, 1, 1, 2]  # nulls have a cell, unlisted values another
+    assert ill.tolist() == [0, 1, 3]
+    assert ill_city.tolist() == [[0] * 5, [0, 0, 1, 0, 0], [0, 0, 0, 1, 2]]
+
+
+def test_unlisted_values_are_nulls_in_tables_that_do_not_count_them() -> None:
+    codes = np.array([[UNLISTED] * 4, [NULL] * 4])
+    map_ = Tables(FACTORS, ((0,), (1,)))
+    assert np.array_equal(counted(map_, codes[:1]), counted(map_, codes[1:]))
+
+
+@given(st.lists(st.tuples(*(st.integers(UNLISTED, top) for top in (99, 4, 1, 999))), max_size=8))
+def test_with_unlisted_values_all_tables_count_every_row(rows: list[tuple[int, ...]]) -> None:
+    codes = np.array(rows, dtype=np.int64).reshape(-1, 4)
+    map_ = Tables(FACTORS, ((0,), (1,), (2,), (3,), (0, 1), (1, 3), (0, 2, 3)), with_unlisted=True)
+    assert map_from_dict(json.loads(json.dumps(map_.to_dict()))) == map_
+    for table in map_.split(counted(map_, codes)):
+        assert table.sum() == len(codes)
+        assert table.min() >= 0

@@ -729,6 +729,36 @@ MUTANTS = {
         "found[codes == NULL] = self.dim - 1",
         TABLES + "test_a_null_is_counted_in_its_own_cell_and_where_there_is_none_not_at_all",
     ),
+    "unlisted values in no cell": Mutant(
+        "features/tables.py",
+        "return self.factors[factor].dim + self.with_unlisted",
+        "return self.factors[factor].dim",
+        TABLES + "test_with_unlisted_values_all_tables_count_every_row",
+    ),
+    "unlisted values taken for nulls": Mutant(
+        "private/sums.py",
+        "encode_batch(self.layout.schema, batch, unlisted=UNLISTED)",
+        "encode_batch(self.layout.schema, batch)",
+        "queries/test_diagnostics.py::test_unlisted_values_are_told_from_blanks_where_blanks_are_allowed",
+    ),
+    "rows of unlisted labels in no copy": Mutant(
+        "features/embedding.py",
+        "return self.num_labels + block.with_unlisted if block.per_label else 1",
+        "return self.num_labels if block.per_label else 1",
+        "queries/test_diagnostics.py::test_all_tables_of_the_default_method_have_the_same_total",
+    ),
+    "what is unlisted depends on the rest of the column": Mutant(
+        "schema/encode.py",
+        "if unlisted != NULL and missing.any():",
+        "if unlisted != NULL and missing.mean() > 0.5:",
+        "private/test_cells.py::test_what_is_unlisted_is_told_cell_by_cell",
+    ),
+    "intervals that tables contradict": Mutant(
+        "queries/reconcile.py",
+        "return max(1.0, apart - freedom) if self.disagrees else 1.0",
+        "return 1.0",
+        "queries/test_reconcile.py::test_tables_of_other_rows_are_noticed",
+    ),
     "tables that ignore the label": Mutant(
         "private/sums.py",
         "block.map.counts(rows.codes, slots, copies + 1)",

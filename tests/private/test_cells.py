@@ -29,6 +29,7 @@ from understudy.private.readers.cells import raw_text
 from understudy.private.release import release_table
 from understudy.private.training import integer_rows
 from understudy.schema import NULL, Schema
+from understudy.schema.columns import UNLISTED
 from understudy.schema.encode import encode_batch
 from understudy.schema.table import parse_schema
 
@@ -126,7 +127,7 @@ def codes_of(data: object, schema: Schema = MIXED) -> Any:
     names = [column.name for column in schema.used]
     parts = [np.empty((0, len(names)), dtype=np.int64)]
     with open_source(data, columns=names) as stream:
-        parts += [encode_batch(schema, batch) for batch in stream]
+        parts += [encode_batch(schema, batch, unlisted=UNLISTED) for batch in stream]
     return np.concatenate(parts)
 
 
@@ -442,3 +443,36 @@ def test_a_synthesizer_reads_what_python_has() -> None:
         assert release_table(data, plan).plan == plan
     assert codes_of(rows, schema).tolist() == [[1, 0], [2, NULL], [NULL, NULL]]
     assert codes_of(columns, schema).tolist() == [[1, 0], [2, NULL], [NULL, NULL]]
+
+
+@pytest.mark.parametrize("beside", [["a"], ["x"], [None], ["NA", "y", "z"]])
+def test_what_is_unlisted_is_told_cell_by_cell(beside: list[Any]) -> None:
+    """A word for null is null, another word is unlisted, whatever stands in the other rows."""
+    cells = {"x": UNLISTED, "A": UNLISTED, "NA": NULL, "none": NULL, " ": NULL, "a": 0}
+    schema = parse_schema(
+        {"columns": [{"name": "c", "kind": "categorical", "categories": ["a", "b"]}]}, name="t"
+    )
+    for cell, code in cells.items():
+        for column in (pa.array([cell, *beside]), pa.array([cell, *beside]).dictionary_encode()):
+            batch = pa.record_batch({"c": column})
+            assert encode_batch(schema, batch, unlisted=UNLISTED)[0, 0] == code
+
+
+def test_text_that_is_no_number_or_date_is_unlisted_and_a_word_for_null_is_not() -> None:
+    columns = [
+        {"name": "n", "kind": "integer", "bounds": [0, 9]},
+        {
+            "name": "d",
+            "kind": "datetime",
+            "bounds": ["2020-01-01", "2020-12-31"],
+            "resolution": "day",
+        },
+    ]
+    batch = pa.record_batch(
+        {
+            "n": ["3", "3,5", "NA", None, "nan"],
+            "d": ["2020-01-03", "03.01.2020", "null", None, "2020-02-31"],
+        }
+    )
+    codes = encode_batch(parse_schema({"columns": columns}, name="t"), batch, unlisted=UNLISTED)
+    assert codes.tolist() == [[3, 2], [UNLISTED] * 2, [NULL] * 2, [NULL] * 2, [NULL, UNLISTED]]

@@ -8,7 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from understudy import Budget, dp_merf, load_schema, release_table
+from understudy import Budget, Synthesizer, dp_merf, load_schema, release_table
+from understudy.errors import SchemaWarning
 from understudy.methods import make_plan
 from understudy.published import Release
 from understudy.queries import Asker
@@ -200,3 +201,15 @@ def test_unlisted_values_are_told_from_blanks_where_blanks_are_allowed():
     ):
         found = asker.ask(query).only
         assert abs(found.estimate - truth) < 8 * found.std_error
+
+
+def test_a_synthesizer_warns_of_a_schema_that_does_not_fit():
+    rows = fitting_rows()
+    options = {"steps": 2}
+    Synthesizer(load_schema({"columns": COLUMNS}), epsilon=1.0, options=options).fit(
+        rows
+    )  # no warning
+    with pytest.warns(SchemaWarning, match="'city' is none of its listed categories"):
+        Synthesizer(load_schema({"columns": COLUMNS}), epsilon=1.0, options=options).fit(
+            rows.assign(city="x")
+        )
