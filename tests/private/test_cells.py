@@ -441,8 +441,8 @@ def test_a_synthesizer_reads_what_python_has() -> None:
     columns = {name: [row[name] for row in rows] for name in ("a", "w")}
     for data in (rows, columns, [], pd.DataFrame(columns), pl.DataFrame(columns, strict=False)):
         assert release_table(data, plan).plan == plan
-    assert codes_of(rows, schema).tolist() == [[1, 0], [2, NULL], [NULL, NULL]]
-    assert codes_of(columns, schema).tolist() == [[1, 0], [2, NULL], [NULL, NULL]]
+    assert codes_of(rows, schema).tolist() == [[1, 0], [2, UNLISTED], [UNLISTED, NULL]]
+    assert codes_of(columns, schema).tolist() == [[1, 0], [2, UNLISTED], [UNLISTED, NULL]]
 
 
 @pytest.mark.parametrize("beside", [["a"], ["x"], [None], ["NA", "y", "z"]])
