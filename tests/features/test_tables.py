@@ -314,3 +314,22 @@ def test_with_unlisted_values_all_tables_count_every_row(rows: list[tuple[int, .
     for table in map_.split(counted(map_, codes)):
         assert table.sum() == len(codes)
         assert table.min() >= 0
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lows": (1, 5)},
+        {"lows": (0, 5, 5)},
+        {"lows": (0, 10)},
+        {"lows": (0, 5), "groups": (0,)},
+        {"lows": (0, 5, 6), "groups": (0, -9, 1)},
+        {"lows": (0, 5), "groups": (0, 2)},
+        {"num_codes": 0},
+        {"column": -1},
+    ],
+)
+def test_cells_that_some_code_would_fall_out_of_are_refused(wrong: dict[str, Any]) -> None:
+    """A request could make a party refuse if, and only if, somebody has a chosen value."""
+    with pytest.raises(ValueError, match="piece"):
+        Cells(**{"column": 0, "num_codes": 10, "is_ordered": True} | wrong)

@@ -22,7 +22,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy import LocallyLinearClassifier, Synthesizer
-from understudy.errors import UnderstudyError, UsageError
+from understudy.errors import InputError, UnderstudyError, UsageError
 from understudy.private.descent.linear import IntegerRows
 from understudy.private.readers import open_source
 from understudy.private.readers.cells import raw_text
@@ -30,7 +30,7 @@ from understudy.private.release import release_table
 from understudy.private.training import integer_rows
 from understudy.schema import NULL, Schema
 from understudy.schema.columns import UNLISTED
-from understudy.schema.encode import encode_batch
+from understudy.schema.encode import encode_batch, encode_ids
 from understudy.schema.table import parse_schema
 
 SECRET = "SECRET4711"
@@ -476,3 +476,63 @@ def test_text_that_is_no_number_or_date_is_unlisted_and_a_word_for_null_is_not()
     )
     codes = encode_batch(parse_schema({"columns": columns}, name="t"), batch, unlisted=UNLISTED)
     assert codes.tolist() == [[3, 2], [UNLISTED] * 2, [NULL] * 2, [NULL] * 2, [NULL, UNLISTED]]
+
+
+QUARTERS = parse_schema(
+    {
+        "columns": [
+            {
+                "name": "q",
+                "kind": "categorical",
+                "categories": ["2020Q1", "200", "2020Q2"],
+                "nullable": True,
+            }
+        ]
+    },
+    name="t",
+)
+
+
+@pytest.mark.parametrize("other", ["x", None, 3.5])
+def test_periods_have_the_codes_that_they_have_among_objects(other: Any) -> None:
+    """Pandas keeps periods as counts, or as objects if one row is none: typed, 2020Q1 was read as 200."""
+    quarters = list(pd.PeriodIndex(["2020Q1", "2020Q2", "2021Q3"], freq="Q"))
+    before = codes_of(pd.DataFrame({"q": quarters}), QUARTERS)
+    assert before.ravel().tolist() == [0, 2, UNLISTED]
+    assert np.array_equal(codes_of(pd.DataFrame({"q": [*quarters, other]}), QUARTERS)[:3], before)
+    frame = pd.DataFrame({"q": pd.Series(quarters).astype("category")})
+    assert np.array_equal(codes_of(frame, QUARTERS), before)
+
+
+@pytest.mark.parametrize("more", [b"", b"\xff" * 16])
+def test_extension_types_are_read_by_what_they_stand_for_or_refused_by_type(more: bytes) -> None:
+    """UUIDs whose bytes were text were read, and one that was none refused them all."""
+    names = [uuid.UUID(bytes=bytes([65 + i]) * 16) for i in range(3)]
+    cells = [each.bytes for each in names] + [None] + ([more] if more else [])
+    column = pa.ExtensionArray.from_storage(pa.uuid(), pa.array(cells, pa.binary(16)))
+    ids = encode_ids("id", column).to_pylist()
+    assert ids[:4] == [*(str(name).encode() for name in names), None]
+    opaque = pa.opaque(pa.binary(), "thing", "vendor")
+    with pytest.raises(InputError, match="extension"):
+        encode_ids("id", pa.ExtensionArray.from_storage(opaque, pa.array(cells, pa.binary())))
+
+
+def test_ids_that_show_nothing_name_nobody() -> None:
+    empty = ["NA", " null ", "", "\u200b", "\x00", "\ufeff", "NULL\x00", "\x1f", "-"]
+    for cells in (pa.array(empty), pa.ExtensionArray.from_storage(pa.json_(), pa.array(empty))):
+        assert encode_ids("id", cells).null_count == len(empty)
+    assert encode_ids("id", pa.array(["7", "NATO", "\u200b7"])).null_count == 0
+    assert encode_ids("id", pa.array([b"\x00\x01", b"\x00\x02"], pa.binary(2))).null_count == 0
+
+
+def test_decimals_among_words_are_read_by_their_digits() -> None:
+    long = "12345678901234567890"
+    schema = parse_schema(
+        {"columns": [{"name": "c", "kind": "categorical", "categories": [long, "1.5"]}]}, name="t"
+    )
+    for kind in (pa.decimal128(38, 0), pa.decimal128(38, 5)):
+        batch = pa.record_batch({"c": pa.array([Decimal(long)], kind)})
+        assert encode_batch(schema, batch).tolist() == [[0]]
+    assert encode_batch(schema, pa.record_batch({"c": pa.array([Decimal("1.500")])})).tolist() == [
+        [1]
+    ]

@@ -11,10 +11,9 @@ import pytest
 from understudy import Budget, Synthesizer, dp_merf, load_schema, release_table
 from understudy.errors import SchemaWarning
 from understudy.methods import make_plan
-from understudy.published import Release
+from understudy.published import Release, verify_release
 from understudy.queries import Asker
 from understudy.queries.diagnostics import release_warnings
-from understudy.queries.errors import CannotTellError
 from understudy.queries.measured import measure_release
 
 from .conftest import Silence
@@ -115,14 +114,8 @@ def test_unlisted_values_are_counted_and_take_no_row_from_other_answers(method: 
     whole = asker.ask("count").only
     assert whole.low - 30 < ROWS < whole.high + 30
     assert whole.high - whole.low < 400
-    if method == "dp-anova" or column != "ill":
-        for row in asker.ask("count by sex").rows:
-            assert row.low - 30 < ROWS / 2 < row.high + 30
-    else:  # these methods have all features by label, and none for rows without one
-        with pytest.raises(
-            CannotTellError, match="miss rows whose 'ill' is none of its listed values"
-        ):
-            asker.ask("count by sex")
+    for row in asker.ask("count by sex").rows:
+        assert row.low - 30 < ROWS / 2 < row.high + 30
     (note,) = asker.ask(f"count by {column}").notes
     assert "none of its listed categories" in note
 
@@ -213,3 +206,34 @@ def test_a_synthesizer_warns_of_a_schema_that_does_not_fit():
         Synthesizer(load_schema({"columns": COLUMNS}), epsilon=1.0, options=options).fit(
             rows.assign(city="x")
         )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_counts_of_choices_hold_rows_whose_label_is_not_listed(method: str):
+    """Too few to be noticed beside the noise, they were missing from every count by a column."""
+    rows = fitting_rows()
+    rows.loc[:99, "ill"] = "YES"
+    schema = load_schema({"columns": COLUMNS, "rows": ROWS})
+    asker = Asker(
+        release_table(rows, make_plan(schema, Budget(1.0, 1e-5), method=method), noise=Silence())
+    )
+    for row in asker.ask("count by sex").rows:
+        assert row.estimate == pytest.approx(ROWS / 2, abs=0.1)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_true_releases_of_every_method_pass_the_test_of_noise(method: str, tmp_path: Path):
+    schema = load_schema({"columns": COLUMNS, "rows": ROWS})
+    release_table(
+        fitting_rows(),
+        make_plan(schema, Budget(1.0, 1e-5), method=method),
+        directory=tmp_path / "r",
+    )
+    assert verify_release(tmp_path / "r").is_private
+
+
+def test_a_condition_beyond_a_bound_says_that_values_were_clipped():
+    rows = fitting_rows()
+    rows.loc[:399, "age"] = 99
+    answer = Asker(released(rows)).ask("count where age >= 60")
+    assert any("upper bound of 'age'" in note for note in answer.notes)

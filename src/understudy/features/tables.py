@@ -41,6 +41,23 @@ class Cells:
     groups: tuple[int, ...] = ()
     has_unlisted: bool = False
 
+    def __post_init__(self) -> None:
+        """Every code has a cell: a plan from elsewhere must not fail on the rows that hold some code."""
+        lows, groups = (
+            np.asarray(self.lows, dtype=np.int64),
+            np.asarray(self.groups, dtype=np.int64),
+        )
+        runs = not self.lows or (
+            lows[0] == 0 and (np.diff(lows) > 0).all() and lows[-1] < self.num_codes
+        )
+        if self.num_codes < 1 or self.column < 0 or not runs:
+            raise ValueError("pieces begin at 0, and each at a higher code than the one before")
+        cells = np.arange(groups.max(initial=-1) + 1)
+        if self.groups and (
+            len(groups) != self.num_pieces or not np.array_equal(np.unique(groups), cells)
+        ):
+            raise ValueError("every piece has a cell, and every cell a piece")
+
     @cached_property
     def num_pieces(self) -> int:
         """Runs of codes."""
@@ -118,6 +135,8 @@ class Tables:
             raise ValueError("there is a table, and it has a column")
         if not all(0 <= j < len(self.factors) for subset in self.subsets for j in subset):
             raise ValueError("a table is over columns that there are")
+        if any(cells.has_unlisted for cells in self.factors):
+            raise ValueError("whether unlisted values are counted is said of all tables")
 
     @property
     def sign(self) -> Sign:

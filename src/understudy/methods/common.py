@@ -9,7 +9,7 @@ from typing import Literal
 
 from understudy.accounting import Budget, Neighbours, mechanism_for
 from understudy.errors import UsageError
-from understudy.features import Block, Constant, Norm, Sign
+from understudy.features import Block, Constant, FeatureMap, Norm, OneHot, Sign
 from understudy.schema import Layout, Schema
 
 Labels = Literal["auto", "none", "balanced", "imbalanced"]
@@ -47,6 +47,12 @@ class LabelledColumns:
         by_class = bool(self.classes) and self.is_counted
         unlisted = by_class and self.may_be_unlisted
         return Block("count", Constant(), weight, by_class, norm, with_unlisted=unlisted)
+
+    def feature_block(self, name: str, map_: FeatureMap, weight: float) -> Block:
+        """Features by class; counts of choices are kept of rows without a listed class too."""
+        by_class = self.classes is not None
+        unlisted = by_class and self.may_be_unlisted and isinstance(map_, OneHot)
+        return Block(name, map_, weight, by_class, with_unlisted=unlisted)
 
 
 def labelled_columns(schema: Schema, labels: Labels) -> LabelledColumns:

@@ -196,7 +196,7 @@ def _blocks(
     return (
         columns.count_block(math.sqrt(COUNT_SHARE)),
         *(
-            Block(name, map_, math.sqrt((1 - COUNT_SHARE) * squares[name]), bool(columns.classes))
+            columns.feature_block(name, map_, math.sqrt((1 - COUNT_SHARE) * squares[name]))
             for name, map_ in maps.items()
         ),
     )

@@ -144,7 +144,7 @@ def dp_merf(
         weights["count"] = 1.0
     blocks = [
         columns.count_block(weights["count"]),
-        *(Block(name, m, weights[name], bool(columns.classes)) for name, m in maps.items()),
+        *(columns.feature_block(name, map_, weights[name]) for name, map_ in maps.items()),
     ]
     embedding = Embedding(tuple(blocks), label=columns.classes, separate=separate_releases)
     stages = [Stage("embedding", embedding)]

@@ -191,7 +191,11 @@ def _tables(
         start, _ = embedding.spans[block.name]
         unit = int(units[start])
         rows = embedding.rows_of(block.name, vector) / unit
-        label: tuple[Hashable, ...] = (("label", embedding.label),) if block.per_label else ()
+        label: tuple[Hashable, ...] = ()
+        if (
+            block.per_label
+        ):  # blocks with a copy for unlisted labels have another axis than those without
+            label = (("label", embedding.label, embedding.copies(block)),)
         for keys, counts in _tables_by_copy(block.map, rows):
             yield (*label, *keys), counts if block.per_label else counts[0], unit
 
@@ -203,7 +207,7 @@ def _tables_by_copy(
     match map_:
         case Tables():
             for subset, counts in zip(map_.subsets, map_.split(rows), strict=True):
-                yield tuple(map_.factors[j] for j in subset), counts
+                yield tuple((map_.factors[j], map_.with_unlisted) for j in subset), counts
         case Constant():
             yield (), rows[:, 0]
         case OneHot(spans=spans):

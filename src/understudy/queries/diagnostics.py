@@ -24,6 +24,9 @@ DOUBT = 4.0
 LEAST_SHARE = 0.005
 """Of the rows: fewer are not worth a word."""
 
+SHORT_SCALE = 20
+"""Whole numbers of fewer values are scales, whose ends are values like others."""
+
 PILE_FACTOR = 2.0
 """Rows at a bound pile up if they are so many times those at the value beside it."""
 
@@ -111,7 +114,7 @@ def unlisted_rows(measured: Measured, place: int) -> NoisyCount | None:
 def _at_bounds(measured: Measured, place: int) -> Iterator[tuple[str, str, NoisyCount, NoisyCount]]:
     """Each bound of a number at which rows surely lie: its side, its value, its rows, and those of the next cell."""
     column = measured.columns[place]
-    if column.is_choice or column.num_steps < 2:
+    if column.is_choice or column.num_steps < SHORT_SCALE:
         return
     values = [
         spoken(column, value) for value in number_values(column, np.array([0, column.num_steps]))

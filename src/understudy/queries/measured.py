@@ -64,7 +64,7 @@ class Measured:
 
     def is_whole(self, cells: Cells) -> bool:
         """Whether every row is in a cell: nulls and unlisted values have one, or there are none to speak of."""
-        if _holds_all(cells):
+        if holds_all(cells):
             return True
         return cells.column not in self.incomplete and not self.columns[cells.column].nullable
 
@@ -116,7 +116,7 @@ def _incomplete(release: Release, tables: list[Counted], num_rows: int | None) -
     judged: dict[int, bool] = {}
     unclear = []
     for table in tables:
-        is_open = {cells.column for cells in table.cells if not _holds_all(cells)}
+        is_open = {cells.column for cells in table.cells if not holds_all(cells)}
         missing = total - float(table.counts.sum())
         is_short = missing > doubt * math.sqrt(variance + table.counts.size * table.noise**2)
         if len(is_open) == 1:
@@ -134,7 +134,7 @@ def _incomplete(release: Release, tables: list[Counted], num_rows: int | None) -
     return frozenset(found)
 
 
-def _holds_all(cells: Cells) -> bool:
+def holds_all(cells: Cells) -> bool:
     """Whether a column has a cell for whatever a row may hold; without one of their own, unlisted values are null."""
     return cells.has_null or cells.has_unlisted
 
@@ -167,7 +167,7 @@ def _by_copy(
         scale = math.sqrt(len(map_.spans))
         ends = np.cumsum([0, *(stop - start for start, stop in map_.spans)])
         for span, (start, stop) in zip(map_.spans, pairwise(ends.tolist()), strict=True):
-            counts = reading.sums(name)[:, start:stop] * scale
+            counts = reading.all_sums(name)[:, start:stop] * scale
             yield (_cells_of_span(layout, span),), counts, reading.noise_of_sum(name) * scale
     elif isinstance(map_, Grid):
         yield from _histograms(layout, reading, block, map_)
@@ -180,7 +180,7 @@ def _histograms(
 ) -> Iterator[tuple[tuple[Cells, ...], Floats, float]]:
     """Bins of positions; a null lies among the others, so nullable numbers tell nothing."""
     scale = math.sqrt(len(grid.numbers))
-    sums = reading.sums(block.name).reshape(-1, len(grid.numbers), grid.num_bins) * scale
+    sums = reading.all_sums(block.name).reshape(-1, len(grid.numbers), grid.num_bins) * scale
     for i, number in enumerate(grid.numbers):
         place, column = _column(layout, layout.numbers[number])
         if not column.nullable:
@@ -194,7 +194,7 @@ def _products(
 ) -> Iterator[tuple[tuple[Cells, ...], Floats, float]]:
     """Products of memberships are tables too."""
     scale, start = math.sqrt(len(map_.subsets)), 0
-    sums = reading.sums(block.name) * scale
+    sums = reading.all_sums(block.name) * scale
     for subset, size in zip(map_.subsets, map_.sizes, strict=True):
         factors = [map_.factors[j] for j in subset]
         spans = [f.spans[0] for f in factors if isinstance(f, OneHot) and len(f.spans) == 1]

@@ -135,8 +135,9 @@ class Posed:
         """What a reader should know of the answer."""
         measured, question = self.sources.measured, self.question
         found = [unlisted_note(measured, place) for place in question.columns]
-        if question.column is not None and question.aggregate != "histogram":
-            found += bound_notes(measured, question.column)
+        for place in question.columns:
+            if place == question.column or place in question.where:
+                found += bound_notes(measured, place)
         if self.fit.disagrees:
             found.append(DISAGREE)
         return tuple(note for note in found if note)

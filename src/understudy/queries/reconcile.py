@@ -22,7 +22,7 @@ from scipy.special import chdtrc
 
 from understudy.features import Cells
 from understudy.queries.intervals import Law
-from understudy.queries.measured import Counted, Measured
+from understudy.queries.measured import Counted, Measured, holds_all
 from understudy.queries.partitions import Integers, common_coarsening
 
 Floats = npt.NDArray[np.float64]
@@ -66,7 +66,7 @@ def gather(measured: Measured, axes: Sequence[Cells]) -> list[Evidence]:
     short = {cells.column for cells in axes if not measured.is_whole(cells)}
     found: dict[bytes, list[Evidence]] = {}
     unions: dict[tuple[int, Cells], tuple[Integers, Integers, int]] = {}
-    for table in measured.tables:
+    for table in _complete(measured, columns):
         others = (cells for cells in table.cells if cells.column not in columns)
         if short <= set(table.columns) and all(measured.is_whole(cells) for cells in others):
             each = _evidence(table, axes, shape, unions)
@@ -76,6 +76,19 @@ def gather(measured: Measured, axes: Sequence[Cells]) -> list[Evidence]:
     if len(axes) > 1 and size > DENSE:
         return [each for each in pooled if each.separates]
     return pooled
+
+
+def _complete(measured: Measured, columns: set[int]) -> Sequence[Counted]:
+    """Tables that have a cell for every row, if such tables are over these columns; else all of them.
+
+    Others may miss rows, fewer than noise lets be seen.
+    """
+    found = [
+        table
+        for table in measured.tables
+        if all(holds_all(cells) for cells in table.cells if cells.column not in columns)
+    ]
+    return found if any(columns <= set(table.columns) for table in found) else measured.tables
 
 
 def _evidence(

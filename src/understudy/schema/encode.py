@@ -26,7 +26,12 @@ Codes = npt.NDArray[np.int64]
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SPECIAL = r"(?i)^[+-]?(inf|infinity|nan)$"
 _NULL_WORDS = rf"(?i)^({NULL_WORDS})?$"
-_NOBODY = rf"(?i)^[\pP\pS\pZ]*({NULL_WORDS})?[\pP\pS\pZ]*$"  # with signs around it, or signs alone
+_NOBODY = rf"(?i)^[\pP\pS\pZ\pC\pM]*({NULL_WORDS})?[\pP\pS\pZ\pC\pM]*$"
+"""A word for null with signs around it, or signs and invisible characters alone."""
+
+_NO_BYTES = rf"(?i)^[\pP\pS\pZ]*({NULL_WORDS})?[\pP\pS\pZ]*$"
+"""The same for bytes of a fixed width, which may be numbers."""
+
 _WHOLE = r"^([+-]?\d+)\.0*$"
 _MONTHS = r"((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
 _LEAP_DAY = r"(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29"
@@ -68,6 +73,7 @@ def encode_column(column: Column, cells: Any, *, unlisted: int = NULL) -> Codes:
     """
     if isinstance(cells, pa.ChunkedArray):
         cells = cells.combine_chunks()
+    cells = _unwrapped(column, cells)
     if column.is_choice and _is_plain_text(cells.type):
         cells = cells.dictionary_encode()  # so that each word is looked up once
     if pa.types.is_dictionary(cells.type):
@@ -145,12 +151,12 @@ def encode_ids(name: str, cells: Any) -> Any:
         What a cell becomes depends on that cell alone. Equal cells become equal bytes; different ones of a type
         that name somebody different bytes, but for blanks around text and zeros after the point of whole numbers.
     """
+    column = Column(name=name, kind=Kind.ID, role=Role.ID)
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
-    column = Column(name=name, kind=Kind.ID, role=Role.ID)
+    cells = _unwrapped(column, cells)
     if pa.types.is_decimal(cells.type):  # as floats, two people with long numbers would be one
-        digits = pc.replace_substring_regex(cells.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
-        return pc.replace_substring_regex(digits, r"\.$", "").cast(pa.binary())
+        return _digits(cells).cast(pa.binary())
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
     if _is_text(cells.type):
@@ -163,12 +169,39 @@ def _text_ids(cells: Any) -> Any:
     text = _text(cells)
     is_fixed = pa.types.is_fixed_size_binary(cells.type)
     own = cells if is_fixed else pc.replace_substring_regex(text, _WHOLE, r"\1")
-    named = pc.invert(pc.match_substring_regex(text, _NOBODY))
+    named = pc.invert(pc.match_substring_regex(text, _NO_BYTES if is_fixed else _NOBODY))
     return pc.if_else(named, own.cast(pa.binary()), None)
+
+
+def _unwrapped(column: Column, cells: Any) -> Any:
+    """Cells of an extension type as what they stand for, UUIDs and JSON as text; others are refused by type."""
+    kind = cells.type
+    if not isinstance(kind, pa.BaseExtensionType):
+        return cells
+    if isinstance(kind, pa.UuidType):
+        return _uuid_text(cells.storage)
+    if isinstance(kind, pa.JsonType | pa.Bool8Type):
+        return cells.storage
+    raise _wrong_type(column, f"cells of type {kind}")
+
+
+def _uuid_text(cells: Any) -> Any:
+    """Sixteen bytes each as text, in groups of 8, 4, 4, 4 and 12 hexadecimal digits."""
+    known = cells.is_valid().to_numpy(zero_copy_only=False)
+    joined = b"".join(cells.drop_null().to_pylist()).hex()
+    digits = np.frombuffer(joined.encode(), dtype="S1").reshape(-1, 32)
+    text = np.full((len(digits), 36), b"-", dtype="S1")
+    text[:, [i for i in range(36) if i not in (8, 13, 18, 23)]] = digits
+    places = np.where(known, np.cumsum(known) - 1, -1)
+    words = pa.array(text.reshape(-1).view("S36").astype(str) if len(digits) else [], pa.string())
+    return words.take(pa.array(places, pa.int64(), mask=~known))
 
 
 def _dictionary_codes(column: Column, cells: Any, unlisted: int) -> Codes:
     """Encode the values that rows refer to; others are not this table's cells."""
+    if isinstance(cells.dictionary.type, pa.BaseExtensionType):
+        values = _unwrapped(column, cells.dictionary)
+        cells = pa.DictionaryArray.from_arrays(cells.indices, values)
     size = len(cells.dictionary)
     indices = cells.indices.cast(pa.int64()).fill_null(size).to_numpy(zero_copy_only=False)
     referred = np.flatnonzero(np.bincount(indices, minlength=size + 1)[:size])
@@ -290,14 +323,22 @@ def _listed_places(column: Column, cells: Any) -> Any:
 
 def _blank_to_null(column: Column, cells: Any) -> Any:
     """Text is trimmed and numbers become float64; blanks and NaN become null."""
+    is_number = not column.is_choice or not isinstance(column.categories[0], str)
     if _is_text(cells.type):
         text = _text(cells)
-        is_number = not column.is_choice or not isinstance(column.categories[0], str)
         blank = r"(?i)^([+-]?nan)?$" if is_number else "^$"
         return pc.if_else(pc.match_substring_regex(text, blank), None, text)
+    if pa.types.is_decimal(cells.type) and not is_number:
+        return _digits(cells)
     if pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type):
         return pa.array(_floats(column, cells), from_pandas=True)
     return cells
+
+
+def _digits(cells: Any) -> Any:
+    """Decimals as text, without zeros at the end: as floats, long ones would fall together."""
+    text = pc.replace_substring_regex(cells.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
+    return pc.replace_substring_regex(text, r"\.$", "")
 
 
 def _labels(column: Column, cells: Any) -> Any:

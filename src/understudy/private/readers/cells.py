@@ -61,6 +61,8 @@ def _text_of(cell: Any) -> bytes | None:
     if pandas and kind is pandas.Timestamp:  # whose nanoseconds Python's own methods leave out
         zone = b"Z" if cell.tzinfo is not None else b""
         return (_numpy_moment(cell.to_datetime64()) or b"") + zone
+    if pandas and kind is pandas.Period:
+        return str(cell).encode()
     if issubclass(kind, dt.datetime):
         return _moment(dt.datetime.isoformat(cell))
     if issubclass(kind, dt.date):
@@ -110,14 +112,19 @@ def is_of(value: object, package: str, name: str) -> bool:
 
 
 def _pandas_column(column: Any) -> Any:
-    if has_objects(column):
+    if has_objects(column) or _is_period(column.dtype):
         return raw_column(column)
     categories = getattr(column.dtype, "categories", None)
-    if categories is None or categories.dtype != object:
+    if categories is None or not (categories.dtype == object or _is_period(categories.dtype)):
         return pa.array(column, from_pandas=True)
     places = column.cat.codes.to_numpy()
     indices = pa.array(places, pa.int32(), mask=places < 0)
     return pa.DictionaryArray.from_arrays(indices, raw_column(categories))
+
+
+def _is_period(dtype: object) -> bool:
+    """Periods of time, which Arrow would be given as counts; one other cell makes pandas keep them as objects."""
+    return is_of(dtype, "pandas", "PeriodDtype")
 
 
 def _polars_column(column: Any) -> Any:
