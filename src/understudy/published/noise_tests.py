@@ -190,7 +190,9 @@ def _tables(
     for block in embedding.blocks:
         start, _ = embedding.spans[block.name]
         unit = int(units[start])
-        rows = embedding.rows_of(block.name, vector) / unit
+        rows = (
+            embedding.rows_of(block.name, vector)[: embedding.num_labels] / unit
+        )  # listed ones only
         label: tuple[Hashable, ...] = (("label", embedding.label),) if block.per_label else ()
         for keys, counts in _tables_by_copy(block.map, rows):
             yield (*label, *keys), counts if block.per_label else counts[0], unit
