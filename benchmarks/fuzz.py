@@ -188,12 +188,22 @@ def delimited(case: Case) -> Path:
         at = rng.randrange(len(lines))
         lines[at] = rng.choice(
             [
-                lines[at] + delimiter + SECRET, f'"{lines[at]}', lines[at].replace(delimiter, '""', 1),
-                SECRET, "", f'"{SECRET}{newline}{SECRET}"' + delimiter * 4, lines[at] + "\0",
-                delimiter * 9, SECRET * rng.choice([1, 20_000, 200_000]), lines[at].upper(), "\ufeff" + lines[at],
-                lines[at].replace("x", "ä\udc80"), "a,a,b,c,t,l", "\x1b[2J" + SECRET,
+                lines[at] + delimiter + SECRET,
+                f'"{lines[at]}',
+                lines[at].replace(delimiter, '""', 1),
+                SECRET,
+                "",
+                f'"{SECRET}{newline}{SECRET}"' + delimiter * 4,
+                lines[at] + "\0",
+                delimiter * 9,
+                SECRET * rng.choice([1, 20_000, 200_000]),
+                lines[at].upper(),
+                "\ufeff" + lines[at],
+                lines[at].replace("x", "ä\udc80"),
+                "a,a,b,c,t,l",
+                "\x1b[2J" + SECRET,
             ]
-        )  # fmt: skip
+        )
     content = newline.join(lines).encode(
         rng.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16", "latin-1"]), "replace"
     )
@@ -212,7 +222,9 @@ def arrow_types(rng: Random) -> dict[str, Any]:
     moments = [dt.datetime(2010, 1, 1), None, dt.datetime(1900, 1, 1)]
     zone = rng.choice(["UTC", "Europe/Berlin", "+05:30", "No/Where"])
     return {
-        "decimal": pa.array([decimal.Decimal(NUMBER), None, decimal.Decimal("0.5")], pa.decimal128(38, 4)),
+        "decimal": pa.array(
+            [decimal.Decimal(NUMBER), None, decimal.Decimal("0.5")], pa.decimal128(38, 4)
+        ),
         "wide decimal": pa.array([decimal.Decimal(NUMBER), None], pa.decimal256(76, 10)),
         "duration": pa.array([NUMBER, None, 1], pa.duration("us")),
         "interval": pa.array([(1, 2, NUMBER), None], pa.month_day_nano_interval()),
@@ -237,12 +249,14 @@ def arrow_types(rng: Random) -> dict[str, Any]:
         "unsigned": pa.array([2**64 - 1, NUMBER, 1], pa.uint64()),
         "small": pa.array([1, None, -7], pa.int8()),
         "floats": pa.array([float(NUMBER), np.nan, np.inf, None, 5e-324]),
-        "run ends": pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array([SECRET, "x"])),
+        "run ends": pa.RunEndEncodedArray.from_arrays(
+            pa.array([2, 3], pa.int32()), pa.array([SECRET, "x"])
+        ),
         "fixed list": pa.array([[1, NUMBER], None], pa.list_(pa.int64(), 2)),
         "union": pa.UnionArray.from_sparse(
             pa.array([0, 1], pa.int8()), [pa.array([1, NUMBER]), pa.array(["x", SECRET])]
         ),
-    }  # fmt: skip
+    }
 
 
 def odd_table(case: Case) -> pa.Table:
@@ -352,14 +366,29 @@ def image_set(case: Case) -> Path:
 
 
 SELECTS = (
-    "SELECT * FROM data", "SELECT * FROM data", "SELECT a, b, c, t, l FROM data WHERE a < 0.5",
-    "SELECT CAST(c AS INTEGER) AS b, a, c, t, l FROM data", "SELECT", "", "DROP TABLE data",
-    "SELECT * FROM nowhere", "SELECT * FROM data; SELECT 1", "SELECT a/0, * FROM data", "SELECT 1 AS a",
-    "SELECT error(c) AS a, b, c, t, l FROM data", "SELECT count(*) AS b, max(c) AS c FROM data",
-    f"SELECT '{'x' * 10_000}' AS c", "PRAGMA table_info(data)", "ATTACH 'other.db'", "SELECT * FROM data LIMIT -1",
-    "SELECT CAST(c AS DATE) AS t, a, b, c, l FROM data", "COPY data TO 'stolen.csv'", "\0", "select\u2028*",
+    "SELECT * FROM data",
+    "SELECT * FROM data",
+    "SELECT a, b, c, t, l FROM data WHERE a < 0.5",
+    "SELECT CAST(c AS INTEGER) AS b, a, c, t, l FROM data",
+    "SELECT",
+    "",
+    "DROP TABLE data",
+    "SELECT * FROM nowhere",
+    "SELECT * FROM data; SELECT 1",
+    "SELECT a/0, * FROM data",
+    "SELECT 1 AS a",
+    "SELECT error(c) AS a, b, c, t, l FROM data",
+    "SELECT count(*) AS b, max(c) AS c FROM data",
+    f"SELECT '{'x' * 10_000}' AS c",
+    "PRAGMA table_info(data)",
+    "ATTACH 'other.db'",
+    "SELECT * FROM data LIMIT -1",
+    "SELECT CAST(c AS DATE) AS t, a, b, c, l FROM data",
+    "COPY data TO 'stolen.csv'",
+    "\0",
+    "select\u2028*",
     "SELECT a, b, c, t, l FROM data UNION ALL SELECT a, b, c, t, l FROM data",
-)  # fmt: skip
+)
 
 
 def database(case: Case) -> Path:
@@ -387,21 +416,103 @@ def database(case: Case) -> Path:
 # Schemas.
 
 ODD: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2, 0.5, float("nan"), float("inf"), -float("inf"), 1e308, 5e-324, 10**30, -(2**63),
-    "", "x", "no", "continuous", "categorical", "integer", "binary", "datetime", "label", "\0", "ä\u202e", "x" * 5000,
-    "2020-01-01", "9999-12-31", "0000-00-00", [], [0], [1, 0], [0, 1], [0, 0], ["x", "x"], [None], [[0, 1]], {}, {"a": 1},
-    {"kind": "integer"}, dt.date(2020, 1, 1), dt.datetime(2020, 1, 1), b"x", "1" * 400, "a", "b", "c", "t", "l",
-    [float("nan"), 1], ["2030-01-01", "2000-01-01"], [0, 10**18], list(range(300)), 1 + 0j, {1, 2}, ("a", "b"), 0.1 + 0.2,
-)  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    2,
+    0.5,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    1e308,
+    5e-324,
+    10**30,
+    -(2**63),
+    "",
+    "x",
+    "no",
+    "continuous",
+    "categorical",
+    "integer",
+    "binary",
+    "datetime",
+    "label",
+    "\0",
+    "ä\u202e",
+    "x" * 5000,
+    "2020-01-01",
+    "9999-12-31",
+    "0000-00-00",
+    [],
+    [0],
+    [1, 0],
+    [0, 1],
+    [0, 0],
+    ["x", "x"],
+    [None],
+    [[0, 1]],
+    {},
+    {"a": 1},
+    {"kind": "integer"},
+    dt.date(2020, 1, 1),
+    dt.datetime(2020, 1, 1),
+    b"x",
+    "1" * 400,
+    "a",
+    "b",
+    "c",
+    "t",
+    "l",
+    [float("nan"), 1],
+    ["2030-01-01", "2000-01-01"],
+    [0, 10**18],
+    list(range(300)),
+    1 + 0j,
+    {1, 2},
+    ("a", "b"),
+    0.1 + 0.2,
+)
 KEYS = (
-    "name", "kind", "bounds", "categories", "nullable", "role", "bounds_from", "unknown", "bins", "rules", "columns",
-    "rows", "image", "privacy", "unit", "max_rows", "step", "missing", "label", "scale", "x",
-)  # fmt: skip
+    "name",
+    "kind",
+    "bounds",
+    "categories",
+    "nullable",
+    "role",
+    "bounds_from",
+    "unknown",
+    "bins",
+    "rules",
+    "columns",
+    "rows",
+    "image",
+    "privacy",
+    "unit",
+    "max_rows",
+    "step",
+    "missing",
+    "label",
+    "scale",
+    "x",
+)
 RULES: tuple[Any, ...] = (
-    {"rule": "a <= b"}, "a <= b", {"kind": "order", "columns": ["a", "b"]}, {"if": "c = x", "then": "l = yes"},
-    {"less": ["a", "b"]}, {"equal": ["c", "l"]}, {"when": {"c": "x"}, "then": {"l": "no"}}, {"unique": ["a"]},
-    {"when": {"c": "x"}, "then": {"c": "y"}}, {"order": ["b", "a"]}, {"order": ["a", "a"]}, {"forbid": {"c": "x"}}, 7,
-)  # fmt: skip
+    {"rule": "a <= b"},
+    "a <= b",
+    {"kind": "order", "columns": ["a", "b"]},
+    {"if": "c = x", "then": "l = yes"},
+    {"less": ["a", "b"]},
+    {"equal": ["c", "l"]},
+    {"when": {"c": "x"}, "then": {"l": "no"}},
+    {"unique": ["a"]},
+    {"when": {"c": "x"}, "then": {"c": "y"}},
+    {"order": ["b", "a"]},
+    {"order": ["a", "a"]},
+    {"forbid": {"c": "x"}},
+    7,
+)
 
 
 def mutated(
@@ -536,14 +647,63 @@ def recursive() -> list[Any]:
 
 def odd_cells() -> list[Any]:
     return [
-        SECRET, NUMBER, float(NUMBER), None, float("nan"), float("inf"), 10**5000, -(2**63), 2**64, True, b"\xff" + SECRET.encode(),
-        "\udc80", "", "NA", decimal.Decimal("sNaN"), decimal.Decimal("NaN"), decimal.Decimal(NUMBER), decimal.Decimal("1e999999"),
-        pd.NaT, pd.NA, pd.Timestamp("2020-01-01", tz="UTC"), np.datetime64("NaT"), np.timedelta64(1, "D"), np.float16(0.5),
-        np.longdouble(NUMBER), dt.timedelta(1), dt.date.max, dt.datetime(1, 1, 1), dt.time(1), 1j, [SECRET], {"x": SECRET}, {SECRET},
-        (NUMBER,), object(), recursive(), np.array([NUMBER]), np.array(SECRET), HostileText("x"), HostileInt(3), HostileFloat(0.5),
-        HostileObject(), Lying(), Exception(SECRET), lambda: SECRET, memoryview(SECRET.encode()), bytearray(b"x"), type, ...,
-        np.void(b"SECRET"), pa.scalar(SECRET), pa.scalar(NUMBER), pl.Series([SECRET]), range(3), Path(SECRET), re.compile("x"),
-    ]  # fmt: skip
+        SECRET,
+        NUMBER,
+        float(NUMBER),
+        None,
+        float("nan"),
+        float("inf"),
+        10**5000,
+        -(2**63),
+        2**64,
+        True,
+        b"\xff" + SECRET.encode(),
+        "\udc80",
+        "",
+        "NA",
+        decimal.Decimal("sNaN"),
+        decimal.Decimal("NaN"),
+        decimal.Decimal(NUMBER),
+        decimal.Decimal("1e999999"),
+        pd.NaT,
+        pd.NA,
+        pd.Timestamp("2020-01-01", tz="UTC"),
+        np.datetime64("NaT"),
+        np.timedelta64(1, "D"),
+        np.float16(0.5),
+        np.longdouble(NUMBER),
+        dt.timedelta(1),
+        dt.date.max,
+        dt.datetime(1, 1, 1),
+        dt.time(1),
+        1j,
+        [SECRET],
+        {"x": SECRET},
+        {SECRET},
+        (NUMBER,),
+        object(),
+        recursive(),
+        np.array([NUMBER]),
+        np.array(SECRET),
+        HostileText("x"),
+        HostileInt(3),
+        HostileFloat(0.5),
+        HostileObject(),
+        Lying(),
+        Exception(SECRET),
+        lambda: SECRET,
+        memoryview(SECRET.encode()),
+        bytearray(b"x"),
+        type,
+        ...,
+        np.void(b"SECRET"),
+        pa.scalar(SECRET),
+        pa.scalar(NUMBER),
+        pl.Series([SECRET]),
+        range(3),
+        Path(SECRET),
+        re.compile("x"),
+    ]
 
 
 def interrupted(rows: list[Any]) -> Iterator[Any]:
@@ -578,33 +738,79 @@ def odd_data(case: Case) -> Any:
     )
     objects = {key: _objects(value) for key, value in columns.items()}
     makers: list[Callable[[], Any]] = [
-        lambda: columns, lambda: records, lambda: iter(records), lambda: (r for r in records), lambda: tuple(records),
-        lambda: dict(objects), lambda: pd.DataFrame(objects), lambda: pd.DataFrame(columns),
-        lambda: pd.DataFrame(columns).set_axis(names, axis=1), lambda: pd.DataFrame(columns).convert_dtypes(),
-        lambda: pd.DataFrame(columns).astype({"c": "category", "b": "Int8"}), lambda: pd.DataFrame(objects).set_index("c"),
-        lambda: pd.DataFrame(columns).astype("string"), lambda: pd.DataFrame(columns).astype("category"),
-        lambda: pl.DataFrame(columns, strict=False), lambda: pl.DataFrame(columns).lazy(),
+        lambda: columns,
+        lambda: records,
+        lambda: iter(records),
+        lambda: (r for r in records),
+        lambda: tuple(records),
+        lambda: dict(objects),
+        lambda: pd.DataFrame(objects),
+        lambda: pd.DataFrame(columns),
+        lambda: pd.DataFrame(columns).set_axis(names, axis=1),
+        lambda: pd.DataFrame(columns).convert_dtypes(),
+        lambda: pd.DataFrame(columns).astype({"c": "category", "b": "Int8"}),
+        lambda: pd.DataFrame(objects).set_index("c"),
+        lambda: pd.DataFrame(columns).astype("string"),
+        lambda: pd.DataFrame(columns).astype("category"),
+        lambda: pl.DataFrame(columns, strict=False),
+        lambda: pl.DataFrame(columns).lazy(),
         lambda: pl.DataFrame({k: pl.Series(k, v, dtype=pl.Object) for k, v in columns.items()}),
-        lambda: pl.DataFrame(columns).with_columns(pl.col("c").cast(pl.Categorical), pl.col("b").cast(pl.Int128)),
-        lambda: odd_table(case), lambda: odd_table(case).to_batches(), lambda: odd_table(case).to_reader(),
-        lambda: pa.table(columns).to_batches()[0], lambda: pa.table(columns)["c"], lambda: odd_table(case).to_pandas(),
-        lambda: pl.from_arrow(odd_table(case)), lambda: np.rec.fromarrays([objects["a"], objects["b"]], names="a,b"),
+        lambda: pl.DataFrame(columns).with_columns(
+            pl.col("c").cast(pl.Categorical), pl.col("b").cast(pl.Int128)
+        ),
+        lambda: odd_table(case),
+        lambda: odd_table(case).to_batches(),
+        lambda: odd_table(case).to_reader(),
+        lambda: pa.table(columns).to_batches()[0],
+        lambda: pa.table(columns)["c"],
+        lambda: odd_table(case).to_pandas(),
+        lambda: pl.from_arrow(odd_table(case)),
+        lambda: np.rec.fromarrays([objects["a"], objects["b"]], names="a,b"),
         lambda: np.array([(1.0, 2, SECRET)], dtype=[("a", "f8"), ("b", "i4"), ("c", "U10")]),
-        lambda: np.ma.masked_array(np.ones((rows, 5)), mask=True), lambda: np.full((rows, 5), SECRET),
-        lambda: scipy.sparse.csr_matrix(np.ones((rows, 5))), lambda: {**columns, 3: [1]}, lambda: {**columns, "c": SECRET},
-        lambda: {**columns, "c": iter(columns["c"])}, lambda: {**columns, "c": None}, lambda: {**columns, "a": np.ones((rows, 2))},
-        lambda: {**columns, "c": pd.Categorical(["x"] * rows)}, lambda: {**columns, "b": np.ma.masked_array(range(rows))},
-        lambda: HostileDict(columns), lambda: HostileList(records), lambda: HostileSized(records), lambda: HostileStream(),
-        lambda: HostileFrame(), lambda: HostileObject(), lambda: Lying(), lambda: [*records, rng.choice(cells)],
-        lambda: [*records, HostileDict(records[0])], lambda: interrupted(records), lambda: recursive(), lambda: [records],
-        lambda: rng.choice(cells), lambda: SECRET, lambda: SECRET.encode(), lambda: NUMBER, lambda: None, lambda: {},
-        lambda: [], lambda: [{}], lambda: types.SimpleNamespace(**columns), lambda: zip(*columns.values(), strict=False),
-        lambda: pd.Series(columns["c"]), lambda: pd.DataFrame(), lambda: pl.DataFrame(), lambda: pa.table({}),
-        lambda: as_text(columns, ",", "\n"), lambda: io.StringIO(as_text(columns, ",", "\n")), lambda: set(columns["c"]),
+        lambda: np.ma.masked_array(np.ones((rows, 5)), mask=True),
+        lambda: np.full((rows, 5), SECRET),
+        lambda: scipy.sparse.csr_matrix(np.ones((rows, 5))),
+        lambda: {**columns, 3: [1]},
+        lambda: {**columns, "c": SECRET},
+        lambda: {**columns, "c": iter(columns["c"])},
+        lambda: {**columns, "c": None},
+        lambda: {**columns, "a": np.ones((rows, 2))},
+        lambda: {**columns, "c": pd.Categorical(["x"] * rows)},
+        lambda: {**columns, "b": np.ma.masked_array(range(rows))},
+        lambda: HostileDict(columns),
+        lambda: HostileList(records),
+        lambda: HostileSized(records),
+        lambda: HostileStream(),
+        lambda: HostileFrame(),
+        lambda: HostileObject(),
+        lambda: Lying(),
+        lambda: [*records, rng.choice(cells)],
+        lambda: [*records, HostileDict(records[0])],
+        lambda: interrupted(records),
+        lambda: recursive(),
+        lambda: [records],
+        lambda: rng.choice(cells),
+        lambda: SECRET,
+        lambda: SECRET.encode(),
+        lambda: NUMBER,
+        lambda: None,
+        dict,
+        list,
+        lambda: [{}],
+        lambda: types.SimpleNamespace(**columns),
+        lambda: zip(*columns.values(), strict=False),
+        lambda: pd.Series(columns["c"]),
+        lambda: pd.DataFrame(),
+        lambda: pl.DataFrame(),
+        lambda: pa.table({}),
+        lambda: as_text(columns, ",", "\n"),
+        lambda: io.StringIO(as_text(columns, ",", "\n")),
+        lambda: set(columns["c"]),
         lambda: pd.DataFrame(columns, index=pd.MultiIndex.from_product([[SECRET], range(rows)])),
         lambda: pd.DataFrame(columns).assign(b=pd.arrays.SparseArray([1] * rows)),
-        lambda: pd.DataFrame(columns).assign(t=pd.interval_range(0, rows, rows)), lambda: {"a": {"b": columns}},
-    ]  # fmt: skip
+        lambda: pd.DataFrame(columns).assign(t=pd.interval_range(0, rows, rows)),
+        lambda: {"a": {"b": columns}},
+    ]
     return _made(rng, makers)
 
 
@@ -628,42 +834,103 @@ def odd_features(case: Case) -> tuple[Any, Any]:
     """Features and labels as Python may hold them."""
     rng, cells = case.rng, odd_cells()
     rows = rng.choice([ROWS, ROWS, 0, 1])
-    X: list[Any] = [[i % 7 / 7, i % 3, NUMBER] for i in range(rows)]
-    y: list[Any] = [i % 2 for i in range(rows)]
+    features: list[Any] = [[i % 7 / 7, i % 3, NUMBER] for i in range(rows)]
+    labels: list[Any] = [i % 2 for i in range(rows)]
     for _ in range(rng.choice([0, 1, 3])):
         if rows:
-            X[rng.randrange(rows)] = rng.choice(
+            features[rng.randrange(rows)] = rng.choice(
                 [[rng.choice(cells), 1, 2], rng.choice(cells), [1], [1, 2, 3, 4]]
             )
         if rows:
-            y[rng.randrange(rows)] = rng.choice(cells)
+            labels[rng.randrange(rows)] = rng.choice(cells)
     plain = np.array([[i % 7 / 7, i % 3, NUMBER] for i in range(rows)], dtype=float).reshape(
         rows, 3
     )
     of_rows: list[Callable[[], Any]] = [
-        lambda: X, lambda: X, lambda: tuple(X), lambda: iter(X), lambda: (r for r in X), lambda: plain, lambda: plain.astype(object),
-        lambda: plain.astype(np.float16), lambda: plain.astype(np.longdouble), lambda: plain.astype("U20"), lambda: plain + 1j,
-        lambda: plain.astype("M8[s]"), lambda: plain.T, lambda: plain[:, :, None], lambda: plain[:, 0], lambda: np.array(NUMBER),
-        lambda: np.ma.masked_array(plain, plain > 1), lambda: scipy.sparse.csr_matrix(plain), lambda: scipy.sparse.coo_array(plain),
-        lambda: pd.DataFrame(plain), lambda: pd.DataFrame(plain, columns=["a", "a", 3]), lambda: pd.DataFrame(X, dtype=object),
-        lambda: pd.DataFrame(plain).convert_dtypes(), lambda: pl.DataFrame(plain), lambda: pl.DataFrame(X, strict=False, orient="row"),
-        lambda: pa.table(pd.DataFrame(plain, columns=list("abc"))), lambda: odd_table(case), lambda: odd_table(case).to_pandas(),
-        lambda: pd.DataFrame(odd_data(case)), lambda: HostileList(X), lambda: HostileSized(X), lambda: HostileFrame(),
-        lambda: HostileStream(), lambda: HostileObject(), lambda: Lying(), lambda: rng.choice(cells), lambda: interrupted(X),
-        lambda: recursive(), lambda: {"a": X}, lambda: [recursive()] * rows, lambda: SECRET, lambda: [SECRET] * rows, lambda: None,
-        lambda: plain.astype([("a", float)]), lambda: plain.view(np.matrix), lambda: memoryview(plain), lambda: [[]] * rows,
-        lambda: [HostileList([1, 2, 3])] * rows, lambda: [{"a": 1, "b": 2, "c": 3}] * rows, lambda: [np.array([1, 2, 3])] * rows,
-    ]  # fmt: skip
+        lambda: features,
+        lambda: features,
+        lambda: tuple(features),
+        lambda: iter(features),
+        lambda: (r for r in features),
+        lambda: plain,
+        lambda: plain.astype(object),
+        lambda: plain.astype(np.float16),
+        lambda: plain.astype(np.longdouble),
+        lambda: plain.astype("U20"),
+        lambda: plain + 1j,
+        lambda: plain.astype("M8[s]"),
+        lambda: plain.T,
+        lambda: plain[:, :, None],
+        lambda: plain[:, 0],
+        lambda: np.array(NUMBER),
+        lambda: np.ma.masked_array(plain, plain > 1),
+        lambda: scipy.sparse.csr_matrix(plain),
+        lambda: scipy.sparse.coo_array(plain),
+        lambda: pd.DataFrame(plain),
+        lambda: pd.DataFrame(plain, columns=["a", "a", 3]),
+        lambda: pd.DataFrame(features, dtype=object),
+        lambda: pd.DataFrame(plain).convert_dtypes(),
+        lambda: pl.DataFrame(plain),
+        lambda: pl.DataFrame(features, strict=False, orient="row"),
+        lambda: pa.table(pd.DataFrame(plain, columns=list("abc"))),
+        lambda: odd_table(case),
+        lambda: odd_table(case).to_pandas(),
+        lambda: pd.DataFrame(odd_data(case)),
+        lambda: HostileList(features),
+        lambda: HostileSized(features),
+        lambda: HostileFrame(),
+        lambda: HostileStream(),
+        lambda: HostileObject(),
+        lambda: Lying(),
+        lambda: rng.choice(cells),
+        lambda: interrupted(features),
+        lambda: recursive(),
+        lambda: {"a": features},
+        lambda: [recursive()] * rows,
+        lambda: SECRET,
+        lambda: [SECRET] * rows,
+        lambda: None,
+        lambda: plain.astype([("a", float)]),
+        lambda: plain.view(np.matrix),
+        lambda: memoryview(plain),
+        lambda: [[]] * rows,
+        lambda: [HostileList([1, 2, 3])] * rows,
+        lambda: [{"a": 1, "b": 2, "c": 3}] * rows,
+        lambda: [np.array([1, 2, 3])] * rows,
+    ]
     of_labels: list[Callable[[], Any]] = [
-        lambda: y, lambda: y, lambda: y, lambda: tuple(y), lambda: iter(y), lambda: np.array([i % 2 for i in range(rows)]),
-        lambda: _objects(y), lambda: pd.Series(y, dtype=object), lambda: pl.Series([i % 2 for i in range(rows)]), lambda: y[1:],
-        lambda: pd.Categorical(["0", "1"] * (rows // 2)), lambda: np.ones((rows, 1)), lambda: np.ones((rows, 2)), lambda: None,
-        lambda: [SECRET] * rows, lambda: np.array([f"{SECRET}"] * rows), lambda: pa.array([i % 2 for i in range(rows)]),
-        lambda: HostileList(y), lambda: HostileSized(y), lambda: HostileFrame(), lambda: HostileObject(), lambda: rng.choice(cells),
-        lambda: interrupted(y), lambda: {i: 1 for i in range(rows)}, lambda: pd.DataFrame({"y": [0] * rows, "z": 1}),
-        lambda: np.ma.masked_array([i % 2 for i in range(rows)], mask=True), lambda: SECRET, lambda: NUMBER, lambda: [y],
-        lambda: scipy.sparse.csr_matrix(np.ones((rows, 1))), lambda: pd.array([i % 2 for i in range(rows)], dtype="Int8"),
-    ]  # fmt: skip
+        lambda: labels,
+        lambda: labels,
+        lambda: labels,
+        lambda: tuple(labels),
+        lambda: iter(labels),
+        lambda: np.array([i % 2 for i in range(rows)]),
+        lambda: _objects(labels),
+        lambda: pd.Series(labels, dtype=object),
+        lambda: pl.Series([i % 2 for i in range(rows)]),
+        lambda: labels[1:],
+        lambda: pd.Categorical(["0", "1"] * (rows // 2)),
+        lambda: np.ones((rows, 1)),
+        lambda: np.ones((rows, 2)),
+        lambda: None,
+        lambda: [SECRET] * rows,
+        lambda: np.array([f"{SECRET}"] * rows),
+        lambda: pa.array([i % 2 for i in range(rows)]),
+        lambda: HostileList(labels),
+        lambda: HostileSized(labels),
+        lambda: HostileFrame(),
+        lambda: HostileObject(),
+        lambda: rng.choice(cells),
+        lambda: interrupted(labels),
+        lambda: dict.fromkeys(range(rows), 1),
+        lambda: pd.DataFrame({"y": [0] * rows, "z": 1}),
+        lambda: np.ma.masked_array([i % 2 for i in range(rows)], mask=True),
+        lambda: SECRET,
+        lambda: NUMBER,
+        lambda: [labels],
+        lambda: scipy.sparse.csr_matrix(np.ones((rows, 1))),
+        lambda: pd.array([i % 2 for i in range(rows)], dtype="Int8"),
+    ]
     return _made(rng, of_rows), _made(rng, of_labels)
 
 
@@ -895,26 +1162,62 @@ def case_of_schema(case: Case) -> Found:
 
         if chance < 0.1:
             return of_library(
-                case, lambda: Synthesizer(document, epsilon=1, ledger=case.ledger, **QUICK).fit(data),
-                allowed=(TypeError, ValueError), given=(data,),
-            )  # fmt: skip
+                case,
+                lambda: Synthesizer(document, epsilon=1, ledger=case.ledger, **QUICK).fit(data),
+                allowed=(TypeError, ValueError),
+                given=(data,),
+            )
         return of_library(case, release, given=(data,))
     path = put(case, "odd.yaml", yaml_of(rng, document))
     rows = str(case.world.path("rows.csv"))
     verb = rng.choice(
         [
-            ["schema", "check", str(path)], ["schema", "check", str(path), rows],
-            ["plan", "-s", str(path), "-e", "1", "-m", rng.choice(["auto", "dp-merf", "balog-subspace"])],
-            ["release", rows, "-s", str(path), "-e", "1", "--no-pairs", "--ledger", str(case.ledger), "-o", str(case.out)],
-            ["classify", rows, "-s", str(path), "-e", "1", "--steps", "1", "--ledger", str(case.ledger), "-o", str(case.out)],
+            ["schema", "check", str(path)],
+            ["schema", "check", str(path), rows],
+            [
+                "plan",
+                "-s",
+                str(path),
+                "-e",
+                "1",
+                "-m",
+                rng.choice(["auto", "dp-merf", "balog-subspace"]),
+            ],
+            [
+                "release",
+                rows,
+                "-s",
+                str(path),
+                "-e",
+                "1",
+                "--no-pairs",
+                "--ledger",
+                str(case.ledger),
+                "-o",
+                str(case.out),
+            ],
+            [
+                "classify",
+                rows,
+                "-s",
+                str(path),
+                "-e",
+                "1",
+                "--steps",
+                "1",
+                "--ledger",
+                str(case.ledger),
+                "-o",
+                str(case.out),
+            ],
         ]
-    )  # fmt: skip
+    )
     return of_program(case, verb)
 
 
 def case_of_objects(case: Case) -> Found:
     rng, data = case.rng, odd_data(case)
-    if isinstance(data, str | os.PathLike) and str.__str__(os.fspath(data)) == SECRET:
+    if type(data) in (str, type(Path())) and str(data) == SECRET:
         data = "missing.csv"  # text is the name of a file, and names are public
     plan = plan_for(case.world, rng.choice(["quick", "quick", "quick", "anova", "merf"]))
     query = rng.choice(SELECTS) if rng.random() < 0.05 else None
@@ -939,7 +1242,7 @@ def case_of_objects(case: Case) -> Found:
 
 def case_of_classifier(case: Case) -> Found:
     rng = case.rng
-    X, y = odd_features(case)
+    features, labels = odd_features(case)
     settings: dict[str, Any] = {
         "bounds": (0, 10),
         "classes": [0, 1],
@@ -962,18 +1265,49 @@ def case_of_classifier(case: Case) -> Found:
         settings[name] = rng.choice(odd)
 
     def fit() -> None:
-        LocallyLinearClassifier(ledger=case.ledger, **settings).fit(X, y)
+        LocallyLinearClassifier(ledger=case.ledger, **settings).fit(features, labels)
 
-    return of_library(case, fit, allowed=(ValueError, TypeError), given=(X, y))
+    return of_library(case, fit, allowed=(ValueError, TypeError), given=(features, labels))
 
 
 QUERIES = (
-    "count", "count by l", "mean(a) by c", "sum(b) where a < 0.5", "median(a)", "quantile(a, 0.3)", "histogram(a)", "share by l",
-    "var(b)", "std(a)", "count by a, b, c, t, l", "count where", "mean()", "mean(t)", "mean(c)", "count by nothing", "", "\0", "(" * 3000,
-    "quantile(a, 7)", "quantile(a, nan)", "count where a = 1e999", "count where t < 9999-99-99", "count where c in ('x')",
-    "count where not (c = x)", "sum(a * b)", "sum(a / 0)", "mean(exp(a))", "mean(a ** 1000)", "count where a < b", "1" * 5000,
-    "count where b >= " + "9" * 500, "mean(log(a - 5))", "mean(sqrt(-a))", "histogram(a, 100000000000)", "count by ä\u202e",
-)  # fmt: skip
+    "count",
+    "count by l",
+    "mean(a) by c",
+    "sum(b) where a < 0.5",
+    "median(a)",
+    "quantile(a, 0.3)",
+    "histogram(a)",
+    "share by l",
+    "var(b)",
+    "std(a)",
+    "count by a, b, c, t, l",
+    "count where",
+    "mean()",
+    "mean(t)",
+    "mean(c)",
+    "count by nothing",
+    "",
+    "\0",
+    "(" * 3000,
+    "quantile(a, 7)",
+    "quantile(a, nan)",
+    "count where a = 1e999",
+    "count where t < 9999-99-99",
+    "count where c in ('x')",
+    "count where not (c = x)",
+    "sum(a * b)",
+    "sum(a / 0)",
+    "mean(exp(a))",
+    "mean(a ** 1000)",
+    "count where a < b",
+    "1" * 5000,
+    "count where b >= " + "9" * 500,
+    "mean(log(a - 5))",
+    "mean(sqrt(-a))",
+    "histogram(a, 100000000000)",
+    "count by ä\u202e",
+)
 
 
 def case_of_release(case: Case) -> Found:
@@ -1004,33 +1338,47 @@ def case_of_release(case: Case) -> Found:
     other = str(world.path(name))
     verbs = {
         "generator": [
-            ["sample", given, "-o", f"{out}.csv", "-n", "10"], ["sample", given, "-o", f"{out}.csv", "-n", "5", "--balance", "equal"],
+            ["sample", given, "-o", f"{out}.csv", "-n", "10"],
+            ["sample", given, "-o", f"{out}.csv", "-n", "5", "--balance", "equal"],
             ["query", str(world.path("release")), "mean(a) where a < b", "-g", given],
             ["report", str(world.path("release")), "-o", f"{out}.html", "-g", given],
             ["sample", given, "-o", f"{out}.csv", "-n", "3", "--given", "c=x"],
         ],
         "weights": [
-            ["export", given, "-o", f"{out}.parquet"], ["sample", given, "-o", f"{out}.csv", "-n", "10"],
+            ["export", given, "-o", f"{out}.parquet"],
+            ["sample", given, "-o", f"{out}.csv", "-n", "10"],
             ["query", str(world.path("weighted")), "mean(a)", "-g", given],
         ],
         "classifier": [
-            ["predict", given, str(world.path("public.csv")), "-o", f"{out}.csv"], ["verify", given], ["explain", given, "-o", f"{out}.html"],
+            ["predict", given, str(world.path("public.csv")), "-o", f"{out}.csv"],
+            ["verify", given],
+            ["explain", given, "-o", f"{out}.html"],
             ["explain", given, "-o", f"{out}.html", "--rows", str(world.path("public.csv"))],
         ],
     }.get(name) or [
-        ["verify", given], ["query", given, rng.choice(QUERIES)], ["query", given, rng.choice(QUERIES[:10])], ["query", given],
-        ["compare", given, other], ["compare", other, given], ["compare", given, str(world.path("public.csv"))],
-        ["report", given, "-o", f"{out}.html"], ["report", given, "-o", f"{out}.html"],
+        ["verify", given],
+        ["query", given, rng.choice(QUERIES)],
+        ["query", given, rng.choice(QUERIES[:10])],
+        ["query", given],
+        ["compare", given, other],
+        ["compare", other, given],
+        ["compare", given, str(world.path("public.csv"))],
+        ["report", given, "-o", f"{out}.html"],
+        ["report", given, "-o", f"{out}.html"],
         ["append", given, str(world.path("public.csv")), "-o", out, "--ledger", str(case.ledger)],
-        ["query", given, "mean(a)", "--population", "--level", "0.5"], ["query", given, "mean(a)", "-g", str(world.path("generator"))],
+        ["query", given, "mean(a)", "--population", "--level", "0.5"],
+        ["query", given, "mean(a)", "-g", str(world.path("generator"))],
         ["fit", given, "-o", out],
-    ]  # fmt: skip
+    ]
     return of_program(case, rng.choice(verbs))
 
 
 PLAIN_ODD = tuple(
-    each for each in ODD if type(each) in (type(None), bool, int, str, list, dict) or (type(each) is float and abs(each) < 1e300)
-)  # fmt: skip
+    each
+    for each in ODD
+    if type(each) in (type(None), bool, int, str, list, dict)
+    or (type(each) is float and abs(each) < 1e300)
+)
 
 
 def alter(rng: Random, folder: Path) -> None:
@@ -1056,13 +1404,66 @@ def alter(rng: Random, folder: Path) -> None:
 
 
 NUMBERS = (
-    "0", "1", "2", "3", "-1", "0.5", "nan", "inf", "-inf", "1e308", "5e-324", "1e-9", "100000000000", "1" + "0" * 30, "1" + "0" * 400,
-    "0x10", "1_000", "٣", "", " 1", "1e3", "true", "½", "-0", "99999999999999999999",
-)  # fmt: skip
+    "0",
+    "1",
+    "2",
+    "3",
+    "-1",
+    "0.5",
+    "nan",
+    "inf",
+    "-inf",
+    "1e308",
+    "5e-324",
+    "1e-9",
+    "100000000000",
+    "1" + "0" * 30,
+    "1" + "0" * 400,
+    "0x10",
+    "1_000",
+    "٣",
+    "",
+    " 1",
+    "1e3",
+    "true",
+    "½",
+    "-0",
+    "99999999999999999999",
+)
 WORDS = (
-    "", "x", "auto", "none", "private", "equal", "kept", "a", "c=x", "a=0..1", "l=yes|no", "yes=1|no=3", "a=", "=", "..", "ä\u202e\x1b[2J",
-    "x" * 3000, "\udc80", "[bold]", "--", "-", "*", "~", "%s%n", "SELECT * FROM data", "3,3", "1", "conv1", "threads", "row", "mnist", "network",
-)  # fmt: skip
+    "",
+    "x",
+    "auto",
+    "none",
+    "private",
+    "equal",
+    "kept",
+    "a",
+    "c=x",
+    "a=0..1",
+    "l=yes|no",
+    "yes=1|no=3",
+    "a=",
+    "=",
+    "..",
+    "ä\u202e\x1b[2J",
+    "x" * 3000,
+    "\udc80",
+    "[bold]",
+    "--",
+    "-",
+    "*",
+    "~",
+    "%s%n",
+    "SELECT * FROM data",
+    "3,3",
+    "1",
+    "conv1",
+    "threads",
+    "row",
+    "mnist",
+    "network",
+)
 NEVER = {"engine": {"spark", "ray"}}
 RARE = {"demo", "evaluate", "encoder train", "encoder private"}
 """Verbs that take seconds when they succeed: chosen seldom."""
@@ -1101,17 +1502,53 @@ def usual(case: Case, verb: str, name: str) -> list[str]:
     }
     ends = pages.get(verb, ".csv" if verb in ("sample", "synth", "predict") else "")
     known: dict[str, list[str]] = {
-        "data": rows, "rows": rows if verb in ("explain", "predict") else ["1000"], "file": [str(case.ledger)] if verb.startswith("ledger") else rows,
-        "files": rows, "schema": [str(at("images.yaml" if images else "schema.yaml"))], "output": [output + ends], "release": release,
-        "other": [*release, str(at("public.csv"))], "generator": [str(at("generator")), str(at("weights"))], "classifier": [str(at("classifier"))],
-        "request": [str(at("request.json"))], "party": ["a"], "key_file": [str(at("key"))], "ledger": [str(case.ledger)],
-        "epsilon": ["1", "0.5"], "delta": ["1e-5", "0"], "steps": ["1", "2"], "synthetic": [str(at("public.csv"))], "reference": [str(at("public.csv"))],
-        "queries": list(QUERIES), "method": ["dp-anova", "balog-subspace", "dp-merf", "balog-features", "dp-hp", "dp-spectrum"],
-        "directory": [str(at("classifier")), str(at("release"))], "query": list(SELECTS), "test": [str(at("public.csv"))], "plot": [output + ".png"],
-        "release_dir": [output + "-kept"], "checkpoint": [output + "-sums"], "candidates": ["20"], "features": ["50"], "given": list(WORDS),
-        "key": ["k"], "neighbours": ["add-remove", "replace-one"], "labels": ["none", "counts"], "length_scale": ["0.5"], "threads": ["1"],
-        "engine": ["auto", "threads"], "num_rows": ["10"], "components": ["3"], "descent_steps": ["1"],
-    }  # fmt: skip
+        "data": rows,
+        "rows": rows if verb in ("explain", "predict") else ["1000"],
+        "file": [str(case.ledger)] if verb.startswith("ledger") else rows,
+        "files": rows,
+        "schema": [str(at("images.yaml" if images else "schema.yaml"))],
+        "output": [output + ends],
+        "release": release,
+        "other": [*release, str(at("public.csv"))],
+        "generator": [str(at("generator")), str(at("weights"))],
+        "classifier": [str(at("classifier"))],
+        "request": [str(at("request.json"))],
+        "party": ["a"],
+        "key_file": [str(at("key"))],
+        "ledger": [str(case.ledger)],
+        "epsilon": ["1", "0.5"],
+        "delta": ["1e-5", "0"],
+        "steps": ["1", "2"],
+        "synthetic": [str(at("public.csv"))],
+        "reference": [str(at("public.csv"))],
+        "queries": list(QUERIES),
+        "method": [
+            "dp-anova",
+            "balog-subspace",
+            "dp-merf",
+            "balog-features",
+            "dp-hp",
+            "dp-spectrum",
+        ],
+        "directory": [str(at("classifier")), str(at("release"))],
+        "query": list(SELECTS),
+        "test": [str(at("public.csv"))],
+        "plot": [output + ".png"],
+        "release_dir": [output + "-kept"],
+        "checkpoint": [output + "-sums"],
+        "candidates": ["20"],
+        "features": ["50"],
+        "given": list(WORDS),
+        "key": ["k"],
+        "neighbours": ["add-remove", "replace-one"],
+        "labels": ["none", "counts"],
+        "length_scale": ["0.5"],
+        "threads": ["1"],
+        "engine": ["auto", "threads"],
+        "num_rows": ["10"],
+        "components": ["3"],
+        "descent_steps": ["1"],
+    }
     return known.get(name, [rng.choice(WORDS + NUMBERS)])
 
 
@@ -1194,8 +1631,12 @@ def case_of_command_line(case: Case) -> Found:
     arguments = [each for each in flags(case) if "\0" not in each and each.isascii()]
     before, files = spent(case.ledger), files_in(case.folder)
     run = subprocess.run(
-        [sys.executable, "-m", "understudy.cli", *arguments], capture_output=True, cwd=case.folder, timeout=SECONDS * 4, check=False
-    )  # fmt: skip
+        [sys.executable, "-c", "from understudy.cli import main; main()", *arguments],
+        capture_output=True,
+        cwd=case.folder,
+        timeout=SECONDS * 4,
+        check=False,
+    )
     out, err = run.stdout.decode(errors="replace"), run.stderr.decode(errors="replace")
     if run.returncode == 0:
         found = Found("succeeded")
