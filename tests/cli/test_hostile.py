@@ -201,3 +201,52 @@ def test_a_release_that_claims_numbers_without_end_is_refused_before_memory_is_t
             (folder / "release.json").write_text(json.dumps(document))
             for verb in ("verify", "fit", "query"):
                 assert_refused(run(*VERBS[verb](folder, tmp_path / "out")))
+
+
+ALTERED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "a block of another name": lambda plan: plan["stages"][0]["embedding"]["blocks"][0].update(
+        name="x"
+    ),
+    "no training": lambda plan: plan["settings"].update(training=[]),
+    "another generator": lambda plan: plan["settings"].update(generator="spectral"),
+}
+
+
+@pytest.mark.parametrize("verb", ["fit", "query", "compare", "report"])
+@pytest.mark.parametrize("altered", ALTERED)
+def test_a_plan_that_was_altered_within_bounds_is_refused(
+    run: Any, made: Path, tmp_path: Path, verb: str, altered: str
+) -> None:
+    folder = Path(shutil.copytree(made / "release", tmp_path / "release"))
+    document = json.loads((folder / "release.json").read_bytes())
+    ALTERED[altered](document["plan"])
+    (folder / "release.json").write_text(json.dumps(document))
+    outcome = run(*VERBS[verb](folder, tmp_path / "out"))
+    if outcome.code:
+        assert_refused(outcome)
+    else:
+        assert verb == "query", "a query needs no generator"
+
+
+@pytest.mark.parametrize("option", [("--given", "sex=f"), ("--balance", "equal"), ()])
+def test_a_generator_that_was_altered_within_bounds_is_refused(
+    run: Any, made: Path, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    folder = Path(shutil.copytree(made / "generator", tmp_path / "generator"))
+    document = json.loads((folder / "generator.json").read_bytes())
+    document["generator"]["sizes"] = [1] * 7
+    (folder / "generator.json").write_text(json.dumps(document))
+    assert_refused(run("sample", folder, "-n", 5, "-o", tmp_path / "out.csv", *option))
+
+
+def test_a_name_that_is_too_long_for_the_system_is_refused_before_anything_is_spent(
+    run: Any, office: Any
+) -> None:
+    before, name = office.spent(), "x" * 300
+    rest = ("-s", office.schema, "-e", 1, "--ledger", office.ledger)
+    for verb in ("release", "classify"):
+        assert_refused(run(verb, office.csv, *rest, "-o", name))
+    request = office.path("request.json")
+    assert run("plan", "-s", office.schema, "-e", 1, "-o", request).code == 0
+    assert_refused(run("merge", request, office.csv, "--key-file", name, "-o", office.path("out")))
+    assert office.spent() == before
