@@ -170,7 +170,7 @@ def test_no_number_is_too_absurd_for_other_verbs(
     run: Any, made: Path, verb: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(made)
-    before = {path for path in made.rglob("*")}
+    before = set(made.rglob("*"))
     for name, option, kind in numeric_options(*verb):
         odd = [value for value in ODD if value != "5e-324"]  # a level or reserve like any other
         for value in (*HUGE, *(odd if kind is float else odd[-1:])):
@@ -180,4 +180,4 @@ def test_no_number_is_too_absurd_for_other_verbs(
             assert_said(outcome)
             is_any_seed = (*verb, name) == ("compare", "seed") and value in HUGE
             assert outcome.code in (1, 2) or is_any_seed, (option, value)
-    assert {path for path in made.rglob("*")} == before
+    assert set(made.rglob("*")) == before
