@@ -53,7 +53,7 @@ def test_a_refusal_leaves_with_its_words_and_without_its_frames() -> None:
     assert "refusal_after_a_failure" not in names
 
 
-class PanicException(BaseException):  # noqa: N818  # as libraries in Rust have it
+class PanicException(BaseException):  # as libraries in Rust have it
     pass
 
 
