@@ -10,6 +10,8 @@ import json
 import os
 import re
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import numpy.typing as npt
 import safetensors.numpy
 from safetensors import SafetensorError
 
-from understudy.errors import InputError
+from understudy.errors import InputError, UnderstudyError
 
 MOST_DOCUMENT_BYTES = 2**26
 """A description in JSON, or a page: 64 MiB."""
@@ -45,6 +47,24 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"', re.DOTALL)
 _STEPS = np.zeros(256, dtype=np.int8)
 _STEPS[list(b"[{")] = 1
 _STEPS[list(b"]}")] = -1
+
+
+@contextmanager
+def refusing_damage(
+    what: str, remedy: str = "See whether it is whole: understudy verify DIRECTORY"
+) -> Iterator[None]:
+    """Work, also as a decorator, on what files of somebody else say: where it stumbles, they are to blame.
+
+    Raises:
+        InputError: what they say is well formed, and yet nothing that this work can be done on.
+    """
+    try:
+        yield
+    except (UnderstudyError, MemoryError):
+        raise
+    except Exception as error:
+        rule = "its description and its numbers are not what this is done with"
+        raise InputError(what, rule, remedy) from error
 
 
 def read_file(path: str | Path, *, most: int, follow: bool = False) -> bytes:

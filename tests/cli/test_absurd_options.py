@@ -4,12 +4,25 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
 import pytest
 import typer
 
+from understudy.accounting import Budget
+from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.cli.app import app
+from understudy.generators import save_generator
+from understudy.methods import balog_subspace, fit_release
+from understudy.private.release import release_table
+from understudy.private.training import train_classifier
+from understudy.schema.table import parse_yaml
+
+from .conftest import SCHEMA, small_table
 
 HUGE = ("100000000000", "1" + "0" * 400)
 ODD = ("nan", "inf", "1e308", "5e-324", "-1")
@@ -115,3 +128,56 @@ def test_rows_without_end_are_not_drawn(run: Any, office: Any, count: str) -> No
     assert_said(outcome)
     assert outcome.code == 2
     assert "must be at most" in outcome.err
+
+
+OTHERS = {
+    ("evaluate",): ("rows.csv", "-r", "rows.csv", "-s", "schema.yaml", "--quick"),
+    ("encoder", "train"): ("images.npz", "-o", "network", "--depths", "2", "--strides", "1"),
+    ("encoder", "private"): ("images.npz", "-s", "images.yaml", "-e", 1, "-o", "network"),
+    ("grid",): ("images.npz", "-s", "images.yaml", "-o", "grid.png"),
+    ("query",): ("release", "count"),
+    ("explain",): ("classifier", "-o", "page.html", "--rows", "rows.csv"),
+    ("compare",): ("release", "rows.csv"),
+    ("report",): ("release", "-o", "page.html", "-g", "generator"),
+    ("sample",): ("generator", "-o", "drawn.csv"),
+    ("ledger", "init"): ("other.db", "-e", 1),
+    ("demo",): ("-o", "demo"),
+}
+"""What verbs need beside a number: files of the office, made once."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A release, a generator, a classifier and images."""
+    folder = tmp_path_factory.mktemp("made")
+    (folder / "schema.yaml").write_text(SCHEMA)
+    (folder / "images.yaml").write_text(IMAGES)
+    pa.csv.write_csv(small_table(), folder / "rows.csv")
+    pixels = np.arange(320, dtype=np.uint8).reshape(20, 4, 4)
+    np.savez(folder / "images.npz", x=pixels, y=np.arange(20) % 2)
+    schema = parse_yaml(SCHEMA, name="t")
+    plan = balog_subspace(schema, Budget(1.0), num_candidates=20)
+    release = release_table(small_table(), plan, directory=folder / "release")
+    save_generator(fit_release(release), folder / "generator", release=release.fingerprint)
+    training = Training(steps=1, look=0.0)
+    descent = ClassifierPlan(schema, Budget(1.0), training, 60)
+    train_classifier(small_table(), descent, directory=folder / "classifier")
+    return folder
+
+
+@pytest.mark.parametrize("verb", OTHERS, ids=" ".join)
+def test_no_number_is_too_absurd_for_other_verbs(
+    run: Any, made: Path, verb: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(made)
+    before = set(made.rglob("*"))
+    for name, option, kind in numeric_options(*verb):
+        odd = [value for value in ODD if value != "5e-324"]  # a level or reserve like any other
+        for value in (*HUGE, *(odd if kind is float else odd[-1:])):
+            if value == HUGE[0] and name == "seed":
+                continue  # a seed like any other
+            outcome = run(*verb, *OTHERS[verb], f"{option}={value}")
+            assert_said(outcome)
+            is_any_seed = (*verb, name) == ("compare", "seed") and value in HUGE
+            assert outcome.code in (1, 2) or is_any_seed, (option, value)
+    assert set(made.rglob("*")) == before

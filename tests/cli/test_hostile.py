@@ -201,3 +201,42 @@ def test_a_release_that_claims_numbers_without_end_is_refused_before_memory_is_t
             (folder / "release.json").write_text(json.dumps(document))
             for verb in ("verify", "fit", "query"):
                 assert_refused(run(*VERBS[verb](folder, tmp_path / "out")))
+
+
+@pytest.mark.parametrize("verb", ["fit", "query", "compare", "report"])
+@pytest.mark.parametrize("name", ["x", [0, 1], 7])
+def test_a_plan_that_was_altered_within_bounds_is_refused(
+    run: Any, office: Any, verb: str, name: Any
+) -> None:
+    """Its vectors have the stated length, and yet nothing in it is called the count."""
+    folder = office.path("release")
+    rest = ("-s", office.schema, "-e", 1, "-m", "balog-subspace", "--candidates", 20)
+    assert run("release", office.csv, *rest, "-o", folder).code == 0
+    document = json.loads((folder / "release.json").read_bytes())
+    document["plan"]["stages"][0]["embedding"]["blocks"][0]["name"] = name
+    (folder / "release.json").write_text(json.dumps(document))
+    assert_refused(run(*VERBS[verb](folder, office.path("out"))))
+
+
+@pytest.mark.parametrize("option", [("--given", "sex=f"), ("--balance", "equal"), ()])
+def test_a_generator_that_was_altered_within_bounds_is_refused(
+    run: Any, made: Path, tmp_path: Path, option: tuple[str, ...]
+) -> None:
+    folder = Path(shutil.copytree(made / "generator", tmp_path / "generator"))
+    document = json.loads((folder / "generator.json").read_bytes())
+    document["generator"]["sizes"] = [1] * 7
+    (folder / "generator.json").write_text(json.dumps(document))
+    assert_refused(run("sample", folder, "-n", 5, "-o", tmp_path / "out.csv", *option))
+
+
+def test_a_name_that_is_too_long_for_the_system_is_refused_before_anything_is_spent(
+    run: Any, office: Any
+) -> None:
+    before, name = office.spent(), "x" * 300
+    rest = ("-s", office.schema, "-e", 1, "--ledger", office.ledger)
+    for verb in ("release", "classify"):
+        assert_refused(run(verb, office.csv, *rest, "-o", name))
+    request = office.path("request.json")
+    assert run("plan", "-s", office.schema, "-e", 1, "-o", request).code == 0
+    assert_refused(run("merge", request, office.csv, "--key-file", name, "-o", office.path("out")))
+    assert office.spent() == before

@@ -560,6 +560,12 @@ MUTANTS = {
         "raise clean",
         "private/test_sealed.py::test_a_refusal_leaves_with_its_words_and_without_its_frames",
     ),
+    "a panic that passes the seal": Mutant(
+        "private/sealed.py",
+        "except BaseException as surprise",
+        "except Exception as surprise",
+        "private/test_sealed.py::test_a_panic_of_a_library_leaves_with_its_type_alone",
+    ),
     "a warning of a library that quotes a cell": Mutant(
         "private/sealed.py",
         'warnings.simplefilter("ignore")',

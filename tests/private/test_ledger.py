@@ -359,8 +359,8 @@ def test_a_budget_must_be_valid(tmp_path: Path, epsilon: float, delta: float) ->
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("text", ["", " \n", "\ud800"])
-def test_blank_or_broken_text_is_refused(folder: Path, text: str) -> None:
+@pytest.mark.parametrize("text", ["", " \n", "\ud800", 0, 7, b"key", [1]])
+def test_blank_or_broken_text_is_refused(folder: Path, text: Any) -> None:
     path = new_ledger(folder, 1)
     with pytest.raises(UsageError, match="key"):
         pay(path, UNIT, key=text)

@@ -7,6 +7,7 @@ from typing import NoReturn
 import pytest
 
 from understudy.errors import BudgetError, InputError
+from understudy.private.readers.stream import shielded
 from understudy.private.sealed import sealed
 
 SECRET = "SECRET-7f3a"
@@ -50,6 +51,32 @@ def test_a_refusal_leaves_with_its_words_and_without_its_frames() -> None:
     assert caught.value.__context__ is None
     names = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert "refusal_after_a_failure" not in names
+
+
+class PanicException(BaseException):  # as libraries in Rust have it
+    pass
+
+
+@pytest.mark.parametrize("kind", [PanicException, SystemExit])
+def test_a_panic_of_a_library_leaves_with_its_type_alone(kind: type[BaseException]) -> None:
+    def step() -> NoReturn:
+        raise kind("cell SECRET4711")
+
+    for shield in (sealed, lambda act: shielded(act, lambda e: InputError("x", str(e)))):
+        with pytest.raises(InputError) as refused:
+            shield(step)
+        assert "SECRET" not in str(refused.value)
+        assert refused.value.__context__ is None or refused.value.__suppress_context__
+
+
+def test_an_interrupt_is_not_taken_for_a_refusal() -> None:
+    def step() -> NoReturn:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sealed(step)
+    with pytest.raises(KeyboardInterrupt):
+        shielded(step, lambda e: InputError("x", "y"))
 
 
 def test_what_went_well_comes_back_as_it_is() -> None:

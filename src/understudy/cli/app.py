@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Annotated
 
@@ -24,7 +25,7 @@ from understudy.cli import (
     weighted,
 )
 from understudy.cli.output import report_refusal, report_surprise
-from understudy.errors import UnderstudyError, UsageError
+from understudy.errors import InputError, UnderstudyError, UsageError
 
 app = typer.Typer(
     name="understudy",
@@ -94,8 +95,19 @@ def main() -> None:
     except MemoryError:
         short = UsageError("memory", "there is less than this needs", "Ask for less at a time")
         sys.exit(report_refusal(short, as_json=as_json))
+    except OSError as failure:
+        sys.exit(_report_system(failure, as_json=as_json))
     except Exception as surprise:
         sys.exit(_report_other(surprise, as_json=as_json))
+
+
+def _report_system(failure: OSError, *, as_json: bool) -> int:
+    """What the system says of a path, a disk or a right: its words for the number of an error hold no cell."""
+    if failure.errno is None:
+        return report_surprise(failure, as_json=as_json)
+    words = f"the system refuses it: {os.strerror(failure.errno).lower()}"
+    refused = InputError("a file or directory", words, "Check names, rights and room on the disk")
+    return report_refusal(refused, as_json=as_json)
 
 
 def _report_other(error: Exception, *, as_json: bool) -> int:

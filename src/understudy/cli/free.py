@@ -102,13 +102,18 @@ def sample(
 ) -> None:
     """Draw synthetic rows from a generator."""
     from understudy.generators import load_generator
+    from understudy.generators.base import AGAIN
+    from understudy.inert_files import refusing_damage
 
     loaded = load_generator(generator)
     check_sample_output(output, loaded.schema)
-    count = num_rows or loaded.default_num_rows
     wishes = read_given(loaded.schema, given or [])
     shares = read_balance(loaded.schema, balance)
-    with waiting("drawing rows", as_json=as_json):
+    with (
+        waiting("drawing rows", as_json=as_json),
+        refusing_damage(f"generator '{generator}'", AGAIN),
+    ):
+        count = num_rows or loaded.default_num_rows
         rows = loaded.sample(count, seed=seed, given=wishes, balance=shares)
         write_sample(rows, output, loaded.schema)
     lines = [f"[bold green]Drew[/bold green] {count} synthetic rows into {verbatim(output)}"]

@@ -106,7 +106,8 @@ def _answer(
 def _points(asker: Asker, directory: Path, seed: int) -> Points:
     """The rows and weights of a weighted database, or many rows of another generator; it must be of this release."""
     from understudy.generators import WeightedDatabase, load_generator
-    from understudy.generators.base import release_of
+    from understudy.generators.base import AGAIN, release_of
+    from understudy.inert_files import refusing_damage
     from understudy.queries import Points
 
     loaded = load_generator(directory)
@@ -115,11 +116,14 @@ def _points(asker: Asker, directory: Path, seed: int) -> Points:
             f"generator '{directory}'", "was fitted to another release", "Fit one to this release"
         )
     count = asker.ask("count").only
-    if isinstance(loaded, WeightedDatabase):
-        rows, weights = loaded.weighted_rows(), loaded.weights
-    else:
-        rows, weights = loaded.sample(DRAWN_ROWS, seed=seed), None
-    return Points(loaded.schema, rows, count.estimate, weights=weights, count_error=count.std_error)
+    with refusing_damage(f"generator '{directory}'", AGAIN):
+        if isinstance(loaded, WeightedDatabase):
+            rows, weights = loaded.weighted_rows(), loaded.weights
+        else:
+            rows, weights = loaded.sample(DRAWN_ROWS, seed=seed), None
+        return Points(
+            loaded.schema, rows, count.estimate, weights=weights, count_error=count.std_error
+        )
 
 
 def answer_lines(answer: Answer) -> list[str]:

@@ -154,6 +154,8 @@ def export(
 ) -> None:
     """Write a weighted database: every row with its weight, exactly."""
     from understudy.generators import WeightedDatabase, load_generator
+    from understudy.generators.base import AGAIN
+    from understudy.inert_files import refusing_damage
 
     check_output(output)
     loaded = load_generator(generator)
@@ -162,14 +164,15 @@ def export(
             f"generator '{generator}'", "draws rows and has none of its own",
             "Draw some: understudy sample; weighted rows come from --method balog-subspace",
         )  # fmt: skip
-    write_rows(loaded.weighted_rows(), output)
+    with refusing_damage(f"generator '{generator}'", AGAIN):
+        rows, breaking = loaded.weighted_rows(), loaded.num_breaking_rules
+    write_rows(rows, output)
     total, positive = float(loaded.weights.sum()), float(loaded.weights.clip(min=0).sum())
     lines = [
         f"[bold green]Wrote[/bold green] {len(loaded.weights)} weighted rows into {verbatim(output)}",
         f"  weights      column {verbatim(loaded.weight_column)}: they sum to {total:.6g}, "
         f"positive ones to {positive:.6g}",
     ]
-    breaking = loaded.num_breaking_rules
     if breaking:
         lines.append(
             f"  rules        {breaking} of the points break one: weights are for all points together; "

@@ -26,6 +26,7 @@ from understudy.comparing.sizes import (
 from understudy.comparing.views import views_of
 from understudy.comparing.weighing import Setting, weigh
 from understudy.errors import InputError, UsageError
+from understudy.inert_files import refusing_damage
 from understudy.published import Release
 from understudy.schema import Schema
 
@@ -41,6 +42,7 @@ CODING = (
 """What must agree of a column so that its codes mean the same."""
 
 
+@refusing_damage("release")
 def compare_with_rows(
     release: Release,
     data: Any,
@@ -88,6 +90,7 @@ def compare_with_rows(
     return weigh(shared, contrasts, law, setting)
 
 
+@refusing_damage("release")
 def compare_releases(
     first: Release,
     second: Release,

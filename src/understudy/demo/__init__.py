@@ -52,15 +52,14 @@ def run_demo(
     from understudy.evaluation.evaluate import evaluate
     from understudy.reports.internal import render_report
 
-    folder = Path(output)
+    schema, real, folder = demo_schema(), demo_table(), Path(output)
+    plan = make_plan(schema, Budget(epsilon), options={"seed": seed, "training": training})
     try:
         folder.mkdir()
     except OSError:
         raise InputError(
             f"directory '{folder}'", "exists already or cannot be made", "Choose another with -o"
         ) from None
-    schema, real = demo_schema(), demo_table()
-    plan = make_plan(schema, Budget(epsilon), options={"seed": seed, "training": training})
     release = release_table(real, plan, directory=folder / "release")
     generator = fit_release(release, progress=_training(progress))
     save_generator(generator, folder / "generator", release=release.fingerprint)

@@ -66,6 +66,10 @@ GENERATOR_KINDS: dict[str, Callable[[Schema, dict[str, Any], Tensors], Generator
 """Every kind of generator by the name it has in files."""
 
 
+AGAIN = "Make it: understudy fit RELEASE -o MODEL"
+"""What to do about a generator that is damaged."""
+
+
 def save_generator(generator: Generator, directory: str | Path, *, release: str) -> Path:
     """Write a generator; ``release`` is the fingerprint of the release it was fitted to."""
     document = {
@@ -92,9 +96,7 @@ def load_generator(directory: str | Path) -> Generator:
         return kind(schema, document["generator"], tensors)
     except Exception:  # noqa: S110  # files may say anything
         pass
-    raise InputError(
-        f"generator '{folder}'", "is missing or damaged", "Make it: understudy fit RELEASE -o MODEL"
-    )
+    raise InputError(f"generator '{folder}'", "is missing or damaged", AGAIN)
 
 
 def release_of(directory: str | Path) -> str | None:

@@ -8,7 +8,7 @@ from inspect import signature
 from typing import Any
 
 from understudy.accounting import Budget
-from understudy.errors import InputError, UsageError
+from understudy.errors import UsageError
 from understudy.generators.anova_training import AnovaTraining, train_anova
 from understudy.generators.base import Generator
 from understudy.generators.descent import Progress
@@ -19,6 +19,7 @@ from understudy.generators.reduced_set import ReducedSet, find_reduced_set
 from understudy.generators.spectral_fit import SpectralFit, fit_spectra
 from understudy.generators.training import Training, train_network
 from understudy.generators.weighting import Weighting, weigh_points
+from understudy.inert_files import refusing_damage
 from understudy.methods.anova import dp_anova
 from understudy.methods.balog_features import balog_features
 from understudy.methods.balog_subspace import balog_subspace
@@ -102,25 +103,19 @@ def make_plan(
     return METHODS[name](schema, budget, **(options or {}))
 
 
+@refusing_damage("release")
 def fit_release(release: Release, *, progress: Progress | None = None) -> Generator:
     """Turn a release into a generator, as its plan's method has it.
 
     Raises:
         InputError: what the plan says of the generator, or what was released for it, is not what the fit needs.
     """
-    try:
-        make, fit = FITS[release.plan.setting("generator", "network")]
-        settings = make(**release.plan.setting("training"))
-        steps = getattr(settings, "steps", None)
-        if steps is not None and not 1 <= steps <= MOST_STEPS:
-            raise ValueError(f"more than {MOST_STEPS} steps")
-        return fit(release, settings, progress=progress)
-    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise InputError(
-            "release",
-            "its plan and its numbers are not what its generator is fitted to",
-            "See whether it is whole: understudy verify DIRECTORY",
-        ) from error
+    make, fit = FITS[release.plan.setting("generator", "network")]
+    settings = make(**release.plan.setting("training"))
+    steps = getattr(settings, "steps", None)
+    if steps is not None and not 1 <= steps <= MOST_STEPS:
+        raise ValueError(f"more than {MOST_STEPS} steps")
+    return fit(release, settings, progress=progress)
 
 
 def needs_torch(plan: Plan) -> bool:

@@ -317,8 +317,8 @@ def _insert(
 
 def _check_texts(texts: dict[str, str | None]) -> None:
     for name, text in texts.items():
-        blank = text is not None and not text.strip()
-        if blank or (text and text.encode(errors="ignore").decode() != text):
+        is_text = text is None or (isinstance(text, str) and text.strip())
+        if not is_text or (text and text.encode(errors="ignore").decode() != text):
             raise UsageError(name, "must be text in UTF-8, not blank", "Use plain letters")
 
 

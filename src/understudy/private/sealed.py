@@ -26,9 +26,9 @@ def sealed(step: Callable[[], _Result]) -> _Result:
             return step()
     except UnderstudyError as refusal:
         clean: UnderstudyError = refusal
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except (KeyboardInterrupt, GeneratorExit):
         raise
-    except BaseException as surprise:  # a panic of a compiled library is no Exception
+    except BaseException as surprise:  # a panic of a library in Rust is no Exception
         clean = InputError(
             "the private table", f"could not be processed ({type(surprise).__name__})",
             "Check the file with other tools; details are withheld because they may quote its cells",

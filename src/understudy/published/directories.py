@@ -17,9 +17,15 @@ LONGEST_PREFIX = 40
 def check_new_directory(directory: str | Path) -> Path:
     """Refuse, before anything is spent, a directory that exists or cannot be made."""
     target = Path(directory)
-    if target.exists():
+    try:
+        is_taken = target.exists()
+        has_parent = target.parent.is_dir() and os.access(target.parent, os.W_OK)
+    except (OSError, ValueError):
+        rule = "cannot be the name of a directory"
+        raise InputError(f"directory '{target}'", rule, "Choose another") from None
+    if is_taken:
         raise InputError(f"directory '{target}'", "exists already", "Choose another, or remove it")
-    if not target.parent.is_dir() or not os.access(target.parent, os.W_OK):
+    if not has_parent:
         raise InputError(
             f"directory '{target}'",
             "its parent does not exist or cannot be written",

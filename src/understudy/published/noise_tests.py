@@ -192,9 +192,7 @@ def _tables(
         unit = int(units[start])
         rows = embedding.rows_of(block.name, vector) / unit
         label: tuple[Hashable, ...] = ()
-        if (
-            block.per_label
-        ):  # blocks with a copy for unlisted labels have another axis than those without
+        if block.per_label:  # a copy for unlisted labels makes it another axis
             label = (("label", embedding.label, embedding.copies(block)),)
         for keys, counts in _tables_by_copy(block.map, rows):
             yield (*label, *keys), counts if block.per_label else counts[0], unit

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from understudy.errors import UsageError
+from understudy.inert_files import refusing_damage
 from understudy.published import Release, load_release
 from understudy.queries.answers import Answer, Estimate
 from understudy.queries.atoms import Sources
@@ -32,10 +33,12 @@ class Asker:
         Answers are post-processing of the release: they cost no privacy, however many are asked.
     """
 
+    @refusing_damage("release")
     def __init__(self, release: Release | str | Path) -> None:
         self.release = release if isinstance(release, Release) else load_release(release)
         self.sources = Sources(measure_release(self.release))
 
+    @refusing_damage("release")
     def ask(self, query: str, *, level: float = LEVEL, population: bool = False) -> Answer:
         """Answer a query.
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from understudy.accounting import GAUSSIAN, Mechanism, Neighbours
 from understudy.features import Fourier, Grid, Hermite, Mahalanobis, OneHot, Tables, Tensors
+from understudy.inert_files import refusing_damage
 from understudy.published import Release, build_certificate
 from understudy.reports.agreement import (
     INTERVAL,
@@ -108,6 +109,7 @@ class PublicReport:
         }  # fmt: skip
 
 
+@refusing_damage("release")
 def examine(
     release: Release, generator: Sampler, *, seed: int = 0, progress: Progress | None = None
 ) -> PublicReport:
@@ -136,6 +138,7 @@ def _codes(generator: Sampler, num_rows: int, seed: int) -> Integers:
     return np.concatenate([encode_batch(generator.schema, batch) for batch in batches])
 
 
+@refusing_damage("release")
 def render_public(report: PublicReport, *, version: str) -> str:
     """The public report as HTML."""
     release = report.release

@@ -58,10 +58,10 @@ def shielded(action: Callable[[], T], explain: Callable[[Exception], UnderstudyE
     """
     try:
         return action()
-    except UnderstudyError:
+    except (UnderstudyError, KeyboardInterrupt, GeneratorExit):
         raise
-    except Exception as error:
-        refusal = explain(error)
+    except BaseException as error:  # a panic of a library in Rust is no Exception
+        refusal = explain(error if isinstance(error, Exception) else RuntimeError())
     raise refusal from None
 
 
