@@ -86,6 +86,13 @@ def masses_in(cells: Cells, first: Reading) -> Floats:
     return np.diff(np.interp(np.append(cells.first_codes, cells.num_codes), edges, below))
 
 
+def level_starts(first: Reading, column: int) -> Integers:
+    """Where the runs of codes begin that a column's noisy histograms tell apart, before long ones are split."""
+    return first.once(
+        ("level starts", column), lambda: np.asarray(_level_pieces(first, column).lows)
+    )
+
+
 def _pieces(first: Reading, column: int) -> Pieces:
     found, whole = _level_pieces(first, column), first.map(COLUMNS).factors[column]
     return (

@@ -13,7 +13,14 @@ import numpy.typing as npt
 from understudy.features import Cells, Reading
 from understudy.features.choosing import PAIRS
 from understudy.features.margins import Margins, find_margins
-from understudy.features.placing import CELLS, COLUMNS, LOOKS, masses_in, total_rows
+from understudy.features.placing import (
+    CELLS,
+    COLUMNS,
+    LOOKS,
+    level_starts,
+    masses_in,
+    total_rows,
+)
 from understudy.generators.descent import Progress, one_thread, pace, rows_per_label
 from understudy.generators.grids import ColumnGrid
 from understudy.generators.mixture import Mixture
@@ -70,7 +77,7 @@ def train_anova(
         sizes=tuple(sizes.tolist()),
         default_num_rows=release.plan.num_rows or round(total_rows(release.readings[0])),
         label_shares=tuple(shares.tolist()),
-        grids=_grids(release, margins.cells),
+        grids=_grids(release, margins),
     )
 
 
@@ -240,23 +247,44 @@ def _with_label(release: Release, by_column: list[Floats], sizes: npt.NDArray[np
     return np.concatenate(parts, axis=1)
 
 
-def _grids(release: Release, cells: Sequence[Cells]) -> tuple[ColumnGrid, ...]:
+def _grids(release: Release, margins: Margins) -> tuple[ColumnGrid, ...]:
     """The cells of every column, and how their rows are spread inside."""
     first = release.readings[0]
-    placed = {each.column: each for each in cells}
+    held = {
+        cells.column: (cells, margins.total * (margins.label_shares @ by_label))
+        for cells, by_label in zip(margins.cells, margins.by_label, strict=True)
+    }
     return tuple(
-        _grid(first, placed[column]) if column in placed else _whole(whole)
+        _grid(first, *held[column]) if column in held else _whole(whole)
         for column, whole in enumerate(first.map(COLUMNS).factors)
     )
+
+
+def _remainders(first: Reading, cells: Cells, masses: Floats, counts_of_cells: Floats) -> Floats:
+    """Masses of pieces, where parts of a bar have what their cell holds beyond its whole bars.
+
+    A histogram knows how many rows a bar has, and of its parts nothing: a bar of a single value was split evenly,
+    and the part with all of the rows may share a cell with bars that are nearly empty.
+    """
+    is_part = ~np.isin(cells.first_codes, level_starts(first, cells.column))
+    is_part[:-1] |= is_part[1:]  # the first part of a bar begins where the bar does
+    groups = cells.cell_of_piece
+    whole = np.bincount(groups, weights=np.where(is_part, 0.0, masses), minlength=cells.num_known)
+    parts = np.bincount(groups, weights=np.where(is_part, masses, 0.0), minlength=cells.num_known)
+    left = np.maximum(counts_of_cells[: cells.num_known] - whole, 0.0)
+    factor = np.where(parts > 0, left / np.where(parts > 0, parts, 1.0), 1.0)
+    return np.asarray(np.where(is_part, masses * factor[groups], masses))
 
 
 def _whole(cells: Cells) -> ColumnGrid:
     return ColumnGrid(cells.first_codes, cells.last_codes, cells.has_null)
 
 
-def _grid(first: Reading, cells: Cells) -> ColumnGrid:
+def _grid(first: Reading, cells: Cells, counts_of_cells: Floats) -> ColumnGrid:
     masses = masses_in(cells, first)
-    if not cells.is_ordered:
+    if cells.is_ordered:
+        masses = _remainders(first, cells, masses, counts_of_cells)
+    else:
         counts = first.tables(COLUMNS)[cells.column][0][: len(masses)]
         masses = expected_counts(counts, first.noise_of_count(COLUMNS), total_rows(first))
     groups = cells.cell_of_piece
