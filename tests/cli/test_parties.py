@@ -104,7 +104,7 @@ def test_queries_are_shown_where_rows_are_read_merged_appended_and_verified(
     assert query in appended.out
     assert other in appended.out
     assert "row by row query" in run("verify", "more").out
-    assert run("verify", "more", "--json").document["assumptions"][-1] == "row by row query"
+    assert run("verify", "more", "--json").document["assumptions"].count("row by row query") == 1
 
 
 def test_a_missing_key_is_refused(keys: Path, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,11 +48,11 @@ def failing_after(count: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Make the encoder fail after so many batches; the list grows with every batch read."""
     read: list[int] = []
 
-    def encode(schema: Any, batch: pa.RecordBatch) -> Any:
+    def encode(schema: Any, batch: pa.RecordBatch, **options: Any) -> Any:
         if len(read) == count:
             raise KeyboardInterrupt
         read.append(batch.num_rows)
-        return encode_batch(schema, batch)
+        return encode_batch(schema, batch, **options)
 
     monkeypatch.setattr(summing, "encode_batch", encode)
     return read
@@ -101,7 +101,7 @@ def test_nothing_is_spent_by_a_pass_that_was_cut_short(
     ledger = tmp_path / "ledger.db"
     create_ledger(ledger, Budget(1.01))
 
-    def broken(schema: Any, batch: pa.RecordBatch) -> Any:
+    def broken(schema: Any, batch: pa.RecordBatch, **options: Any) -> Any:
         raise OSError
 
     monkeypatch.setattr(summing, "encode_batch", broken)
@@ -146,11 +146,11 @@ def test_a_file_that_changes_while_it_is_read_is_read_again(
     read = failing_after(7, monkeypatch)
     encode = summing.encode_batch
 
-    def changing(schema: Any, batch: pa.RecordBatch) -> Any:
+    def changing(schema: Any, batch: pa.RecordBatch, **options: Any) -> Any:
         if len(read) == 2:  # the third file gains rows after its own were taken
             cells = np.random.default_rng(99).random(50)
             pq.write_table(pa.table({"x": cells}), files / "2.parquet")
-        return encode(schema, batch)
+        return encode(schema, batch, **options)
 
     monkeypatch.setattr(summing, "encode_batch", changing)
     with pytest.raises(KeyboardInterrupt):

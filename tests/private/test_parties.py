@@ -518,7 +518,7 @@ def test_a_doctored_request_is_refused_or_costs_what_is_told(
     text, random = (tmp_path / "request.json").read_text(), Random(0)
     places = [place for place in leaves(json.loads(text)["plan"]) if place[0] != "settings"]
     accepted = 0
-    for number in range(25):
+    for number in range(60):
         document = json.loads(text)
         *way, last = random.choice(places)
         inner = document["plan"]

@@ -83,8 +83,8 @@ def find_parts(releases: Sequence[Release]) -> Parts:
             shared = sum(part.dim for part in made)
             if not made:
                 parts.left_out.append(block.name)
-            elif others and isinstance(block.map, Tables) and shared < block.map.dim:
-                own = f"{block.map.dim:,} cells"
+            elif others and isinstance(block.map, Tables) and shared < block.map.listed_dim:
+                own = f"{block.map.listed_dim:,} cells"
                 parts.compared.append(f"{block.name} (in {shared:,} that both have, of {own})")
             else:
                 parts.compared.append(block.name)

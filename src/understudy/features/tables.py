@@ -157,6 +157,11 @@ class Tables:
         """Cells of all tables."""
         return sum(math.prod(shape) for shape in self.shapes)
 
+    @property
+    def listed_dim(self) -> int:
+        """Cells of all tables, without those of unlisted values."""
+        return sum(math.prod(self.factors[j].dim for j in subset) for subset in self.subsets)
+
     def counts(self, codes: Integers, copies: Integers, num_copies: int) -> Integers:
         """Rows in each cell, for each copy that rows belong to.
 

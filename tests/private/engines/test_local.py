@@ -126,7 +126,7 @@ def test_an_error_in_one_thread_ends_the_pass(
     work = work_of("dp-merf")
     folder = write_split(table_of(300), tmp_path / "parts", [100, 120], "parquet")
 
-    def fails(schema: Any, batch: pa.RecordBatch) -> Any:
+    def fails(schema: Any, batch: pa.RecordBatch, **options: Any) -> Any:
         raise RuntimeError
 
     monkeypatch.setattr(summing, "encode_batch", fails)
@@ -179,10 +179,10 @@ def test_an_interrupt_ends_the_pass_after_the_batches_at_hand(
         pq.write_table(table_of(3, number), tmp_path / f"{number}.parquet")
     read: list[int] = []
 
-    def slow(schema: Any, batch: pa.RecordBatch) -> Any:
+    def slow(schema: Any, batch: pa.RecordBatch, **options: Any) -> Any:
         read.append(batch.num_rows)
         time.sleep(0.05)
-        return encode_batch(schema, batch)
+        return encode_batch(schema, batch, **options)
 
     class Interrupted(ThreadPoolExecutor):
         def submit(self, *given: Any, **named: Any) -> Any:
