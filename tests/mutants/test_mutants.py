@@ -735,6 +735,30 @@ MUTANTS = {
         "found[codes == NULL] = self.dim - 1",
         TABLES + "test_a_null_is_counted_in_its_own_cell_and_where_there_is_none_not_at_all",
     ),
+    "cells that some code falls out of": Mutant(
+        "features/tables.py",
+        "        if self.num_codes < 1 or self.column < 0 or not runs:",
+        "        if self.num_codes < 1:",
+        TABLES + "test_cells_that_some_code_would_fall_out_of_are_refused",
+    ),
+    "periods of typed columns read as counts": Mutant(
+        "private/readers/cells.py",
+        "if has_objects(column) or _is_period(column.dtype):",
+        "if has_objects(column):",
+        CELLS + "test_periods_have_the_codes_that_they_have_among_objects",
+    ),
+    "extension types read as they are stored": Mutant(
+        "schema/encode.py",
+        "    if not isinstance(kind, pa.BaseExtensionType):\n        return cells",
+        "    return cells",
+        CELLS + "test_extension_types_are_read_by_what_they_stand_for_or_refused_by_type",
+    ),
+    "invisible ids are a person": Mutant(
+        "schema/encode.py",
+        "_NO_BYTES if is_fixed else _NOBODY",
+        "_NO_BYTES",
+        CELLS + "test_ids_that_show_nothing_name_nobody",
+    ),
     "unlisted values in no cell": Mutant(
         "features/tables.py",
         "return self.factors[factor].dim + self.with_unlisted",

@@ -35,16 +35,19 @@ def _typed(column: Column, cells: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from understudy.schema.columns import NULL_WORDS
+    from understudy.schema.encode import parse_numbers
 
     if not (pa.types.is_binary(cells.type) or pa.types.is_large_binary(cells.type)):
         return cells
     try:
         text = pc.utf8_trim_whitespace(cells.cast(pa.string()))
-        blank = pc.match_substring_regex(text, rf"(?i)^({NULL_WORDS})?$")
         if column.is_choice or column.resolution is not None:
             return pc.if_else(pc.equal(text, ""), None, text)
-        return pc.if_else(blank, None, text).cast(pa.float64())
+        # As in a release: what is no number is missing, and refuses nothing.
+        chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
+        return pa.chunked_array(
+            [pa.array(parse_numbers(chunk), from_pandas=True) for chunk in chunks], pa.float64()
+        )
     except pa.ArrowException:
         pass
     wanted = "UTF-8 text" if column.is_choice else f"{column.kind} cells"

@@ -233,7 +233,7 @@ def _number_codes(column: Column, values: npt.NDArray[np.float64]) -> Codes:
 def _floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
     kind = cells.type
     if _is_text(kind):
-        return _parse_numbers(_text(cells))
+        return parse_numbers(_text(cells))
     if pa.types.is_null(kind):
         return np.full(len(cells), np.nan)
     if pa.types.is_boolean(kind):
@@ -247,7 +247,7 @@ def _floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
     return _to_numpy(cells.cast(pa.float64(), safe=False))
 
 
-def _parse_numbers(text: Any) -> npt.NDArray[np.float64]:
+def parse_numbers(text: Any) -> npt.NDArray[np.float64]:
     """Numbers of cells that are numbers; true and false are 1 and 0, as they are in columns of truths."""
     for word, digit in (("true", "1"), ("false", "0")):
         text = pc.if_else(pc.match_substring_regex(text, f"(?i)^{word}$"), digit, text)
