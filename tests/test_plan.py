@@ -281,7 +281,7 @@ def test_a_rule_may_choose_the_number_of_tables_under_laplace_noise_too(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """More tables share the same L1 norm."""
-    few, many = (Tables((Cells(0, 3), Cells(1, 2)), subsets) for subsets in (((0,),), ((0,), (1,))))
+    few, many = (Tables((Cells(1, 2), Cells(2, 2)), subsets) for subsets in (((0,),), ((0,), (1,))))
 
     def rule(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
         return with_block(0, map=many)(planned.embedding)
@@ -296,6 +296,12 @@ def test_a_rule_may_choose_the_number_of_tables_under_laplace_noise_too(
     ]
     assert settled.block("counts").map == many
     assert steps == [plan.lattice, plan.lattice // 2]
+
+
+@pytest.mark.parametrize("cells", [Cells(1, 3), Cells(3, 2)])
+def test_tables_of_other_columns_than_the_schema_s_are_refused(cells: Cells) -> None:
+    with pytest.raises(ValueError, match="columns that the schema has, and of all their codes"):
+        plan_of(Stage("one", Embedding((Block("counts", Tables((cells,), ((0,),)), 1.0),)), 1.0))
 
 
 def test_a_rule_that_changes_the_norm_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

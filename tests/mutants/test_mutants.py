@@ -237,7 +237,7 @@ MUTANTS = {
     ),
     "a word for null is a person": Mutant(
         "schema/encode.py",
-        "named = pc.invert(pc.match_substring_regex(text, _NOBODY))",
+        "named = pc.invert(pc.match_substring_regex(text, _NO_BYTES if is_fixed else _NOBODY))",
         "named = pc.not_equal(text, '')",
         PERSONS
         + "test_people_whose_missing_ids_are_a_word_do_not_displace_each_other_s_rows[NULL]",
@@ -611,7 +611,7 @@ MUTANTS = {
     ),
     "categories of pandas typed together": Mutant(
         "private/readers/cells.py",
-        "if categories is None or categories.dtype != object:",
+        "if categories is None or not (categories.dtype == object or _is_period(categories.dtype)):",
         "if True:",
         "private/test_readers.py"
         "::test_categories_of_pandas_that_are_objects_become_text_one_by_one",
