@@ -1173,9 +1173,9 @@ MUTANTS = {
     ),
     "answers that are not exact": Mutant(
         "private/descent/linear.py",
-        "answers = np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT)",
-        "answers = np.matmul(seen.astype(np.float32), np.swapaxes(whole, 1, 2).astype(np.float32))"
-        ".astype(np.float64) / (RADIUS * WEIGHT_UNIT)",
+        "np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT)",
+        "np.matmul(seen.astype(np.float32), np.swapaxes(whole, 1, 2).astype(np.float32)).astype(np.float64)"
+        " / (RADIUS * WEIGHT_UNIT)",
         DESCENT + "test_linear.py::test_answers_are_exact_however_many_inputs_there_are",
     ),
     "steps divided by the rows that were drawn": Mutant(

@@ -15,7 +15,9 @@ from understudy.errors import InputError
 from understudy.private.descent import linear
 from understudy.private.descent.linear import (
     RADIUS,
+    WEIGHT_UNIT,
     IntegerRows,
+    exact_answers,
     gradient_sum,
     integer_inputs,
     train_maps,
@@ -114,7 +116,16 @@ def test_a_sum_is_the_exact_sum_over_rows_in_any_blocks(
 
 
 def test_answers_are_exact_however_many_inputs_there_are() -> None:
-    """In single precision a row alone and a row among others would have other last digits."""
+    """In single precision they would be rounded, and on some machines otherwise in another block."""
+    rng = np.random.default_rng(0)
+    seen = rng.integers(-RADIUS, RADIUS, (1, 30, 400)).astype(np.float64)
+    whole_weights = rng.integers(-(2**22), 2**22, (1, 4, 400)).astype(np.float64)
+    products = (
+        seen[0].astype(np.int64).astype(object) @ whole_weights[0].astype(np.int64).astype(object).T
+    )
+    assert max(abs(number) for number in products.ravel()) < 2**53
+    expected = products.astype(np.float64) / (RADIUS * WEIGHT_UNIT)
+    assert np.array_equal(exact_answers(seen, whole_weights)[0], expected)
     shape = MapShape(num_features=400, num_classes=4)
     rows, weights = rows_for(shape, count=300), some_weights(shape, scale=20.0)
     every = np.arange(300)

@@ -110,6 +110,15 @@ def train_maps(
     return LocallyLinearMaps(shape, walk.outcome.reshape(first.shape))
 
 
+def exact_answers(seen: Floats, whole: Floats) -> Floats:
+    """Whole inputs times whole weights, in units of one.  # (groups, rows, dim), (groups, maps, dim)
+
+    Guarantee:
+        Every partial sum is a whole number below 2^53, so answers are exact, and the same in any block.
+    """
+    return np.asarray(np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT))
+
+
 def gradient_sum(
     rows: IntegerRows, shape: MapShape, weights: Floats, places: Integers, *, clip: float
 ) -> Integers:
@@ -123,8 +132,7 @@ def gradient_sum(
         part = places[start : start + step]
         inputs = rows.inputs[_run(part)].astype(np.float64, copy=False)
         seen = inputs[None] if projections is None else _seen(inputs, projections)
-        # Whole numbers below 2^53 in every partial sum: the same answers in any block.
-        answers = np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT)
+        answers = exact_answers(seen, whole)
         by_row = np.moveaxis(answers, 0, 1).reshape(len(part), shape.num_maps, shape.num_classes)
         slopes = answer_gradients(by_row, rows.labels[part], shape.inverse_temperature)
         pulls = to_lattice(_clipped(slopes.reshape(len(part), -1), clip), RADIUS)
