@@ -44,6 +44,9 @@ UNSEEN = 1e-4
 
 RAKINGS = 10
 
+FAR_OFF = 2.0
+"""A cell with so many times the rows that even splits of bars give it holds a value that repeats."""
+
 
 @dataclass(frozen=True, slots=True)
 class AnovaTraining:
@@ -261,7 +264,7 @@ def _grids(release: Release, margins: Margins) -> tuple[ColumnGrid, ...]:
 
 
 def _remainders(first: Reading, cells: Cells, masses: Floats, counts_of_cells: Floats) -> Floats:
-    """Masses of pieces, where parts of a bar have what their cell holds beyond its whole bars.
+    """Masses of pieces; in cells with far more rows than histograms show, parts of a bar have what whole bars have not.
 
     A histogram knows how many rows a bar has, and of its parts nothing: a bar of a single value was split evenly,
     and the part with all of the rows may share a cell with bars that are nearly empty.
@@ -271,8 +274,9 @@ def _remainders(first: Reading, cells: Cells, masses: Floats, counts_of_cells: F
     groups = cells.cell_of_piece
     whole = np.bincount(groups, weights=np.where(is_part, 0.0, masses), minlength=cells.num_known)
     parts = np.bincount(groups, weights=np.where(is_part, masses, 0.0), minlength=cells.num_known)
-    left = np.maximum(counts_of_cells[: cells.num_known] - whole, 0.0)
-    factor = np.where(parts > 0, left / np.where(parts > 0, parts, 1.0), 1.0)
+    counts = counts_of_cells[: cells.num_known]
+    is_off = (parts > 0) & (counts > FAR_OFF * (whole + parts))
+    factor = np.where(is_off, (counts - whole) / np.where(is_off, parts, 1.0), 1.0)
     return np.asarray(np.where(is_part, masses * factor[groups], masses))
 
 
