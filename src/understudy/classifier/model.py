@@ -30,7 +30,8 @@ from understudy.inert_files import (
 from understudy.published.certificate import render_html
 from understudy.published.directories import write_directory
 from understudy.published.release import CERTIFICATE, CERTIFICATE_PAGE, SCHEMA, to_json
-from understudy.published.verify import Verification, check_files
+from understudy.published.trained import verify_trained
+from understudy.published.verify import Verification
 from understudy.schema.encode import encode_batch
 
 Floats = npt.NDArray[np.float64]
@@ -190,25 +191,4 @@ def verify_classifier(directory: str | Path) -> Verification:
     """
     folder = Path(directory)
     classifier = load_classifier(folder)
-    expected = classifier.files()
-    check_files(folder, expected, what="classifier")
-    plan = classifier.plan
-    if max(plan.epsilon(), plan.charged_epsilon()) > plan.budget.epsilon:
-        raise InputError(
-            f"classifier '{folder}'", "spends more than its stated epsilon", "Do not rely on it"
-        )
-    certificate = json.loads(expected[CERTIFICATE])
-    stages = certificate["mechanism"]["stages"]
-    return Verification(
-        fingerprint=classifier.fingerprint,
-        is_private=classifier.is_private,
-        epsilon=plan.epsilon(),
-        epsilon_alone=plan.epsilon(),
-        delta=plan.budget.delta,
-        neighbours="add-remove",
-        mechanism="gaussian",
-        assumptions=tuple(each["name"] for each in certificate["assumptions"]),
-        noise_std=tuple(stage["noise_std"] for stage in stages),
-        sensitivity=tuple(stage["sensitivity"] for stage in stages),
-        checks=tuple(sorted(expected)),
-    )
+    return verify_trained(classifier, folder, classifier.files(), what="classifier")

@@ -51,12 +51,13 @@ def load_encoder(directory: str | Path) -> Encoder:
         form, cost = form_from_dict(document["form"]), document["private_cost"]
         encoder = Encoder(form, weights, str(document["told"]), cost)
         is_product = "plan" in document or (folder / CERTIFICATE).exists()
-        if encoder.sha256 == document["sha256"] and (cost or not is_product):
-            return encoder
-    except Exception:  # noqa: S110  # files may say anything
-        pass
-    raise InputError(
-        f"encoder '{folder}'",
-        "is missing or damaged",
-        "Make it: understudy encoder train PUBLIC -o DIR",
-    )
+        whole = encoder.sha256 == document["sha256"] and (cost or not is_product)
+    except Exception:  # files may say anything
+        whole = False
+    if not whole:
+        raise InputError(
+            f"encoder '{folder}'",
+            "is missing or damaged",
+            "Make it: understudy encoder train PUBLIC -o DIR",
+        )
+    return encoder

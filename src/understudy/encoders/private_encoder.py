@@ -15,9 +15,11 @@ from understudy.encoders.files import DOCUMENT, WEIGHTS, document_of, load_encod
 from understudy.encoders.form import Encoder
 from understudy.errors import InputError
 from understudy.features.public_networks import PublicNetwork
+from understudy.inert_files import read_json
 from understudy.published.certificate import render_html
 from understudy.published.release import CERTIFICATE, CERTIFICATE_PAGE, SCHEMA, to_json
-from understudy.published.verify import Verification, check_files
+from understudy.published.trained import verify_trained
+from understudy.published.verify import Verification
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,7 @@ def load_private_encoder(directory: str | Path) -> PrivateEncoder:
             "Give the directory of a release, of a classifier, or one made by: understudy encoder private",
         )  # fmt: skip
     try:
-        document = json.loads((folder / DOCUMENT).read_bytes())
+        document = read_json(folder / DOCUMENT)
         plan = extractor_plan_from_dict(document["plan"])
         facts = tuple(document["facts"].items())
         found = PrivateEncoder(plan, encoder, facts)
@@ -106,23 +108,4 @@ def verify_encoder(directory: str | Path) -> Verification:
         raise InputError(
             f"encoder '{folder}'", "states a cost that does not follow from its plan", "Do not rely on it"
         )  # fmt: skip
-    check_files(folder, expected, what="encoder")
-    if max(plan.epsilon(), plan.charged_epsilon()) > plan.budget.epsilon:
-        raise InputError(
-            f"encoder '{folder}'", "spends more than its stated epsilon", "Do not rely on it"
-        )
-    certificate = json.loads(expected[CERTIFICATE])
-    (stage,) = certificate["mechanism"]["stages"]
-    return Verification(
-        fingerprint=made.fingerprint,
-        is_private=made.is_private,
-        epsilon=plan.epsilon(),
-        epsilon_alone=plan.epsilon(),
-        delta=plan.budget.delta,
-        neighbours="add-remove",
-        mechanism="gaussian",
-        noise_std=(stage["noise_std"],),
-        sensitivity=(stage["sensitivity"],),
-        assumptions=tuple(each["name"] for each in certificate["assumptions"]),
-        checks=tuple(sorted(expected)),
-    )
+    return verify_trained(made, folder, expected, what="encoder")

@@ -93,10 +93,12 @@ def load_generator(directory: str | Path) -> Generator:
         document, tensors = read_json(folder / DOCUMENT), read_tensors(folder / WEIGHTS)
         schema = parse_schema(document["schema"], name="table")
         kind = GENERATOR_KINDS[document["generator"]["kind"]]
-        return kind(schema, document["generator"], tensors)
-    except Exception:  # noqa: S110  # files may say anything
-        pass
-    raise InputError(f"generator '{folder}'", "is missing or damaged", AGAIN)
+        found: Generator | None = kind(schema, document["generator"], tensors)
+    except Exception:  # files may say anything
+        found = None
+    if found is None:
+        raise InputError(f"generator '{folder}'", "is missing or damaged", AGAIN)
+    return found
 
 
 def release_of(directory: str | Path) -> str | None:

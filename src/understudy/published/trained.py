@@ -1,12 +1,14 @@
-"""The certificate of a model that noisy descent trains: a classifier, or an encoder.
+"""The certificate of a model that noisy descent (DP-SGD) trains, a classifier or an encoder, and its verification.
 
 As that of a release, it is a pure function of the plan and the circumstances of the training.
 """
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Protocol
 
 from understudy.accounting import (
@@ -17,6 +19,7 @@ from understudy.accounting import (
     exceedance_probability,
 )
 from understudy.accounting.descent import Charge, DescentCost, exceedance_of_charges
+from understudy.errors import InputError
 from understudy.published.assumptions import Assumption, described, shared_assumptions
 from understudy.published.certificate import (
     CURVE_DELTAS,
@@ -24,6 +27,8 @@ from understudy.published.certificate import (
     public_columns,
     status,
 )
+from understudy.published.release import CERTIFICATE
+from understudy.published.verify import Verification, check_files
 from understudy.published.words import round_up
 from understudy.schema import Schema
 
@@ -111,6 +116,53 @@ def trained_certificate(
         "software": facts.get("software"),
         "verify": "understudy verify DIRECTORY",
     }
+
+
+class TrainedProduct(Protocol):
+    """A trained model with its files, as it was read back."""
+
+    @property
+    def plan(self) -> TrainedPlan:
+        """What was trained, and at which cost."""
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over everything released."""
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its noise was real."""
+
+
+def verify_trained(
+    made: TrainedProduct, folder: Path, expected: dict[str, bytes], *, what: str
+) -> Verification:
+    """Compare a trained model's files with what follows from its plan, byte for byte.
+
+    Raises:
+        InputError: it names the first file that does not follow from the model.
+    """
+    check_files(folder, expected, what=what)
+    plan = made.plan
+    if max(plan.epsilon(), plan.charged_epsilon()) > plan.budget.epsilon:
+        raise InputError(
+            f"{what} '{folder}'", "spends more than its stated epsilon", "Do not rely on it"
+        )
+    certificate = json.loads(expected[CERTIFICATE])
+    stages = certificate["mechanism"]["stages"]
+    return Verification(
+        fingerprint=made.fingerprint,
+        is_private=made.is_private,
+        epsilon=plan.epsilon(),
+        epsilon_alone=plan.epsilon(),
+        delta=plan.budget.delta,
+        neighbours="add-remove",
+        mechanism="gaussian",
+        assumptions=tuple(each["name"] for each in certificate["assumptions"]),
+        noise_std=tuple(stage["noise_std"] for stage in stages),
+        sensitivity=tuple(stage["sensitivity"] for stage in stages),
+        checks=tuple(sorted(expected)),
+    )
 
 
 def gradient_stage(descent: DescentCost, numbers: int) -> dict[str, Any]:
