@@ -7,14 +7,20 @@ STAMP := $(VENV)/.installed
 ENGINES := .venv-engines
 ENGINES_STAMP := $(ENGINES)/.installed
 
-.PHONY: demo test test-engines check format clean
+.PHONY: demo test quick test-engines check format clean
 
 demo: $(STAMP)
 	rm -rf demo-output
 	$(BIN)/understudy demo -o demo-output
 
+# All tests, or those of a folder or file: make test FOLDER=tests/queries
+FOLDER :=
 test: check
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile $(FOLDER)
+
+# A minute while one works: everything but the tests marked slow. `make test` decides.
+quick: check
+	$(BIN)/pytest -n 2 --dist loadfile -m "not slow" $(FOLDER)
 
 # Spark and Ray in an environment of their own. Spark wants Java; without it its tests are left out, aloud.
 test-engines: $(ENGINES_STAMP)
@@ -37,6 +43,7 @@ check: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python tools/mutants_fit.py
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -18,6 +18,7 @@ from planted import MUTANTS, Mutant
 
 import understudy
 
+pytestmark = pytest.mark.slow
 SOURCE = Path(understudy.__file__).parent
 TESTS = Path(__file__).parents[1]
 # One process imports what costs time, but not the package, and forks a child for every copy.
