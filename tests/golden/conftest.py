@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 import torch
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -36,6 +37,7 @@ def machine() -> dict[str, Any]:
         "libc": " ".join(platform.libc_ver()),
         "numpy": np.__version__,
         "numpy_simd": [*simd["baseline"], *simd.get("found", [])],
+        "scipy": scipy.__version__,
         "blas": sorted(blas),
         "torch": torch.__version__,
         "torch_cpu_capability": torch.backends.cpu.get_cpu_capability(),
