@@ -506,9 +506,11 @@ def test_rows_of_a_seed_are_the_recorded_ones(golden: Any, case: Case) -> None:
     generator = fit_release(release_of(case))
     rows = generator.sample(SAMPLED_ROWS, seed=5)
     content = {"types": str(rows.schema), "rows": json.dumps(rows.to_pydict(), default=str)}
+    value = {"rows": golden.sha256(content), "generator": golden.sha256(generator.to_dict())}
+    value |= {f"tensor {name}": golden.sha256(array) for name, array in generator.tensors().items()}
     golden.check(
         f"{case}: rows",
-        golden.sha256(content),
+        value,
         portable=False,
         summary=summary_of_rows(generator.schema, rows),
         tolerance=ROWS_TOLERANCE,
