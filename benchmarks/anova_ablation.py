@@ -35,9 +35,7 @@ from understudy.generators.anova_training import AnovaTraining
 from understudy.methods import fit_release, make_plan
 from understudy.private.release import release_table
 
-HEADER = (
-    "variant", "epsilon", "seed", "tv1", "tv2", "tv3", "tv4", "roc", "prc", "cpu_seconds",
-)  # fmt: skip
+HEADER = ("variant", "epsilon", "seed", "tv1", "tv2", "tv3", "tv4", "roc", "prc", "cpu_seconds")
 MOST_SETS = 300
 
 
@@ -80,9 +78,7 @@ def placed_blindly(learned: Callable[[Reading, int], Pieces]) -> Callable[[Readi
 
 VARIANTS = {
     "as it is": Variant(),
-    "cells not placed by stage one": Variant(
-        replaced=((placing, "_pieces", placed_blindly(placing._pieces)),)
-    ),
+    "cells not placed by stage one": Variant(replaced=((placing, "_pieces", placed_blindly(placing._pieces)),)),
     "values not counted one by one": Variant({"values": False}),
     "coarse cells (20 a column)": Variant(replaced=((placing, "MOST_CELLS", 20),)),
     "coarse pairs (5 cells)": Variant(replaced=((choosing, "MOST_CELLS", 5),)),
@@ -116,20 +112,18 @@ def main() -> None:
         training = AnovaTraining(seed=seed, **variant.training)
         with variant.in_force():
             plan = make_plan(
-                table.schema, Budget(epsilon, 1e-5), method="dp-anova",
+                table.schema,
+                Budget(epsilon, 1e-5),
+                method="dp-anova",
                 options={"num_rows": len(train), "training": training, **variant.options},
-            )  # fmt: skip
+            )
             rows = fit_release(release_table(train, plan)).sample(len(train), seed=seed)
         seconds = time.process_time() - started
         found = rows.to_pandas()
         sides = [code_table(table.schema, frame) for frame in (train, found)]
-        distances = [
-            marginal_distance(*sides, size=size, most_sets=MOST_SETS) for size in (1, 2, 3, 4)
-        ]
+        distances = [marginal_distance(*sides, size=size, most_sets=MOST_SETS) for size in (1, 2, 3, 4)]
         scores = np.mean(list(three_scores(table.schema, found, test).values()), axis=0)
-        writer.writerow([
-            name, epsilon, seed, *(f"{value:.4f}" for value in (*distances, *scores)), f"{seconds:.1f}",
-        ])  # fmt: skip
+        writer.writerow([name, epsilon, seed, *(f"{value:.4f}" for value in (*distances, *scores)), f"{seconds:.1f}"])
         sys.stdout.flush()
 
 

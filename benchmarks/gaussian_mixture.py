@@ -101,11 +101,26 @@ def synthesise(
         (folder / "schema.yaml").write_text(SCHEMA)
         started = time.perf_counter()
         subprocess.run(
-            [COMMAND, "synth", folder / "real.parquet", "--schema", folder / "schema.yaml",
-             "--epsilon", epsilon, "--method", method, "--seed", str(seed),
-             "-o", folder / "rows.parquet", "--json", *options],
-            check=True, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                COMMAND,
+                "synth",
+                folder / "real.parquet",
+                "--schema",
+                folder / "schema.yaml",
+                "--epsilon",
+                epsilon,
+                "--method",
+                method,
+                "--seed",
+                str(seed),
+                "-o",
+                folder / "rows.parquet",
+                "--json",
+                *options,
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         return pd.read_parquet(folder / "rows.parquet"), time.perf_counter() - started
 
 

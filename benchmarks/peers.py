@@ -33,9 +33,7 @@ def installed() -> tuple[str, ...]:
     return tuple(name for name, variable in PEERS.items() if variable in os.environ)
 
 
-def run_peer(
-    train: pd.DataFrame, schema: Schema, *, peer: str, epsilon: str, seed: int
-) -> Synthesis:
+def run_peer(train: pd.DataFrame, schema: Schema, *, peer: str, epsilon: str, seed: int) -> Synthesis:
     """As many rows as ``train`` has, by a peer at delta 1e-5."""
     coded = code_table(schema, train)
     names = [column.name for column in coded.columns]

@@ -15,15 +15,7 @@ import safetensors.numpy
 
 from understudy import inert_files
 from understudy.errors import InputError, visible
-from understudy.inert_files import (
-    DEEPEST,
-    MOST_ENTRIES,
-    has_file,
-    names_in,
-    parse_json,
-    parse_tensors,
-    read_file,
-)
+from understudy.inert_files import DEEPEST, MOST_ENTRIES, has_file, names_in, parse_json, parse_tensors, read_file
 
 
 @pytest.fixture(autouse=True)
@@ -44,9 +36,9 @@ def odd_files(folder: Path) -> dict[str, Path]:
     (folder / "loop").symlink_to(folder / "loop")
     with socket.socket(socket.AF_UNIX) as bound:
         bound.bind(str(folder / "socket"))
-    return {
-        name: folder / name for name in ("pipe", "directory", "link", "endless", "loop", "socket")
-    } | {"device": Path("/dev/zero")}
+    return {name: folder / name for name in ("pipe", "directory", "link", "endless", "loop", "socket")} | {
+        "device": Path("/dev/zero")
+    }
 
 
 def test_only_regular_files_are_read(tmp_path: Path) -> None:
@@ -66,9 +58,7 @@ def test_a_name_that_a_person_gave_may_be_a_link_but_no_pipe_or_device(tmp_path:
             read_file(odd[name], most=100, follow=True)
 
 
-def test_a_file_that_is_too_large_is_not_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with (tmp_path / "sparse").open("wb") as file:
         file.truncate(2**40)
     monkeypatch.setattr(inert_files.os, "fdopen", None)  # its size is known before a byte is read
@@ -76,9 +66,7 @@ def test_a_file_that_is_too_large_is_not_read(
         read_file(tmp_path / "sparse", most=1000)
 
 
-def test_a_file_that_grows_while_it_is_read_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "growing").write_bytes(b"x" * 11)
     sizes = os.stat_result((0o100644, 0, 0, 1, 0, 0, 5, 0, 0, 0))
     monkeypatch.setattr(inert_files.os, "fstat", lambda handle: sizes)
@@ -128,15 +116,8 @@ def test_other_documents_are_read_as_ever() -> None:
 def test_numbers_are_no_larger_than_their_file() -> None:
     good = safetensors.numpy.save({"a": np.arange(3)})
     assert parse_tensors(good)["a"].tolist() == [0, 1, 2]
-    claim = json.dumps(
-        {"a": {"dtype": "F64", "shape": [10**12], "data_offsets": [0, 8 * 10**12]}}
-    ).encode()
-    for bad in (
-        len(claim).to_bytes(8, "little") + claim,
-        (2**62).to_bytes(8, "little") + b"{}",
-        b"",
-        good[:-1],
-    ):
+    claim = json.dumps({"a": {"dtype": "F64", "shape": [10**12], "data_offsets": [0, 8 * 10**12]}}).encode()
+    for bad in (len(claim).to_bytes(8, "little") + claim, (2**62).to_bytes(8, "little") + b"{}", b"", good[:-1]):
         with pytest.raises(ValueError, match="numbers"):
             parse_tensors(bad)
 

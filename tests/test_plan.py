@@ -14,17 +14,7 @@ from hypothesis import strategies as st
 
 from understudy.accounting import Budget, Neighbours
 from understudy.errors import InputError, UsageError
-from understudy.features import (
-    Block,
-    Cells,
-    Constant,
-    Embedding,
-    Grid,
-    Hermite,
-    Norm,
-    Reading,
-    Tables,
-)
+from understudy.features import Block, Cells, Constant, Embedding, Grid, Hermite, Norm, Reading, Tables
 from understudy.features.adapt import RULES
 from understudy.methods import dp_anova, dp_merf
 from understudy.plan import LATTICE, Plan, Stage, plan_from_dict
@@ -66,17 +56,18 @@ deltas = st.sampled_from([1e-5, 0.0])
     separate=st.booleans(),
 )
 def test_no_plan_spends_more_than_its_budget(
-    epsilon: float,
-    delta: float,
-    neighbours: Neighbours,
-    length_scale: Any,
-    labels: Any,
-    separate: bool,
+    epsilon: float, delta: float, neighbours: Neighbours, length_scale: Any, labels: Any, separate: bool
 ) -> None:
     plan = dp_merf(
-        SCHEMA, Budget(epsilon, delta), neighbours=neighbours, num_rows=100, labels=labels,
-        length_scale=length_scale, num_features=4, separate_releases=separate,
-    )  # fmt: skip
+        SCHEMA,
+        Budget(epsilon, delta),
+        neighbours=neighbours,
+        num_rows=100,
+        labels=labels,
+        length_scale=length_scale,
+        num_features=4,
+        separate_releases=separate,
+    )
     assert plan.epsilon() <= epsilon
     assert sum(plan.cost()) <= plan.mechanism.total(plan.budget)
     assert plan.epsilon() == pytest.approx(epsilon, rel=1e-4)
@@ -92,17 +83,11 @@ def test_no_plan_spends_more_than_its_budget(
     values=st.booleans(),
 )
 def test_no_plan_of_tables_spends_more_than_its_budget(
-    epsilon: float,
-    delta: float,
-    neighbours: Neighbours,
-    labels: Any,
-    pairs: bool | None,
-    values: bool,
+    epsilon: float, delta: float, neighbours: Neighbours, labels: Any, pairs: bool | None, values: bool
 ) -> None:
     plan = dp_anova(
-        SCHEMA, Budget(epsilon, delta), neighbours=neighbours, num_rows=100, labels=labels, pairs=pairs,
-        values=values,
-    )  # fmt: skip
+        SCHEMA, Budget(epsilon, delta), neighbours=neighbours, num_rows=100, labels=labels, pairs=pairs, values=values
+    )
     assert len(plan.stages) == (3 if plan.stages[-1].rule == "choose-pairs" else 2)
     assert sum(plan.cost()) <= plan.mechanism.total(plan.budget)
     assert plan.epsilon() <= epsilon
@@ -146,9 +131,7 @@ def test_blocks_of_two_stages_with_one_name_are_refused_since_one_would_hide_the
 
 
 @pytest.mark.parametrize("label", [(0, 2), (1, 6), (4, 5), (0, 1)])
-def test_a_label_that_is_not_one_choice_is_refused_since_a_row_could_count_twice(
-    label: tuple[int, int],
-) -> None:
+def test_a_label_that_is_not_one_choice_is_refused_since_a_row_could_count_twice(label: tuple[int, int]) -> None:
     embedding = Embedding((Block("count", Constant(), 1.0, per_label=True),), label=label)
     with pytest.raises(ValueError, match="one choice"):
         plan_of(Stage("embedding", embedding))
@@ -214,11 +197,18 @@ def test_a_table_whose_sums_no_row_can_move_costs_nothing() -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        {"epsilon": -1.0}, {"epsilon": "1"}, {"delta": None}, {"neighbours": "friends"},
-        {"lattice_bits": 20}, {"stages": None}, {"stages": [{}]}, {"settings": 3}, {"schema": {}},
+        {"epsilon": -1.0},
+        {"epsilon": "1"},
+        {"delta": None},
+        {"neighbours": "friends"},
+        {"lattice_bits": 20},
+        {"stages": None},
+        {"stages": [{}]},
+        {"settings": 3},
+        {"schema": {}},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_damaged_plan_is_refused_as_input(damage: dict[str, Any]) -> None:
     whole = plan_of(Stage("a", Embedding((Block("grid", Grid((0,), 4), 1.0),)))).to_dict()
     with pytest.raises(InputError):
@@ -277,9 +267,7 @@ def test_shares_that_add_up_to_a_hair_too_much_still_meet_a_pure_budget() -> Non
     assert plan.epsilon() <= 1.0
 
 
-def test_a_rule_may_choose_the_number_of_tables_under_laplace_noise_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_rule_may_choose_the_number_of_tables_under_laplace_noise_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """More tables share the same L1 norm."""
     few, many = (Tables((Cells(1, 2), Cells(2, 2)), subsets) for subsets in (((0,),), ((0,), (1,))))
 
@@ -291,9 +279,7 @@ def test_a_rule_may_choose_the_number_of_tables_under_laplace_noise_too(
     stages = Stage("one", FIRST, 0.5), Stage("two", second, 0.5, "made up")
     plan = plan_of(*stages, budget=PURE)
     settled = plan.embeddings([np.zeros(4, dtype=np.int64)])[1]
-    steps = [
-        e.block("counts").rounding(plan.lattice)[0] for e in (plan.stages[1].embedding, settled)
-    ]
+    steps = [e.block("counts").rounding(plan.lattice)[0] for e in (plan.stages[1].embedding, settled)]
     assert settled.block("counts").map == many
     assert steps == [plan.lattice, plan.lattice // 2]
 
@@ -308,9 +294,7 @@ def test_a_rule_that_changes_the_norm_is_refused(monkeypatch: pytest.MonkeyPatch
     """Here the square of the one radius is the other, and sensitivities look the same."""
 
     def rule(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
-        blocks = [
-            dataclasses.replace(b, norm=Norm.L2, weight=2.0**-16) for b in planned.embedding.blocks
-        ]
+        blocks = [dataclasses.replace(b, norm=Norm.L2, weight=2.0**-16) for b in planned.embedding.blocks]
         return dataclasses.replace(planned.embedding, blocks=tuple(blocks))
 
     monkeypatch.setitem(RULES, "made up", rule)
@@ -359,9 +343,7 @@ FORBIDDEN: dict[str, Callable[[Embedding], Embedding]] = {
     "a signed map for counts": with_block(1, map=Hermite((0,), (0.1,), 3, 2.0)),
     "counts for a signed map": with_block(0, map=Grid((0,), 4)),
     "a count per label": with_block(2, per_label=True),
-    "a block more": lambda e: dataclasses.replace(
-        e, blocks=(*e.blocks, Block("more", Grid((0,), 4), 0.1))
-    ),
+    "a block more": lambda e: dataclasses.replace(e, blocks=(*e.blocks, Block("more", Grid((0,), 4), 0.1))),
     "a block less": lambda e: dataclasses.replace(e, blocks=e.blocks[:1]),
     "another label": lambda e: dataclasses.replace(e, label=(1, 4)),
     "no label": lambda e: dataclasses.replace(e, label=None),
@@ -382,9 +364,7 @@ def test_a_rule_that_changes_how_far_a_row_reaches_is_refused(
     [Grid((0,), 999), Tables((Cells(0, 3), Cells(1, 2)), ((0, 1), (1,), (0,)))],
     ids=["finer bins", "more tables"],
 )
-def test_a_rule_may_change_what_is_counted_and_the_size(
-    map_: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rule_may_change_what_is_counted_and_the_size(map_: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert settled_by(with_block(1, map=map_), monkeypatch).block("counts").map == map_
 
 
@@ -403,9 +383,7 @@ def test_a_stage_is_settled_by_the_earlier_ones_alone() -> None:
     assert plan.embeddings(vectors) == known
 
 
-def test_a_rule_sees_the_noise_of_every_stage_and_no_vector_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_rule_sees_the_noise_of_every_stage_and_no_vector_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[tuple[int, int]] = []
 
     def rule(planned: Reading, earlier: Sequence[Reading]) -> Embedding:

@@ -8,13 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.features import Block, Constant, Embedding, Grid, Hermite, Norm
-from understudy.stage import (
-    LEAST_COUNT_PART,
-    Stage,
-    epsilon_parts,
-    stage_from_dict,
-    weighed_for_laplace,
-)
+from understudy.stage import LEAST_COUNT_PART, Stage, epsilon_parts, stage_from_dict, weighed_for_laplace
 
 shares = st.lists(st.floats(0.01, 1.0), min_size=1, max_size=5)
 
@@ -64,9 +58,7 @@ def test_a_share_is_split_as_weights_say_in_either_norm() -> None:
     assert parts["numbers"] / parts["bins"] == pytest.approx(0.81 / 0.16)
     laplace = weighed_for_laplace(STAGES)[1]
     weights = {block.name: block.weight for block in laplace.embedding.blocks}
-    assert laplace.parts["numbers"] / laplace.parts["bins"] == pytest.approx(
-        weights["numbers"] / weights["bins"]
-    )
+    assert laplace.parts["numbers"] / laplace.parts["bins"] == pytest.approx(weights["numbers"] / weights["bins"])
 
 
 def test_stages_weighed_for_laplace_noise_spend_what_they_spent_before() -> None:
@@ -91,6 +83,4 @@ def test_a_row_count_keeps_a_useful_share() -> None:
 def test_a_stage_comes_back_from_its_description_in_either_norm() -> None:
     for stage in (*STAGES, *weighed_for_laplace(STAGES)):
         assert stage_from_dict(stage.to_dict()) == stage
-    assert "norm" not in STAGES[0].to_dict()["embedding"]["blocks"][0], (
-        "files from before have none"
-    )
+    assert "norm" not in STAGES[0].to_dict()["embedding"]["blocks"][0], "files from before have none"

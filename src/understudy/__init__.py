@@ -34,15 +34,7 @@ if TYPE_CHECKING:
     from understudy.errors import UnderstudyError
     from understudy.estimator import LocallyLinearClassifier
     from understudy.generators import load_generator, save_generator
-    from understudy.methods import (
-        balog_features,
-        balog_subspace,
-        dp_anova,
-        dp_hp,
-        dp_merf,
-        fit_release,
-        make_plan,
-    )
+    from understudy.methods import balog_features, balog_subspace, dp_anova, dp_hp, dp_merf, fit_release, make_plan
     from understudy.private.appending import append_rows
     from understudy.private.ledger import create_ledger, read_ledger
     from understudy.private.release import release_table
@@ -82,11 +74,32 @@ _HOMES = {
 }
 
 __all__ = [
-    "Budget", "LocallyLinearClassifier", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "append_rows", "ask",
-    "balog_features", "balog_subspace", "compare_releases", "compare_with_rows", "create_ledger", "dp_anova", "dp_hp",
-    "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger",
-    "release_table", "save_generator", "verify_release",
-]  # fmt: skip
+    "Budget",
+    "LocallyLinearClassifier",
+    "Neighbours",
+    "Schema",
+    "Synthesizer",
+    "UnderstudyError",
+    "append_rows",
+    "ask",
+    "balog_features",
+    "balog_subspace",
+    "compare_releases",
+    "compare_with_rows",
+    "create_ledger",
+    "dp_anova",
+    "dp_hp",
+    "dp_merf",
+    "fit_release",
+    "load_generator",
+    "load_release",
+    "load_schema",
+    "make_plan",
+    "read_ledger",
+    "release_table",
+    "save_generator",
+    "verify_release",
+]
 
 
 def __getattr__(name: str) -> Any:

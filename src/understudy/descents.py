@@ -45,13 +45,9 @@ class Descent:
         never below the truth.
         """
         charges = [self.charge(budget), *(Charge(cost) for cost in beside)]
-        return min(
-            epsilon_of_descent(self.cost, delta, beside=beside), epsilon_of_charges(charges, delta)
-        )
+        return min(epsilon_of_descent(self.cost, delta, beside=beside), epsilon_of_charges(charges, delta))
 
-    def epsilon_of_replacement(
-        self, budget: Budget, delta: float, *, beside: Sequence[Fraction]
-    ) -> float:
+    def epsilon_of_replacement(self, budget: Budget, delta: float, *, beside: Sequence[Fraction]) -> float:
         """The same if a row is replaced."""
         return epsilon_of_replacement(lambda part: self.epsilon(budget, part, beside=beside), delta)
 
@@ -71,12 +67,12 @@ class Descent:
 
 def descent_from_dict(document: dict[str, Any]) -> Descent:
     """A descent from its public description."""
-    cost = DescentCost(
-        float(document["sampling_rate"]),
-        float(document["noise_multiplier"]),
-        int(document["steps"]),
-    )
+    cost = DescentCost(float(document["sampling_rate"]), float(document["noise_multiplier"]), int(document["steps"]))
     return Descent(
-        autoencoder_from_dict(document["network"]), cost, float(document["clip"]),
-        float(document["learning_rate"]), int(document["expected_rows"]), int(document["seed"]),
-    )  # fmt: skip
+        autoencoder_from_dict(document["network"]),
+        cost,
+        float(document["clip"]),
+        float(document["learning_rate"]),
+        int(document["expected_rows"]),
+        int(document["seed"]),
+    )

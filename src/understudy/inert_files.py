@@ -50,9 +50,7 @@ _STEPS[list(b"]}")] = -1
 
 
 @contextmanager
-def refusing_damage(
-    what: str, remedy: str = "See whether it is whole: understudy verify DIRECTORY"
-) -> Iterator[None]:
+def refusing_damage(what: str, remedy: str = "See whether it is whole: understudy verify DIRECTORY") -> Iterator[None]:
     """Work, also as a decorator, on what files of somebody else say: where it stumbles, they are to blame.
 
     Raises:
@@ -130,9 +128,7 @@ def names_in(directory: str | Path) -> set[str]:
         raise InputError(f"directory '{directory}'", "cannot be read", "Check the path") from None
     if len(found) > MOST_ENTRIES:
         raise InputError(
-            f"directory '{directory}'",
-            f"holds more than {MOST_ENTRIES} files",
-            "Fetch it again from its owner",
+            f"directory '{directory}'", f"holds more than {MOST_ENTRIES} files", "Fetch it again from its owner"
         )
     return found
 
@@ -154,11 +150,7 @@ def parse_json(content: bytes) -> Any:
         raise ValueError(f"more than {DEEPEST} lists inside one another")
     try:
         return json.loads(
-            content,
-            object_pairs_hook=_table,
-            parse_int=_whole,
-            parse_float=_finite,
-            parse_constant=_finite,
+            content, object_pairs_hook=_table, parse_int=_whole, parse_float=_finite, parse_constant=_finite
         )
     except RecursionError:
         raise ValueError("too many lists inside one another") from None

@@ -19,20 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.accounting import (
-    GAUSSIAN,
-    Budget,
-    Mechanism,
-    Neighbours,
-    mechanism_for,
-    neighbours_by_name,
-)
-from understudy.accounting.descent import (
-    Charge,
-    epsilon_of_charges,
-    epsilon_of_replacement,
-    exceedance_of_charges,
-)
+from understudy.accounting import GAUSSIAN, Budget, Mechanism, Neighbours, mechanism_for, neighbours_by_name
+from understudy.accounting.descent import Charge, epsilon_of_charges, epsilon_of_replacement, exceedance_of_charges
 from understudy.descents import Descent, descent_from_dict
 from understudy.errors import InputError, UsageError
 from understudy.features.adapt import RULES
@@ -44,16 +32,7 @@ from understudy.schema import Layout, Schema
 from understudy.schema.table import parse_schema
 from understudy.stage import Stage, stage_from_dict, weighed_for_laplace
 
-__all__ = [
-    "LARGEST_NOISE",
-    "LATTICE",
-    "LATTICE_BITS",
-    "MOST_NUMBERS",
-    "ROW_CAP",
-    "Plan",
-    "Stage",
-    "plan_from_dict",
-]
+__all__ = ["LARGEST_NOISE", "LATTICE", "LATTICE_BITS", "MOST_NUMBERS", "ROW_CAP", "Plan", "Stage", "plan_from_dict"]
 
 LATTICE_BITS = 32
 LATTICE: int = 2**LATTICE_BITS
@@ -99,16 +78,13 @@ class Plan:
             object.__setattr__(self, "stages", weighed_for_laplace(self.stages))
         self._check_unit()
         if self.neighbours is Neighbours.REPLACE_ONE and self.num_rows is None:
-            raise UsageError(
-                "rows",
-                "replace-one needs the public row count",
-                "Give --rows N or rows: in the schema",
-            )
+            raise UsageError("rows", "replace-one needs the public row count", "Give --rows N or rows: in the schema")
         if self.parties < 1 or (self.parties > 1 and self.neighbours is Neighbours.REPLACE_ONE):
             raise UsageError(
-                "parties", "must be at least 1, and with replace-one 1: their row counts are not public",
+                "parties",
+                "must be at least 1, and with replace-one 1: their row counts are not public",
                 "Use --neighbours add-remove",
-            )  # fmt: skip
+            )
         if self.parties > MOST_PARTIES:
             raise UsageError("parties", f"must be at most {MOST_PARTIES}")
         if self.num_rows is not None and self.num_rows > ROW_CAP:
@@ -122,19 +98,22 @@ class Plan:
         unit, where = self.schema.privacy, f"schema '{self.schema.name}'"
         if unit.is_row and unit.max_rows != 1:
             raise InputError(
-                where, "allows several rows, but does not say whose rows belong together",
+                where,
+                "allows several rows, but does not say whose rows belong together",
                 "Set privacy: {unit: COLUMN, max_rows: K} with the name of the column of ids",
-            )  # fmt: skip
+            )
         if unit.unit in {column.name for column in self.schema.used}:
             raise InputError(
-                f"column '{unit.unit}'", "names whom the guarantee is for, so it cannot be released",
+                f"column '{unit.unit}'",
+                "names whom the guarantee is for, so it cannot be released",
                 "Set kind: id for it, or take it out of columns:",
-            )  # fmt: skip
+            )
         if not unit.is_row and self.neighbours is Neighbours.REPLACE_ONE:
             raise UsageError(
-                "neighbours", f"replace-one tells the row count, which one {unit.unit} can change",
+                "neighbours",
+                f"replace-one tells the row count, which one {unit.unit} can change",
                 "Use --neighbours add-remove",
-            )  # fmt: skip
+            )
 
     def _check_stages(self) -> None:
         """Refuse what no memory holds, or what would make the guarantee false, whoever composed the stages."""
@@ -164,9 +143,10 @@ class Plan:
         scales = [b.scales(LATTICE).min() for s in self.stages for b in s.embedding.blocks]
         if min(scales) < 1 or max(self.noise_stds) > LARGEST_NOISE:
             raise UsageError(
-                "plan", "a part of it has so small a share that only noise would come out",
+                "plan",
+                "a part of it has so small a share that only noise would come out",
                 "Give it more of the budget, or leave it out",
-            )  # fmt: skip
+            )
 
     def _check_tables(self, embedding: Embedding) -> None:
         """Cells of tables are of the schema's columns, and of all their codes."""
@@ -175,23 +155,20 @@ class Plan:
         for block in embedding.blocks:
             for cells in block.map.factors if isinstance(block.map, Tables) else ():
                 if cells.column >= len(used) or cells.num_codes != sizes[cells.column]:
-                    raise ValueError(
-                        "tables are of columns that the schema has, and of all their codes"
-                    )
+                    raise ValueError("tables are of columns that the schema has, and of all their codes")
 
     def _check_descent(self) -> None:
         """A descent is accounted for rows that come or go, beside Gaussian noise."""
         if self.descent is None:
             return
         if self.neighbours is not Neighbours.ADD_REMOVE:
-            raise UsageError(
-                "neighbours", "noisy descent is accounted for add-remove", "Use --neighbours add-remove"
-            )  # fmt: skip
+            raise UsageError("neighbours", "noisy descent is accounted for add-remove", "Use --neighbours add-remove")
         if not self.schema.privacy.is_row or self.parties > 1:
             raise UsageError(
-                "method", "noisy descent protects single rows of one party",
+                "method",
+                "noisy descent protects single rows of one party",
                 "Use a method without descent, or set privacy: {unit: row}",
-            )  # fmt: skip
+            )
         spent = sum(self.cost(), Fraction(0))
         if spent > self._total:
             raise ValueError("the descent leaves less of the budget than the stages take")
@@ -202,19 +179,22 @@ class Plan:
             return
         if not self.schema.privacy.is_row:
             raise UsageError(
-                "encoder", f"was learnt at a cost per row, which does not add to one per {self.schema.privacy.unit}",
+                "encoder",
+                f"was learnt at a cost per row, which does not add to one per {self.schema.privacy.unit}",
                 "Use a public encoder, or set privacy: {unit: row}",
-            )  # fmt: skip
+            )
         if self.neighbours is not Neighbours.ADD_REMOVE:
             raise UsageError(
-                "neighbours", "the encoder was learnt at a cost for add-remove",
+                "neighbours",
+                "the encoder was learnt at a cost for add-remove",
                 "Use --neighbours add-remove, or a public encoder",
-            )  # fmt: skip
+            )
         if self.budget.delta <= self.network_charge.slack:
             raise UsageError(
-                "delta", "is so small that the encoder, which was learnt with Gaussian noise, has used it up",
+                "delta",
+                "is so small that the encoder, which was learnt with Gaussian noise, has used it up",
                 f"Use a delta above {float(self.network_charge.slack):.1e}, or a public encoder",
-            )  # fmt: skip
+            )
 
     @property
     def lattice(self) -> int:
@@ -240,24 +220,17 @@ class Plan:
         return self._sensitivities(self.neighbours)
 
     def _sensitivities(self, neighbours: Neighbours) -> tuple[tuple[int, ...], ...]:
-        replace, unit = (
-            neighbours_by_name(neighbours) is Neighbours.REPLACE_ONE,
-            self.schema.privacy,
-        )
+        replace, unit = (neighbours_by_name(neighbours) is Neighbours.REPLACE_ONE, self.schema.privacy)
         if unit.is_row:
             return tuple(
-                stage.embedding.mechanism_sensitivities(self.lattice, replace=replace)
-                for stage in self.stages
+                stage.embedding.mechanism_sensitivities(self.lattice, replace=replace) for stage in self.stages
             )
         # All rows of an id go, and if it is replaced, as many others come (proofs/units.md).
         moved = (2 if replace else 1) * unit.max_rows
         factor = moved if self.budget.is_pure else moved**2
         return tuple(
             tuple(factor * part for part in parts)
-            for parts in (
-                stage.embedding.mechanism_sensitivities(self.lattice, replace=False)
-                for stage in self.stages
-            )
+            for parts in (stage.embedding.mechanism_sensitivities(self.lattice, replace=False) for stage in self.stages)
         )
 
     @cached_property
@@ -323,9 +296,7 @@ class Plan:
         """
         stages = tuple(chain.from_iterable(self.stage_costs(neighbours)))
         if self.descent is not None and neighbours is Neighbours.REPLACE_ONE:
-            raise UsageError(
-                "neighbours", "noisy descent is charged for add-remove", "Make a ledger for add-remove"
-            )  # fmt: skip
+            raise UsageError("neighbours", "noisy descent is charged for add-remove", "Make a ledger for add-remove")
         return stages if self.descent is None else (*stages, self.charge.mu_squared)
 
     def stage_costs(self, neighbours: Neighbours | None = None) -> tuple[tuple[Fraction, ...], ...]:
@@ -355,9 +326,7 @@ class Plan:
             return epsilon_of_replacement(lambda part: epsilon_of_charges(charges, part), delta)
         return epsilon_of_charges(charges, delta)
 
-    def own_epsilon(
-        self, neighbours: Neighbours | None = None, *, delta: float | None = None
-    ) -> float:
+    def own_epsilon(self, neighbours: Neighbours | None = None, *, delta: float | None = None) -> float:
         """The epsilon that the release's own noise gives; this is what the budget is for."""
         delta = self.budget.delta if delta is None else delta
         if self.descent is None:
@@ -403,8 +372,7 @@ class Plan:
         """A rule may choose what is measured, never how far a row can move it."""
         for replaced in (False, True):
             before, after = (
-                embedding.mechanism_sensitivities(self.lattice, replace=replaced)
-                for embedding in (planned, settled)
+                embedding.mechanism_sensitivities(self.lattice, replace=replaced) for embedding in (planned, settled)
             )
             same = planned.label == settled.label and planned.norm is settled.norm
             if before != after or not same:

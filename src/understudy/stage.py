@@ -37,10 +37,7 @@ class Stage:
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
-        return {
-            "name": self.name, "share": self.share, "rule": self.rule,
-            "embedding": self.embedding.to_dict(),
-        }  # fmt: skip
+        return {"name": self.name, "share": self.share, "rule": self.rule, "embedding": self.embedding.to_dict()}
 
 
 def stage_from_dict(document: dict[str, Any]) -> Stage:
@@ -87,7 +84,6 @@ def with_epsilon_parts(stages: Sequence[Stage], parts: Mapping[str, float]) -> t
 def _with_parts(stage: Stage, parts: Mapping[str, float]) -> Stage:
     share = sum(parts[block.name] for block in stage.embedding.blocks)
     blocks = tuple(
-        replace(block, weight=min(1.0, parts[block.name] / share), norm=Norm.L1)
-        for block in stage.embedding.blocks
+        replace(block, weight=min(1.0, parts[block.name] / share), norm=Norm.L1) for block in stage.embedding.blocks
     )
     return replace(stage, embedding=replace(stage.embedding, blocks=blocks), share=share)

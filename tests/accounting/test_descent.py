@@ -42,17 +42,13 @@ def direct_epsilon(*events: dp_accounting.DpEvent, delta: float = 1e-5) -> float
 
 
 @over_runs
-def test_epsilon_is_that_of_the_accountant_itself(
-    rate: float, multiplier: float, steps: int
-) -> None:
+def test_epsilon_is_that_of_the_accountant_itself(rate: float, multiplier: float, steps: int) -> None:
     cost = DescentCost(exact_rate(rate), multiplier, steps)
     assert epsilon_of_descent(cost, 1e-5) == pytest.approx(direct_epsilon(event(cost)), rel=2e-3)
 
 
 @over_runs
-def test_a_bound_by_renyi_divergences_lies_above(
-    rate: float, multiplier: float, steps: int
-) -> None:
+def test_a_bound_by_renyi_divergences_lies_above(rate: float, multiplier: float, steps: int) -> None:
     cost = DescentCost(exact_rate(rate), multiplier, steps)
     accountant = rdp.RdpAccountant(orders=range(2, 64))
     accountant.compose(event(cost))
@@ -72,9 +68,7 @@ def test_a_descent_beside_gaussian_releases_is_composed_with_them() -> None:
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
 @pytest.mark.parametrize(("rate", "steps"), [(0.25, 100), (1 / 32, 300), (1.0, 60)])
-def test_calibrated_noise_meets_the_budget_and_not_much_more(
-    epsilon: float, rate: float, steps: int
-) -> None:
+def test_calibrated_noise_meets_the_budget_and_not_much_more(epsilon: float, rate: float, steps: int) -> None:
     budget = Budget(epsilon)
     beside = [mu_squared_of_budget(budget) / 20]
     cost = calibrated_descent(budget, sampling_rate=rate, steps=steps, beside=beside)
@@ -94,9 +88,7 @@ def test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere() -> 
     whole = step.self_compose(cost.steps)
     epsilons = np.sort(np.random.default_rng(0).uniform(0, 12, 3000))
     found = np.asarray(whole.get_delta_for_epsilon(epsilons))
-    gaussian = norm.cdf(mu / 2 - epsilons / mu) - np.exp(
-        epsilons + norm.logcdf(-mu / 2 - epsilons / mu)
-    )
+    gaussian = norm.cdf(mu / 2 - epsilons / mu) - np.exp(epsilons + norm.logcdf(-mu / 2 - epsilons / mu))
     allowed = float(slack) + (1 - float(slack)) * gaussian
     assert np.all(found <= allowed + 1e-12)
     assert np.max(found / allowed) > 0.97  # and no larger mu than needed
@@ -151,9 +143,7 @@ def test_what_transforms_lose_over_many_steps_is_allowed_for(steps: int, mu: flo
     cost = DescentCost(1.0, math.sqrt(steps) / mu, steps)
     epsilons = mu * np.linspace(5, 8, 13)
     found = np.asarray(module._loss_distribution(cost).get_delta_for_epsilon(epsilons))
-    exact = norm.cdf(mu / 2 - epsilons / mu) - np.exp(
-        epsilons + norm.logcdf(-mu / 2 - epsilons / mu)
-    )
+    exact = norm.cdf(mu / 2 - epsilons / mu) - np.exp(epsilons + norm.logcdf(-mu / 2 - epsilons / mu))
     assert np.all(found + module._rounding(cost) / 2 >= exact)
 
 

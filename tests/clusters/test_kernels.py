@@ -31,8 +31,7 @@ LATTICE = 2**32
 
 def rows_of(num_numbers: int, num_rows: int, seed: int) -> Rows:
     columns: list[dict[str, Any]] = [
-        {"name": f"x{n}", "kind": "continuous", "bounds": [0, 1], "nullable": n == 0}
-        for n in range(num_numbers)
+        {"name": f"x{n}", "kind": "continuous", "bounds": [0, 1], "nullable": n == 0} for n in range(num_numbers)
     ]
     columns += [{"name": "ill", "kind": "binary", "categories": [0, 1], "role": "label"}]
     layout = Layout(load_schema({"columns": columns}))
@@ -67,17 +66,13 @@ def test_compiled_sums_are_the_integers_that_numpy_gives(
     parts = (Scales(num_numbers, scale, 2 * scale),)
     map_ = Fourier(tuple(range(num_numbers)), (1.0,) * num_numbers, parts, num_features, seed)
     label = rows.layout.choices[-1]
-    embedding = Embedding(
-        (Block("numbers", map_, 0.9, per_label=per_label),), label=(label.start, label.stop)
-    )
+    embedding = Embedding((Block("numbers", map_, 0.9, per_label=per_label),), label=(label.start, label.stop))
     with pytest.MonkeyPatch.context() as patch:
         plain, compiled = both(rows, embedding, patch)
     assert np.array_equal(plain, compiled)
 
 
-def test_a_map_whose_rows_could_leave_their_radius_is_left_to_the_careful_way(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_map_whose_rows_could_leave_their_radius_is_left_to_the_careful_way(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of(3, 40, 1)
     map_ = Fourier((0, 1, 2), (1.0,) * 3, (Scales(3, 0.1, 0.2),), 10, 0)
     monkeypatch.setattr(Fourier, "amplitude", lambda *_: np.float32(2**24))
@@ -155,18 +150,14 @@ def test_other_processors_find_the_same_integers(monkeypatch: pytest.MonkeyPatch
     assert np.array_equal(np.frombuffer(found, np.int64), plain)
 
 
-def test_images_with_hundreds_of_columns_take_fewer_rows_at_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_images_with_hundreds_of_columns_take_fewer_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of(401, 70, 2)
     map_ = Fourier(tuple(range(401)), (1.0,) * 401, (Scales(401, 5.0, 9.0),), 6, 0)
     plain, compiled = both(rows, Embedding((Block("numbers", map_, 1.0),)), monkeypatch)
     assert np.array_equal(plain, compiled)
 
 
-def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of(7, 4, 5)
     embedding, found = embedding_of_labels(rows), fourier_sums.fourier_sums
     check_purity(rows.layout, embedding, LATTICE)

@@ -9,16 +9,7 @@ import pytest
 from scipy import stats
 from scipy.sparse import csr_array
 
-from understudy.comparing.null_law import (
-    Contrast,
-    Law,
-    Lengths,
-    Noise,
-    detectable,
-    draw_law,
-    holm,
-    p_value,
-)
+from understudy.comparing.null_law import Contrast, Law, Lengths, Noise, detectable, draw_law, holm, p_value
 from understudy.comparing.sizes import Pull
 from understudy.comparing.views import View
 
@@ -81,9 +72,7 @@ def test_a_part_is_not_asked_for_the_row_count_of_another() -> None:
 
 def test_a_count_that_is_far_noisier_moves_everything_together() -> None:
     pull, nothing = Pull(np.ones(1), 1.0), Pull(np.zeros(2), 0.0)
-    count = Contrast(
-        np.zeros(1), [Noise(np.array([50.0]))], np.ones(1), pull, None, [], is_count=True
-    )
+    count = Contrast(np.zeros(1), [Noise(np.array([50.0]))], np.ones(1), pull, None, [], is_count=True)
     mean = np.array([0.5, 0.5])
     cells = Contrast(np.zeros(2), [Noise(np.ones(2))], mean, nothing, None, [whole(2)])
     law = draw_law([count, cells], sampling=0.0, num_draws=20_000, rng=np.random.default_rng(3))
@@ -104,9 +93,7 @@ def test_draws_come_in_chunks_without_a_seam(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize(("is_laplace", "kurtosis"), [(False, 3.0), (True, 6.0)])
-def test_noise_has_the_deviation_that_a_reading_states_and_its_law(
-    is_laplace: bool, kurtosis: float
-) -> None:
+def test_noise_has_the_deviation_that_a_reading_states_and_its_law(is_laplace: bool, kurtosis: float) -> None:
     noise = Noise(np.array([0.5, 3.0]), is_laplace)
     drawn = noise.draw(np.random.default_rng(5), 200_000)
     assert drawn.std(axis=0) == pytest.approx([0.5, 3.0], rel=0.02)

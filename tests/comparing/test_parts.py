@@ -83,9 +83,7 @@ def test_no_row_has_features_longer_than_one(method: str) -> None:
 @pytest.mark.parametrize("method", ["dp-anova", "dp-merf", "dp-hp"])
 def test_every_column_has_a_part_of_its_own(method: str) -> None:
     parts = find_parts([release_of(method)]).found
-    assert {part.columns[0] for part in parts if len(part.columns) == 1} == {
-        column.name for column in SCHEMA.used
-    }
+    assert {part.columns[0] for part in parts if len(part.columns) == 1} == {column.name for column in SCHEMA.used}
 
 
 def test_two_releases_are_compared_in_cells_that_both_have() -> None:
@@ -102,9 +100,7 @@ def test_merged_cells_carry_the_noise_of_all_that_they_hold() -> None:
     first, second = release_of("dp-anova"), release_of("dp-anova", epsilon=3.0)
     whole = first.reading_of("cells")
     part = next(p for p in find_parts([first, second]).found if p.block == "cells")
-    alone = next(
-        p for p in find_parts([first]).found if (p.block, p.columns) == ("cells", part.columns)
-    )
+    alone = next(p for p in find_parts([first]).found if (p.block, p.columns) == ("cells", part.columns))
     assert np.sum(part.noise[0] ** 2) == pytest.approx(np.sum(alone.noise[0] ** 2))
     assert alone.noise[0] == pytest.approx(whole.noise_of_count("cells"))
 

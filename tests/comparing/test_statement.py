@@ -17,13 +17,22 @@ from understudy.errors import MissingExtraError
 
 def found(**options: Any) -> Comparison:
     settings: dict[str, Any] = {
-        "question": Question.SAME_POPULATION, "level": 0.05, "p_value": 0.4, "distance": 0.05,
-        "by_chance": 0.04, "threshold": 0.06, "effect": 0.03, "detectable": 0.045,
-        "detectable_share": 0.021, "rows": (1000.0, 500.0),
-        "columns": (Difference(("age",), 0.02, 0.03, 0.2, 0.4),), "together": (),
-        "compared": ("columns", "cells"), "left_out": (),
+        "question": Question.SAME_POPULATION,
+        "level": 0.05,
+        "p_value": 0.4,
+        "distance": 0.05,
+        "by_chance": 0.04,
+        "threshold": 0.06,
+        "effect": 0.03,
+        "detectable": 0.045,
+        "detectable_share": 0.021,
+        "rows": (1000.0, 500.0),
+        "columns": (Difference(("age",), 0.02, 0.03, 0.2, 0.4),),
+        "together": (),
+        "compared": ("columns", "cells"),
+        "left_out": (),
         "draws": np.random.default_rng(0).gamma(9.0, 0.005, 500),
-    }  # fmt: skip
+    }
     return Comparison(**(settings | options))
 
 
@@ -69,9 +78,7 @@ def test_what_was_not_comparable_is_said() -> None:
     assert "not comparable: pairs" in describe(found(left_out=("pairs",)))[-1]
 
 
-@pytest.mark.parametrize(
-    ("p", "words"), [(0.0312, "p = 0.031"), (1.0, "p = 1"), (1e-9, "p < 0.000001")]
-)
+@pytest.mark.parametrize(("p", "words"), [(0.0312, "p = 0.031"), (1.0, "p = 1"), (1e-9, "p < 0.000001")])
 def test_p_values_for_people(p: float, words: str) -> None:
     assert chance(p) == words
 

@@ -38,12 +38,7 @@ def plan_of(method: str, epsilon: float, neighbours: Neighbours) -> Any:
 
 
 def release_of(
-    method: str,
-    seed: int,
-    *,
-    epsilon: float = 1.0,
-    shift: float = 0.0,
-    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    method: str, seed: int, *, epsilon: float = 1.0, shift: float = 0.0, neighbours: Neighbours = Neighbours.ADD_REMOVE
 ) -> Release:
     """A release of fresh rows; what is tested is not the noise, so it may have a seed."""
     rows = rows_of(seed, shift=shift)
@@ -167,9 +162,7 @@ def test_too_few_rows_are_refused() -> None:
         quick(release_of("dp-merf", 0), rows_of(1).slice(0, 0))
 
 
-@pytest.mark.parametrize(
-    ("options", "words"), [({"level": 0.0}, "level"), ({"num_draws": 3}, "draws")]
-)
+@pytest.mark.parametrize(("options", "words"), [({"level": 0.0}, "level"), ({"num_draws": 3}, "draws")])
 def test_levels_and_draws_have_limits(options: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError, match=words):
         quick(release_of("dp-merf", 0), rows_of(1), **options)

@@ -33,10 +33,7 @@ def test_an_ordered_part_is_seen_in_runs_of_equal_mass_and_nulls_stay_apart() ->
 
 def test_bands_are_seen_one_by_one() -> None:
     views = views_of(part_of(1, 4, bands=np.array([0, 2, 0, 2])), np.ones(4))
-    assert [view.sums.toarray().sum(axis=1).tolist() for view in views] == [
-        [1, 0, 1, 0],
-        [0, 1, 0, 1],
-    ]
+    assert [view.sums.toarray().sum(axis=1).tolist() for view in views] == [[1, 0, 1, 0], [0, 1, 0, 1]]
     by_label = views_of(part_of(2, 4, bands=np.array([0, 2, 0, 2])), np.ones(8))
     assert [view.sums.shape for view in by_label] == [(8, 4), (8, 2)] * 2
 

@@ -8,23 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from understudy.encoders import (
-    Encoder,
-    EncoderTraining,
-    load_encoder,
-    save_encoder,
-    train_encoder,
-    vision_network,
-)
+from understudy.encoders import Encoder, EncoderTraining, load_encoder, save_encoder, train_encoder, vision_network
 from understudy.encoders.files import WEIGHTS
 from understudy.errors import InputError
 from understudy.features.activations import activations
 from understudy.features.perceptual import perceptual
 from understudy.schema.images import ImageShape
 
-TINY = EncoderTraining(
-    depths=(6, 8), strides=(2, 2), kernels=(3, 3), components=4, steps=120, batch=48
-)
+TINY = EncoderTraining(depths=(6, 8), strides=(2, 2), kernels=(3, 3), components=4, steps=120, batch=48)
 SHAPE = ImageShape(8, 8)
 
 
@@ -72,9 +63,7 @@ def test_an_encoder_comes_back_from_its_directory(trained: tuple[Encoder, float]
     assert (again.sha256, again.form, again.told) == (encoder.sha256, encoder.form, "stripes")
 
 
-def test_other_weights_under_the_same_hash_are_refused(
-    trained: tuple[Encoder, float], tmp_path: Path
-):
+def test_other_weights_under_the_same_hash_are_refused(trained: tuple[Encoder, float], tmp_path: Path):
     save_encoder(trained[0], tmp_path / "stripes")
     file = tmp_path / "stripes" / WEIGHTS
     content = bytearray(file.read_bytes())
@@ -130,16 +119,17 @@ def models_of(module: torch.nn.Module) -> Any:
         given.append(weights)
         return module
 
-    return SimpleNamespace(
-        vgg19=make, resnet18=make, VGG19_Weights=weights, ResNet18_Weights=weights, given=given
-    )
+    return SimpleNamespace(vgg19=make, resnet18=make, VGG19_Weights=weights, ResNet18_Weights=weights, given=given)
 
 
 def tiny_vgg() -> torch.nn.Module:
     features = torch.nn.Sequential(
-        torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.ReLU(inplace=True), torch.nn.MaxPool2d(2),
-        torch.nn.Conv2d(4, 5, 3, padding=1), torch.nn.ReLU(inplace=True),
-    )  # fmt: skip
+        torch.nn.Conv2d(3, 4, 3, padding=1),
+        torch.nn.ReLU(inplace=True),
+        torch.nn.MaxPool2d(2),
+        torch.nn.Conv2d(4, 5, 3, padding=1),
+        torch.nn.ReLU(inplace=True),
+    )
     whole = torch.nn.Module()
     whole.features = features
     return whole

@@ -47,11 +47,6 @@ def test_a_choice_has_its_categories_and_a_place_for_the_unlisted():
 
 def test_bins_of_dates_are_named_by_dates():
     schema = load_schema(
-        {
-            "name": "t",
-            "columns": [
-                {"name": "day", "kind": "datetime", "bounds": ["2020-01-01", "2020-01-21"]},
-            ],
-        }
+        {"name": "t", "columns": [{"name": "day", "kind": "datetime", "bounds": ["2020-01-01", "2020-01-21"]}]}
     )
     assert column_bins(schema.used[0]).labels[0] == "2020-01-01 to 2020-01-02"

@@ -34,9 +34,7 @@ def views_of(real, made):
 
 
 def test_the_largest_gap_is_scipys():
-    assert kolmogorov_smirnov(LEFT, RIGHT) == pytest.approx(
-        stats.ks_2samp(LEFT, RIGHT).statistic, abs=1e-12
-    )
+    assert kolmogorov_smirnov(LEFT, RIGHT) == pytest.approx(stats.ks_2samp(LEFT, RIGHT).statistic, abs=1e-12)
 
 
 def test_the_largest_gap_is_that_of_sdmetrics():
@@ -51,9 +49,7 @@ def test_the_largest_gap_is_that_of_sdmetrics():
 def test_the_shift_is_that_of_sorted_values():
     # The definition for equally many values: the mean distance of values of the same rank.
     left, right = np.sort(LEFT[:200]), np.sort(RIGHT[:200])
-    assert wasserstein(left, right, width=4.0) == pytest.approx(
-        np.abs(left - right).mean() / 4.0, abs=1e-12
-    )
+    assert wasserstein(left, right, width=4.0) == pytest.approx(np.abs(left - right).mean() / 4.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("distance", [kolmogorov_smirnov, lambda a, b: wasserstein(a, b, width=1)])

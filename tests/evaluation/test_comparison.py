@@ -11,12 +11,7 @@ from understudy.evaluation.tables import CodedTable, code_table
 from understudy.schema import load_schema
 
 CELLS = load_schema(
-    {
-        "name": "cells",
-        "columns": [
-            {"name": name, "kind": "categorical", "categories": list(range(8))} for name in "ab"
-        ],
-    }
+    {"name": "cells", "columns": [{"name": name, "kind": "categorical", "categories": list(range(8))} for name in "ab"]}
 )
 PAIRS = partial(marginal_gaps, sets=column_sets(2, 2))
 

@@ -38,9 +38,7 @@ def test_probabilities_of_two_classes_are_scored_as_scikit_learn_does():
     chances = model.predict_proba(test.inputs)[:, 1]
     found = run("binary", train, test)["logistic regression"].scores
     assert found["roc_auc"] == pytest.approx(roc_auc_score(test.target, chances), abs=1e-6)
-    assert found["prc_auc"] == pytest.approx(
-        average_precision_score(test.target, chances), abs=1e-6
-    )
+    assert found["prc_auc"] == pytest.approx(average_precision_score(test.target, chances), abs=1e-6)
 
 
 def test_the_papers_protocol_scores_hard_guesses():

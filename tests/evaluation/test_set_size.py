@@ -21,9 +21,13 @@ def test_the_curve_is_the_mean_over_models_at_every_size():
     outcomes = [
         Outcome(training, model, {"accuracy": score})
         for training, model, score in (
-            ("first 60", "a", 0.5), ("first 60", "b", 0.7), ("synthetic", "a", 0.8),
-            ("synthetic", "b", 0.9), ("real", "a", 1.0), ("first 600", "a", 0.7),
+            ("first 60", "a", 0.5),
+            ("first 60", "b", 0.7),
+            ("synthetic", "a", 0.8),
+            ("synthetic", "b", 0.9),
+            ("real", "a", 1.0),
+            ("first 600", "a", 0.7),
         )
-    ]  # fmt: skip
+    ]
     curve = learning_curve(outcomes, score="accuracy", whole="synthetic", num_rows=5000)
     np.testing.assert_allclose(curve, [(60, 0.6), (600, 0.7), (5000, 0.85)])

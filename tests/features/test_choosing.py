@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 
 from understudy.accounting import Budget
 from understudy.features import Embedding, Reading, Tables, choosing
-from understudy.features.choosing import (
-    FEWEST_CELLS,
-    MOST_CELLS,
-    PAIRS,
-    cells_per_column,
-    choose_pairs,
-    dependence,
-)
+from understudy.features.choosing import FEWEST_CELLS, MOST_CELLS, PAIRS, cells_per_column, choose_pairs, dependence
 from understudy.features.margins import find_margins
 from understudy.features.placing import CELLS
 from understudy.methods import dp_anova
@@ -33,10 +26,7 @@ SCHEMA = load_schema(
         "name": "t",
         "columns": [
             *({"name": f"x{i}", "kind": "integer", "bounds": [0, 400]} for i in range(4)),
-            *(
-                {"name": f"c{i}", "kind": "categorical", "categories": list("abcd")}
-                for i in range(2)
-            ),
+            *({"name": f"c{i}", "kind": "categorical", "categories": list("abcd")} for i in range(2)),
             {"name": "y", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
         ],
     }
@@ -94,9 +84,7 @@ def tied(codes: Integers, pair: tuple[int, int], *, by: float, seed: int = 9) ->
 
 @pytest.mark.parametrize("labels", ["auto", "none"])
 @pytest.mark.parametrize("pair", [(0, 1), (2, 4), (4, 5)], ids=str)
-def test_a_pair_that_depends_comes_before_all_that_do_not(
-    pair: tuple[int, int], labels: str
-) -> None:
+def test_a_pair_that_depends_comes_before_all_that_do_not(pair: tuple[int, int], labels: str) -> None:
     codes = tied(independent_rows(1), pair, by=0.3)
     plan = plan_for(labels=labels)
     earlier = readings_of(plan, codes)
@@ -235,15 +223,13 @@ def test_any_vectors_at_all_choose_pairs_that_were_looked_at_at_the_planned_sens
     found = tables_of(settled)
     looks = earlier[1].map(choosing.LOOKS)
     looked_at, pairs = (
-        [tuple(each.factors[j].column for j in pair) for pair in each.subsets]
-        for each in (looks, found)
+        [tuple(each.factors[j].column for j in pair) for pair in each.subsets] for each in (looks, found)
     )
     assert set(pairs) <= set(looked_at)
     assert len(set(pairs)) == len(pairs), "no pair is measured twice"
     assert list(found.subsets) == sorted(found.subsets), "the order tells nothing"
     for replace in (False, True):
         before, after = (
-            each.mechanism_sensitivities(plan.lattice, replace=replace)
-            for each in (plan.stages[2].embedding, settled)
+            each.mechanism_sensitivities(plan.lattice, replace=replace) for each in (plan.stages[2].embedding, settled)
         )
         assert before == after

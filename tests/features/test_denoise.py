@@ -149,9 +149,7 @@ def test_shrinking_never_enlarges_or_turns_a_sign(values: Floats, noise: float) 
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 64, 100])
-def test_shrinking_by_levels_keeps_what_has_no_noise_and_levels_what_is_all_noise(
-    size: int,
-) -> None:
+def test_shrinking_by_levels_keeps_what_has_no_noise_and_levels_what_is_all_noise(size: int) -> None:
     values = np.random.default_rng(size).normal(0, 3, size)
     assert shrink_levels(values, 0.0) == pytest.approx(values, abs=1e-9)
     assert (shrink_levels(values, 3.0) ** 2).sum() <= (values**2).sum() * (1 + 1e-9)

@@ -10,14 +10,7 @@ from hypothesis import strategies as st
 
 from understudy.accounting import Budget
 from understudy.features import Block, Cells, Constant, Embedding, Reading, Tables
-from understudy.features.margins import (
-    Margins,
-    _from_histogram,
-    _pair_margins,
-    _updated,
-    find_margins,
-    unions,
-)
+from understudy.features.margins import Margins, _from_histogram, _pair_margins, _updated, find_margins, unions
 from understudy.features.placing import CELLS, COLUMNS, LOOKS
 from understudy.methods import dp_anova
 from understudy.plan import LATTICE, Plan
@@ -32,9 +25,7 @@ Integers = npt.NDArray[np.int64]
 # Least squares by hand
 
 
-def least_squares(
-    observed: list[tuple[Floats, Floats, Floats]],
-) -> tuple[Floats, Floats]:
+def least_squares(observed: list[tuple[Floats, Floats, Floats]]) -> tuple[Floats, Floats]:
     """Generalised least squares: unknowns from (matrix, sums, variances), and their covariance."""
     precision = sum(matrix.T @ (matrix / spread[:, None]) for matrix, _, spread in observed)
     weighted = sum(matrix.T @ (sums / spread) for matrix, sums, spread in observed)
@@ -79,10 +70,7 @@ COARSE = Cells(0, 16, True, True, lows=(0, 4, 6, 8, 12), groups=(0, 0, 0, 1, 1))
 PAIR_OTHER = Cells(1, 3, groups=(0, 1, 1))
 LABEL = (1, 3)
 FIRST = Embedding(
-    (
-        Block("count", Constant(), 0.5, per_label=True),
-        Block(COLUMNS, Tables((WHOLE, OTHER), ((0,), (1,))), 0.8),
-    ),
+    (Block("count", Constant(), 0.5, per_label=True), Block(COLUMNS, Tables((WHOLE, OTHER), ((0,), (1,))), 0.8)),
     label=LABEL,
 )
 
@@ -242,11 +230,7 @@ def assert_shares(margins: Margins) -> None:
 
 @pytest.mark.parametrize("labels", ["auto", "none", "balanced"])
 @settings(max_examples=25, deadline=None)
-@given(
-    seed=st.integers(0, 2**32),
-    size=st.sampled_from([0, 2**20, 2**36, 2**45]),
-    stages=st.sampled_from([2, 3]),
-)
+@given(seed=st.integers(0, 2**32), size=st.sampled_from([0, 2**20, 2**36, 2**45]), stages=st.sampled_from([2, 3]))
 def test_shares_sum_to_one_and_are_not_negative_whatever_the_noise(
     labels: str, seed: int, size: int, stages: int
 ) -> None:
@@ -292,17 +276,12 @@ def test_a_union_puts_every_cell_into_the_one_that_holds_its_codes() -> None:
     found = unions(OWN, COARSE)
     assert found.tolist() == [0, 0, 1, 1, 2]
     codes, _ = small_table()
-    finer, coarser = (
-        np.bincount(cells(codes[:, 0]), minlength=cells.dim) for cells in (OWN, COARSE)
-    )
+    finer, coarser = (np.bincount(cells(codes[:, 0]), minlength=cells.dim) for cells in (OWN, COARSE))
     assert np.bincount(found, weights=finer).tolist() == coarser.tolist()
 
 
 def test_independent_columns_have_the_products_of_their_shares_within_each_label() -> None:
-    own, label_shares = (
-        np.array([[0.1, 0.2, 0.3, 0.4, 0.0], [0.5, 0.0, 0.0, 0.0, 0.5]]),
-        [0.25, 0.75],
-    )
+    own, label_shares = (np.array([[0.1, 0.2, 0.3, 0.4, 0.0], [0.5, 0.0, 0.0, 0.0, 0.5]]), [0.25, 0.75])
     other = np.array([[0.2, 0.3, 0.5], [1.0, 0.0, 0.0]])
     margins = Margins(100.0, np.array(label_shares), (own, other), (OWN, OTHER))
     found = margins.independent((0, 1), (COARSE, PAIR_OTHER))

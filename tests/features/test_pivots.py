@@ -22,9 +22,7 @@ from understudy.features.points import Points, points_of_codes
 from understudy.plan import LATTICE
 from understudy.schema import Layout
 
-LAYOUT = Layout(
-    load_schema({"columns": [{"name": n, "kind": "continuous", "bounds": [0, 1]} for n in "xy"]})
-)
+LAYOUT = Layout(load_schema({"columns": [{"name": n, "kind": "continuous", "bounds": [0, 1]} for n in "xy"]}))
 KERNEL = Kernel("gaussian", (Term((0, 1), (0.1, 0.1)),))
 ROWS = 10_000
 

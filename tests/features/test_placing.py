@@ -93,9 +93,7 @@ def assert_partition(cells: Cells, num_codes: int) -> None:
 def assert_finer(finer: Cells, coarser: Cells, num_codes: int) -> None:
     """Cells of the one are unions of cells of the other."""
     codes = np.arange(num_codes)
-    pairs = {
-        tuple(pair) for pair in zip(finer(codes).tolist(), coarser(codes).tolist(), strict=True)
-    }
+    pairs = {tuple(pair) for pair in zip(finer(codes).tolist(), coarser(codes).tolist(), strict=True)}
     assert len(pairs) == finer.num_known
 
 
@@ -111,9 +109,7 @@ def bell(rng: np.random.Generator) -> Integers:
 
 
 def two_heaps(rng: np.random.Generator) -> Integers:
-    return np.where(
-        rng.random(ROWS) < 0.5, rng.integers(100, 130, ROWS), rng.integers(4900, 5001, ROWS)
-    )
+    return np.where(rng.random(ROWS) < 0.5, rng.integers(100, 130, ROWS), rng.integers(4900, 5001, ROWS))
 
 
 def uniform(rng: np.random.Generator) -> Integers:
@@ -315,8 +311,7 @@ def test_any_vector_at_all_makes_a_partition_and_the_planned_sensitivity(
 def assert_same_sensitivity(plan: Plan, settled: Embedding) -> None:
     for replace in (False, True):
         before, after = (
-            each.mechanism_sensitivities(plan.lattice, replace=replace)
-            for each in (plan.stages[1].embedding, settled)
+            each.mechanism_sensitivities(plan.lattice, replace=replace) for each in (plan.stages[1].embedding, settled)
         )
         assert before == after
         assert sum(after) > 0
@@ -337,15 +332,11 @@ def test_a_row_reaches_no_further_in_settled_cells_than_planned(replace: bool) -
     settled = place_cells(planned(plan), [first_reading(plan, values)])
     stated = plan.stages[1].embedding.sensitivity(plan.lattice, replace=replace)
     sums = [
-        partial_sum(
-            Rows(plan.layout, np.array([[code, bit]])), embedding=settled, lattice=plan.lattice
-        )
+        partial_sum(Rows(plan.layout, np.array([[code, bit]])), embedding=settled, lattice=plan.lattice)
         for code in (NULL, 0, 40, 5000)
         for bit in (NULL, 0, 1)
     ]
     bases = sums if replace else [np.zeros(settled.dim, dtype=np.int64)]
-    reached = max(
-        sum(int(value) ** 2 for value in (one - base).tolist()) for one in sums for base in bases
-    )
+    reached = max(sum(int(value) ** 2 for value in (one - base).tolist()) for one in sums for base in bases)
     assert 0.999 * stated < reached <= stated
     assert math.isclose(stated, (2 if replace else 1) * plan.lattice**2, rel_tol=1e-6)

@@ -9,9 +9,7 @@ from understudy import Budget, load_schema, make_plan
 from understudy.features import Lengths, Reading
 from understudy.features.reaching import LENGTHS, REACHED_SHARE, place_reach
 
-PLAN = make_plan(
-    load_schema({"image": {"height": 6, "width": 6}}), Budget(1.0), options={"num_rows": 1000}
-)
+PLAN = make_plan(load_schema({"image": {"height": 6, "width": 6}}), Budget(1.0), options={"num_rows": 1000})
 
 
 def readings(counts: np.ndarray) -> tuple[Reading, Reading]:

@@ -77,9 +77,7 @@ def test_a_stage_without_a_look_is_refused():
         split_classes(readings[1], readings[:1])
 
 
-@pytest.mark.parametrize(
-    "options", [{"components": 3}, {"components": 2, "generator": "connected"}]
-)
+@pytest.mark.parametrize("options", [{"components": 3}, {"components": 2, "generator": "connected"}])
 def test_impossible_components_are_refused(options):
     with pytest.raises(UsageError, match="components"):
         make_plan(the_schema(), Budget(1.0), options=options)

@@ -40,9 +40,7 @@ def test_a_phase_does_not_depend_on_the_phases_beside_it() -> None:
     assert np.array_equal(together[:, :1000], alone.T)
 
 
-@pytest.mark.parametrize(
-    "turns", [0.0, 0.25, -0.25, 0.5, -0.5, 3.5, 1000.125, 2.0**-32, -(2.0**-32)]
-)
+@pytest.mark.parametrize("turns", [0.0, 0.25, -0.25, 0.5, -0.5, 3.5, 1000.125, 2.0**-32, -(2.0**-32)])
 def test_whole_turns_are_left_out_of_a_phase(turns: float) -> None:
     (phase,) = phases_of(np.array([turns])).tolist()
     assert -(2**31) <= phase < 2**31

@@ -16,10 +16,11 @@ import pyarrow as pa
 import pytest
 
 from understudy import Budget, dp_anova, fit_release, load_schema, release_table
+from understudy.arrays import Integers
 from understudy.generators.anova_training import AnovaTraining, raked, train_anova
 from understudy.generators.condition import spans_of
 from understudy.generators.mixture import Mixture
-from understudy.private.noise import Integers, SeededNoise
+from understudy.private.noise import SeededNoise
 from understudy.published import Release, save_release
 from understudy.schema import NULL, Schema
 from understudy.schema.encode import encode_batch
@@ -128,16 +129,12 @@ def distance(left: Floats, right: Floats) -> float:
 
 
 @pytest.mark.parametrize("column", range(6))
-def test_columns_of_the_model_are_those_of_the_table(
-    column: int, mixture: Mixture, cells: Integers
-):
+def test_columns_of_the_model_are_those_of_the_table(column: int, mixture: Mixture, cells: Integers):
     assert distance(model_table(mixture, column), seen_table(mixture, cells, column)) < 0.015
 
 
 @pytest.mark.parametrize("pair", [*combinations(range(6), 2)])
-def test_pairs_of_the_model_are_those_of_the_table(
-    pair: tuple[int, int], mixture: Mixture, cells: Integers
-):
+def test_pairs_of_the_model_are_those_of_the_table(pair: tuple[int, int], mixture: Mixture, cells: Integers):
     exact, model = seen_table(mixture, cells, *pair), model_table(mixture, *pair)
     both = coarse(np.stack([exact, model], axis=2))
     exact, model = both[:, :, 0], both[:, :, 1]
@@ -146,9 +143,7 @@ def test_pairs_of_the_model_are_those_of_the_table(
 
 
 @pytest.mark.parametrize("pair", [(0, 1), (0, 4), (4, 5), (3, 4), (0, 3)])
-def test_sampled_rows_follow_the_model_also_where_pairs_were_not_measured(
-    pair: tuple[int, int], mixture: Mixture
-):
+def test_sampled_rows_follow_the_model_also_where_pairs_were_not_measured(pair: tuple[int, int], mixture: Mixture):
     count = 60_000
     codes = mixture.components.codes(count, np.random.default_rng(0))
     exact = model_table(mixture, *pair)
@@ -185,14 +180,10 @@ def test_grids_hold_every_code_once_and_shares_of_a_cell_add_up_to_one(mixture: 
         np.testing.assert_array_equal(grid.lows[1:], grid.highs[:-1] + 1)
         assert grid.has_null == column.nullable
         assert (grid.share_of_piece >= 0).all()
-        np.testing.assert_allclose(
-            np.bincount(grid.cell_of_piece, weights=grid.share_of_piece), 1, atol=1e-9
-        )
+        np.testing.assert_allclose(np.bincount(grid.cell_of_piece, weights=grid.share_of_piece), 1, atol=1e-9)
 
 
-def test_the_same_release_and_settings_give_the_same_mixture_and_another_seed_another(
-    release: Release,
-):
+def test_the_same_release_and_settings_give_the_same_mixture_and_another_seed_another(release: Release):
     quick = replace(TRAINING, steps=10, num_components=30)
     first, second = train_anova(release, quick), train_anova(release, quick)
     np.testing.assert_array_equal(first.probabilities, second.probabilities)
@@ -285,9 +276,7 @@ def test_labels_can_be_columns_like_others_or_of_equal_shares(labels: str, cells
         assert share == pytest.approx(0.5)
 
 
-def test_the_noisy_row_count_is_what_a_mixture_draws_by_default_unless_it_is_public(
-    release: Release,
-):
+def test_the_noisy_row_count_is_what_a_mixture_draws_by_default_unless_it_is_public(release: Release):
     quick = replace(TRAINING, steps=1, num_components=20)
     assert train_anova(release, quick).default_num_rows == MANY
     unsaid = load_schema({"columns": SCHEMA.to_dict()["columns"]})

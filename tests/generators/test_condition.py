@@ -25,10 +25,13 @@ GRIDS = (
     ColumnGrid(np.array([0, 1, 2]), np.array([0, 1, 2]), has_null=False),
     ColumnGrid(np.array([0, 1]), np.array([0, 1]), has_null=True),
     ColumnGrid(
-        np.array([0, 1, 3, 4]), np.array([0, 2, 3, 6]), has_null=True,
-        cells=np.array([0, 1, 0, 0]), shares=np.array([0.3, 1.0, 0.0, 0.7]),
+        np.array([0, 1, 3, 4]),
+        np.array([0, 2, 3, 6]),
+        has_null=True,
+        cells=np.array([0, 1, 0, 0]),
+        shares=np.array([0.3, 1.0, 0.0, 0.7]),
     ),
-)  # fmt: skip
+)
 CODES = [[NULL, *range(7)], [0, 1, 2], [NULL, 0, 1], [NULL, *range(7)]]
 TABLE = list(product(*CODES))
 NUM_COMPONENTS = 4
@@ -72,10 +75,7 @@ sets = st.builds(
 )
 
 
-@given(
-    seed=st.integers(0, 50),
-    allowed=st.dictionaries(st.integers(0, 3), sets, max_size=3),
-)
+@given(seed=st.integers(0, 50), allowed=st.dictionaries(st.integers(0, 3), sets, max_size=3))
 @settings(deadline=None, max_examples=150)
 def test_a_restricted_mixture_is_the_conditional_law(seed: int, allowed: dict[int, CodeSet]):
     components, condition = random_components(seed), Condition(allowed)
@@ -140,9 +140,7 @@ def small_mixture(*rules: object) -> Mixture:
 
 
 def test_the_components_of_a_mixture_have_their_labels_shares():
-    np.testing.assert_allclose(
-        small_mixture().components.weights, [0.45, 0.45, 0.1 / 3, 0.1 / 3, 0.1 / 3]
-    )
+    np.testing.assert_allclose(small_mixture().components.weights, [0.45, 0.45, 0.1 / 3, 0.1 / 3, 0.1 / 3])
 
 
 def test_shares_of_labels_under_a_condition_follow_bayes_rule():

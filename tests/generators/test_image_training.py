@@ -31,9 +31,7 @@ class Silence:
 def released(method: str, **options: Any) -> Any:
     pixels = np.random.default_rng(0).integers(0, 256, (300, 6))
     rows = dict(zip(SCHEMA.image.names, pixels.T, strict=True))
-    plan = make_plan(
-        SCHEMA, Budget(1.0), method=method, options={"training": TINY, "num_features": 50} | options
-    )
+    plan = make_plan(SCHEMA, Budget(1.0), method=method, options={"training": TINY, "num_features": 50} | options)
     return release_table(pa.table(rows), plan, noise=Silence())
 
 
@@ -41,9 +39,13 @@ def test_the_loop_finds_the_least_loss_and_tells_how_far_it_is():
     place = torch.tensor([3.0, -2.0], requires_grad=True)
     seen: list[tuple[int, int, float]] = []
     minimise(
-        torch, [place], lambda done: (place**2).sum(),
-        steps=300, learning_rate=0.1, progress=lambda *state: seen.append(state),
-    )  # fmt: skip
+        torch,
+        [place],
+        lambda done: (place**2).sum(),
+        steps=300,
+        learning_rate=0.1,
+        progress=lambda *state: seen.append(state),
+    )
     assert float((place.detach() ** 2).sum()) < 1e-3
     assert seen[-1][:2] == (300, 300)
     assert [done for done, _, _ in seen] == list(range(20, 301, 20))
@@ -55,8 +57,7 @@ def test_every_batch_stands_for_all_rows_and_their_mean_is_the_whole_embedding()
     sizes = np.array([20])
     rng = np.random.default_rng(0)
     (one,), (four,) = (
-        loss_terms(torch, each, sizes, convert=lambda m: m, features_per_step=50, rng=rng)
-        for each in (whole, parts)
+        loss_terms(torch, each, sizes, convert=lambda m: m, features_per_step=50, rng=rng) for each in (whole, parts)
     )
     assert (len(one.pieces), len(four.pieces)) == (1, 4)
     mean = torch.stack([target for _, target in four.pieces]).mean(0)

@@ -15,22 +15,14 @@ import pytest
 import torch
 
 from understudy import Budget, dp_hp, fit_release, load_schema, release_table
-from understudy.features import (
-    Constant,
-    FeatureMap,
-    Fourier,
-    Hermite,
-    OneHot,
-    Scales,
-    Sign,
-    Tensors,
-)
+from understudy.arrays import Integers
+from understudy.features import Constant, FeatureMap, Fourier, Hermite, OneHot, Scales, Sign, Tensors
 from understudy.features.hermite import best_half_range
 from understudy.generators.grids import column_grid
 from understudy.generators.mixture import Mixture
 from understudy.generators.mixture_training import MixtureTraining, _ComponentCells, cell_means
 from understudy.generators.terms import Term, loss_terms
-from understudy.private.noise import Integers, SeededNoise
+from understudy.private.noise import SeededNoise
 from understudy.published import Release
 from understudy.schema import Column, Layout
 
@@ -103,9 +95,7 @@ def rows_of_components() -> list[Floats]:
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_expected_features_are_the_average_over_many_rows(
-    name: str, rows_of_components: list[Floats]
-):
+def test_expected_features_are_the_average_over_many_rows(name: str, rows_of_components: list[Floats]):
     cells, scores = component_cells()
     expected = cells.expected(MAPS[name])(cells(scores)).double().numpy()
     assert expected.shape == (NUM_COMPONENTS, MAPS[name].dim)
@@ -355,15 +345,7 @@ def noise_but_for_counts(release: Release, seed: int) -> Release:
 
 def terms_of(release: Release, sizes: Integers) -> list[Term]:
     rng = np.random.default_rng(0)
-    return loss_terms(
-        torch,
-        release,
-        sizes,
-        convert=lambda map_: map_,
-        features_per_step=0,
-        rng=rng,
-        is_exact=True,
-    )
+    return loss_terms(torch, release, sizes, convert=lambda map_: map_, features_per_step=0, rng=rng, is_exact=True)
 
 
 @pytest.mark.parametrize("gamma", [None, 0.2])
@@ -386,13 +368,10 @@ def test_the_floor_is_the_loss_that_noise_alone_gives(gamma: float | None):
     cells = plan.layout.expand(np.stack([numbers, codes, table["d"], table["ill"]], axis=1))
     private = torch.from_numpy(cells.astype(np.float32))
     losses = [
-        [float(term.loss(private)) for term in terms_of(noise_but_for_counts(exact, i), counts)]
-        for i in range(100)
+        [float(term.loss(private)) for term in terms_of(noise_but_for_counts(exact, i), counts)] for i in range(100)
     ]
     np.testing.assert_allclose(np.mean(losses, axis=0), floors, rtol=0.1)
-    np.testing.assert_allclose(
-        [float(term.loss(private)) for term in terms_of(exact, counts)], 0, atol=1e-6
-    )
+    np.testing.assert_allclose([float(term.loss(private)) for term in terms_of(exact, counts)], 0, atol=1e-6)
 
 
 def test_every_fresh_product_gets_its_turn_before_training_ends():

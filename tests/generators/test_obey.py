@@ -43,11 +43,16 @@ COLUMNS: list[dict[str, Any]] = [
     {"name": "ill", "kind": "binary", "role": "label", "categories": [0, 1]},
 ]
 RULES: list[Any] = [
-    "age >= 18", "low < high", "low <= age", "admitted <= discharged", "sex == birth", "ill != age",
+    "age >= 18",
+    "low < high",
+    "low <= age",
+    "admitted <= discharged",
+    "sex == birth",
+    "ill != age",
     {"forbid": {"sex": ["m", None], "pregnant": "yes"}},
     {"forbid": {"age": {"from": 60}, "pregnant": "yes"}},
     {"forbid": {"ill": 1, "discharged": None}},
-]  # fmt: skip
+]
 SHARES = (0.7, 0.3)
 
 
@@ -150,9 +155,7 @@ def test_any_rules_that_can_be_obeyed_are(kind: str, data: st.DataObject):
 @both
 def test_conditions_balance_and_rules_hold_together(kind: str):
     generator = MAKERS[kind](schema_with(RULES))
-    rows = generator.sample(
-        601, seed=2, given={"age": (8, 70), "pregnant": "no"}, balance={0: 1, 1: 2}
-    )
+    rows = generator.sample(601, seed=2, given={"age": (8, 70), "pregnant": "no"}, balance={0: 1, 1: 2})
     assert_obeyed(generator.schema, rows)
     frame = rows.to_pandas()
     assert frame["age"].between(18, 70).all()
@@ -250,9 +253,7 @@ def test_drawing_again_is_bounded_in_number_and_in_memory():
 @pytest.mark.parametrize("num_rows", [20, 3000])
 def test_rules_are_mended_only_in_rows_that_meet_the_condition(num_rows: int):
     condition = Condition({0: CodeSet(((5000, 5009),))})  # one row in 500
-    codes = draw_obeying(
-        Source(rare(0.001), condition), TWO, condition, num_rows, np.random.default_rng(0)
-    )
+    codes = draw_obeying(Source(rare(0.001), condition), TWO, condition, num_rows, np.random.default_rng(0))
     assert len(codes) == num_rows
     assert obeys(TWO, codes).all()
     assert condition.holds(codes).all()

@@ -16,13 +16,15 @@ from understudy.generators.perceptual_training import PerceptualTraining
 from understudy.published import Release
 
 ROWS = 400
-SCHEMA = load_schema({
-    "name": "dots", "rows": ROWS, "image": {"height": 3, "width": 3},
-    "columns": [{"name": "kind", "kind": "categorical", "role": "label", "categories": ["a", "b", "c"]}],
-})  # fmt: skip
-ENCODER = network_of_module(
-    torch.nn.Sequential(torch.nn.Flatten()), name="as they are", intake=Intake(), layers=("0",)
+SCHEMA = load_schema(
+    {
+        "name": "dots",
+        "rows": ROWS,
+        "image": {"height": 3, "width": 3},
+        "columns": [{"name": "kind", "kind": "categorical", "role": "label", "categories": ["a", "b", "c"]}],
+    }
 )
+ENCODER = network_of_module(torch.nn.Sequential(torch.nn.Flatten()), name="as they are", intake=Intake(), layers=("0",))
 TRAINING = PerceptualTraining(
     hidden=(16,), noise_dim=3, steps=200, batch=30, judged=30, checkpoints=4, learning_rate=0.01
 )
@@ -39,9 +41,7 @@ def table() -> pa.Table:
 
 def released(epsilon: float = 50.0, **options: object) -> Release:
     wish = {"encoder": ENCODER, "multiply": "0", "training": TRAINING} | options
-    return release_table(
-        table(), make_plan(SCHEMA, Budget(epsilon), method="dp-mepf", options=wish)
-    )
+    return release_table(table(), make_plan(SCHEMA, Budget(epsilon), method="dp-mepf", options=wish))
 
 
 @pytest.fixture(scope="module")
@@ -87,9 +87,7 @@ def test_the_moving_average_settles_on_what_batches_are_off_by(release: Release)
     assert torch.allclose(off.grad, slope), "the generator follows what is remembered"
 
 
-def test_the_checkpoint_is_the_one_that_the_noisier_stage_likes_best(
-    release: Release, monkeypatch: pytest.MonkeyPatch
-):
+def test_the_checkpoint_is_the_one_that_the_noisier_stage_likes_best(release: Release, monkeypatch: pytest.MonkeyPatch):
     scores = iter([3.0, 1.0, 2.0, 5.0])
     states = []
 

@@ -24,8 +24,12 @@ SCHEMA = load_schema(
     }
 )
 QUICK: dict[str, Any] = {
-    "num_features": 400, "num_points": 40, "num_candidates": 200, "steps": 120, "length_scale": 0.2,
-}  # fmt: skip
+    "num_features": 400,
+    "num_points": 40,
+    "num_candidates": 200,
+    "steps": 120,
+    "length_scale": 0.2,
+}
 
 
 @pytest.fixture(scope="module")
@@ -38,9 +42,7 @@ def table() -> pd.DataFrame:
 
 
 def released(table: pd.DataFrame, epsilon: float = 2.0, **options: Any) -> Release:
-    plan = make_plan(
-        SCHEMA, Budget(epsilon, 1e-5), method="balog-features", options=QUICK | options
-    )
+    plan = make_plan(SCHEMA, Budget(epsilon, 1e-5), method="balog-features", options=QUICK | options)
     return release_table(table, plan, noise=SeededNoise(1))
 
 
@@ -70,9 +72,7 @@ def test_shares_of_choices_and_nulls_and_their_ties_come_out(table: pd.DataFrame
     rows = fitted(released(table)).weighted_rows().to_pandas()
     weight = rows.weight / rows.weight.sum()
     for name in "abc":
-        assert weight[rows.city == name].sum() == pytest.approx(
-            (table.city == name).mean(), abs=0.1
-        )
+        assert weight[rows.city == name].sum() == pytest.approx((table.city == name).mean(), abs=0.1)
     assert weight[rows.x.isna()].sum() == pytest.approx(0.1, abs=0.08)
     low = weight[(rows.city == "a") & (rows.x < 0.5)].sum()
     assert low == pytest.approx(((table.city == "a") & (table.x < 0.5)).mean(), abs=0.12)
@@ -90,9 +90,7 @@ def test_uniform_weights_give_a_plain_table(table: pd.DataFrame) -> None:
     assert len(database.weighted_rows()) == 60
 
 
-def test_more_rows_than_are_searched_for_come_as_many_as_were_asked_for(
-    table: pd.DataFrame,
-) -> None:
+def test_more_rows_than_are_searched_for_come_as_many_as_were_asked_for(table: pd.DataFrame) -> None:
     database = fitted(released(table, num_points=150))
     assert 48 < len(database.weights) <= 150
 

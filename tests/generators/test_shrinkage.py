@@ -39,12 +39,8 @@ def test_next_to_nothing_is_left_of_noise_alone(shape: tuple[int, int]):
     assert kept < (0.2 if shape == (2, 2) else 0.04) * given
 
 
-@pytest.mark.parametrize(
-    ("shape", "rank"), [((3, 8), 1), ((8, 3), 1), ((12, 12), 1), ((12, 12), 3), ((32, 20), 2)]
-)
-def test_a_strong_signal_is_kept_and_comes_back_nearer_than_it_was_seen(
-    shape: tuple[int, int], rank: int
-):
+@pytest.mark.parametrize(("shape", "rank"), [((3, 8), 1), ((8, 3), 1), ((12, 12), 1), ((12, 12), 3), ((32, 20), 2)])
+def test_a_strong_signal_is_kept_and_comes_back_nearer_than_it_was_seen(shape: tuple[int, int], rank: int):
     signal = 40 * interaction(shape, rank)
     seen = [noisy(signal, 1.0, seed) for seed in range(50)]
     found = [shrunk(table, 1.0) for table in seen]
@@ -84,9 +80,7 @@ counts = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=30).map(np.asarray)
 
 @given(counts=counts, noise=st.floats(1e-3, 1e4), total=st.floats(1e-3, 1e6))
 @settings(deadline=None)
-def test_expected_counts_are_positive_and_add_up_to_the_total(
-    counts: Floats, noise: float, total: float
-):
+def test_expected_counts_are_positive_and_add_up_to_the_total(counts: Floats, noise: float, total: float):
     found = expected_counts(counts, noise, total)
     assert np.isfinite(found).all()
     assert (found > 0).all()

@@ -7,12 +7,7 @@ import pytest
 from scipy.optimize import nnls
 
 from understudy.generators import simplex
-from understudy.generators.simplex import (
-    fit_nonnegative,
-    nearest_in_l1_ball,
-    project_to_l1_ball,
-    project_to_simplex,
-)
+from understudy.generators.simplex import fit_nonnegative, nearest_in_l1_ball, project_to_l1_ball, project_to_simplex
 
 
 @pytest.mark.parametrize("bound", [1.0, 2.5])
@@ -55,9 +50,7 @@ def test_the_bound_holds_where_it_is_in_the_way() -> None:
 def test_a_wider_bound_comes_nearer() -> None:
     features, target = problem(3)
     gaps = [
-        np.linalg.norm(
-            features.T @ nearest_in_l1_ball(features, 3 * target, bound, steps=2000) - 3 * target
-        )
+        np.linalg.norm(features.T @ nearest_in_l1_ball(features, 3 * target, bound, steps=2000) - 3 * target)
         for bound in (1.0, 2.0, 3.0)
     ]
     assert gaps[0] > gaps[1] > gaps[2]

@@ -22,9 +22,7 @@ def rows() -> pd.DataFrame:
     spike = np.where(rng.random(count) < 0.7, 0.0, rng.random(count))
     gap = np.where(rng.random(count) < 0.4, np.nan, 0.9)
     colour = np.where(rng.random(count) < np.where(label == 1, 0.9, 0.1), "red", "blue")
-    table = pd.DataFrame(
-        {"value": value, "spike": spike, "gap": gap, "colour": colour, "label": label}
-    )
+    table = pd.DataFrame({"value": value, "spike": spike, "gap": gap, "colour": colour, "label": label})
     schema = load_schema(
         {
             "columns": [

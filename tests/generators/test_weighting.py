@@ -65,21 +65,15 @@ def fitted(release: Release) -> WeightedDatabase:
 
 @pytest.mark.parametrize("look", [False, True])
 @pytest.mark.parametrize("weights", ["shrunk", "plain", "bounded"])
-def test_weighted_points_have_nearly_the_private_mean(
-    table: pd.DataFrame, weights: str, look: bool
-) -> None:
+def test_weighted_points_have_nearly_the_private_mean(table: pd.DataFrame, weights: str, look: bool) -> None:
     release = released(table, weights=weights, look=look, length_scale=0.2, num_candidates=400)
     assert distance(fitted(release), release, table) < 0.06  # the norm of the mean is 0.7
 
 
 def test_means_of_smooth_functions_come_out(table: pd.DataFrame) -> None:
     rows = fitted(released(table, length_scale=0.2, num_candidates=400)).weighted_rows().to_pandas()
-    assert (rows.weight * np.cos(3 * rows.x)).sum() == pytest.approx(
-        np.cos(3 * table.x).mean(), abs=0.02
-    )
-    assert rows.weight[rows.city == "a"].sum() == pytest.approx(
-        (table.city == "a").mean(), abs=0.02
-    )
+    assert (rows.weight * np.cos(3 * rows.x)).sum() == pytest.approx(np.cos(3 * table.x).mean(), abs=0.02)
+    assert rows.weight[rows.city == "a"].sum() == pytest.approx((table.city == "a").mean(), abs=0.02)
 
 
 @pytest.mark.parametrize("bound", [1.0, 1.7])
@@ -97,9 +91,7 @@ def test_rows_that_are_public_are_weighted_anew_and_all_kept(table: pd.DataFrame
 
 
 @pytest.mark.parametrize("count", [1, 3, 10, 40])
-def test_few_public_rows_are_weighted_as_well_as_their_span_allows(
-    table: pd.DataFrame, count: int
-) -> None:
+def test_few_public_rows_are_weighted_as_well_as_their_span_allows(table: pd.DataFrame, count: int) -> None:
     """Also where all but one of them span the space, so that weights of sum one are hard to come by."""
     release = released(table, epsilon=50.0, public_points=table[:count], length_scale=0.15)
     map_ = next(b.map for b in release.blocks if isinstance(b.map, Landmarks))
@@ -119,9 +111,7 @@ def test_shrinking_comes_nearer_than_the_noisy_weights(table: pd.DataFrame) -> N
     def mean_error(weights: str) -> float:
         found = []
         for seed in range(8):
-            release = released(
-                table, seed, 0.1, weights=weights, public_points=table[:150], length_scale=0.2
-            )
+            release = released(table, seed, 0.1, weights=weights, public_points=table[:150], length_scale=0.2)
             found.append(distance(fitted(release), release, table))
         return float(np.mean(found))
 

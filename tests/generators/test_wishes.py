@@ -22,13 +22,7 @@ COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "kind": "integer", "bounds": [10, 20]},
     {"name": "dose", "kind": "continuous", "bounds": [0, 4], "nullable": True},
     {"name": "seen", "kind": "datetime", "bounds": ["2020-01-01", "2020-12-31"]},
-    {
-        "name": "ill",
-        "kind": "categorical",
-        "role": "label",
-        "categories": [0, 1, 2],
-        "nullable": True,
-    },
+    {"name": "ill", "kind": "categorical", "role": "label", "categories": [0, 1, 2], "nullable": True},
 ]
 SCHEMA = load_schema({"columns": COLUMNS})
 QUARTER = 2**30
@@ -58,9 +52,7 @@ QUARTER = 2**30
         ("ill", {2, None}, [(2, 2)], True),
     ],
 )
-def test_a_condition_is_the_codes_that_are_meant(
-    name: str, value: Any, ranges: list[tuple[int, int]], has_null: bool
-):
+def test_a_condition_is_the_codes_that_are_meant(name: str, value: Any, ranges: list[tuple[int, int]], has_null: bool):
     place = [column.name for column in SCHEMA.used].index(name)
     found = condition_of(SCHEMA, {name: value})
     assert found == Condition({place: CodeSet(tuple(ranges), has_null)})
@@ -143,9 +135,7 @@ def test_a_table_without_classes_has_no_balance(columns: list[dict[str, Any]]):
 
 
 @settings(deadline=None)
-@given_examples(
-    weights=st.lists(st.floats(0.01, 1), min_size=1, max_size=6), num_rows=st.integers(0, 10_000)
-)
+@given_examples(weights=st.lists(st.floats(0.01, 1), min_size=1, max_size=6), num_rows=st.integers(0, 10_000))
 def test_rows_per_class_are_the_shares_to_the_nearest_row(weights: list[float], num_rows: int):
     wanted = {i: weight / sum(weights) for i, weight in enumerate(weights)}
     counts = rows_per_class(wanted, num_rows)

@@ -198,9 +198,7 @@ def paths_in(document: Any, before: str = "") -> set[str]:
         found = [paths_in(value, f"{before}.{name}") for name, value in document.items()]
         return {before}.union(*found)
     if isinstance(document, list):
-        inner = [
-            paths_in(value, f"{before}[]") for value in document if isinstance(value, dict | list)
-        ]
+        inner = [paths_in(value, f"{before}[]") for value in document if isinstance(value, dict | list)]
         return {before}.union(*inner)
     return {before}
 

@@ -10,15 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from understudy import (
-    Budget,
-    Neighbours,
-    create_ledger,
-    load_schema,
-    make_plan,
-    read_ledger,
-    release_table,
-)
+from understudy import Budget, Neighbours, create_ledger, load_schema, make_plan, read_ledger, release_table
 from understudy.accounting.descent import epsilon_of_descent
 from understudy.errors import BudgetError, UsageError
 from understudy.generators.image_training import ImageTraining

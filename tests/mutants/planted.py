@@ -20,10 +20,7 @@ class Mutant:
 
 NOISE = "private/test_noise.py::"
 INERT = "test_inert_files.py::"
-UNNOISED = (
-    "published/test_noise_tests.py"
-    "::test_a_release_without_noise_is_refused_though_all_its_files_agree"
-)
+UNNOISED = "published/test_noise_tests.py::test_a_release_without_noise_is_refused_though_all_its_files_agree"
 PERSONS = "private/test_persons.py::"
 PARTIES = "private/test_parties.py::"
 EXTRACTOR = "private/test_extractor.py::"
@@ -42,9 +39,7 @@ AUDIT = "private/test_audit_releases.py::test_no_run_contradicts_what_is_claimed
 REACH = "contracts/test_sensitivities.py::test_no_row_reaches_further_than_is_charged"
 LAPLACE = "accounting/test_laplace.py::"
 LAPLACE_NOISE = "private/test_laplace_noise.py::"
-LARGEST = (
-    "features/test_embedding.py::test_the_sensitivity_is_exactly_the_largest_change_over_all_rows"
-)
+LARGEST = "features/test_embedding.py::test_the_sensitivity_is_exactly_the_largest_change_over_all_rows"
 L1_BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_l1_ball"
 PICTURES = "private/test_pictures.py::"
 DESCENT = "private/descent/"
@@ -153,8 +148,7 @@ MUTANTS = {
         "published/assumptions.py",
         "if given_points(plan):",
         "if False:",
-        "published/test_certificate.py"
-        "::test_rows_that_were_given_as_public_points_are_called_unprotected[False]",
+        "published/test_certificate.py::test_rows_that_were_given_as_public_points_are_called_unprotected[False]",
     ),
     "rows not clipped": Mutant(
         "private/lattice.py",
@@ -190,8 +184,7 @@ MUTANTS = {
         "schema/encode.py",
         "named = pc.invert(pc.match_substring_regex(text, _NO_BYTES if is_fixed else _NOBODY))",
         "named = pc.not_equal(text, '')",
-        PERSONS
-        + "test_people_whose_missing_ids_are_a_word_do_not_displace_each_other_s_rows[NULL]",
+        PERSONS + "test_people_whose_missing_ids_are_a_word_do_not_displace_each_other_s_rows[NULL]",
     ),
     "bytes of numbers trimmed": Mutant(
         "schema/encode.py",
@@ -233,15 +226,13 @@ MUTANTS = {
         "private/appending.py",
         "        if ledger is not None and row is None:",
         "        if False:",
-        "private/test_appending.py"
-        "::test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn",
+        "private/test_appending.py::test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn",
     ),
     "Fourier features not checked": Mutant(
         "private/fourier_sums.py",
         "inside(map_.whole(rows.cells[some], target), radius, Norm.L2)",
         "map_.whole(rows.cells[some], 2 * target)",
-        "private/test_sums.py"
-        "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
+        "private/test_sums.py::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
     ),
     "a party counted twice": Mutant(
         "private/parties.py",
@@ -263,13 +254,24 @@ MUTANTS = {
         "            ledgers.mark_published(ledger, row, fingerprint=product.fingerprint, directory=where)\n"
         "            row = None\n"
         "        write_directory(directory, product.files())\n    if ledger is not None and row is not None:",
-        "private/test_kills.py::test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release"
-        "[release-in a file]",
+        "private/test_kills.py::test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release[release-in a file]",
     ),
     "queries of parties dropped": Mutant(
         "private/parties.py",
-        "dict(release_facts(source, None)) | together",
-        "dict(release_facts(source, None))",
+        (
+            "facts = (\n"
+            "        dict(release_facts(source, None))\n"
+            "        | together\n"
+            '        | {"is_private": following.is_private, "ledger": charged, "merged_from": len(answers)}\n'
+            "    )"
+        ),
+        (
+            "facts = dict(release_facts(source, None)) | {\n"
+            '        "is_private": following.is_private,\n'
+            '        "ledger": charged,\n'
+            '        "merged_from": len(answers),\n'
+            "    }"
+        ),
         PARTIES
         + "test_queries_of_parties_are_in_the_certificate_and_among_its_assumptions[queries1-1-SELECT * FROM data]",
     ),
@@ -319,15 +321,13 @@ MUTANTS = {
         "private/parties.py",
         "return noisy(total[:-1], plan, request.round, source)",
         "return total[:-1]",
-        PARTIES
-        + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
+        PARTIES + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
     ),
     "the noise of one party stated for all": Mutant(
         "plan.py",
         "times = math.sqrt(self.parties)",
         "times = 1.0",
-        PARTIES
-        + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
+        PARTIES + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
     ),
     "sums in the open": Mutant(
         "private/secret_files.py",
@@ -351,8 +351,7 @@ MUTANTS = {
         "private/engines/remote.py",
         "if not sums.endswith(digest):",
         "if False:",
-        "private/engines/test_remote.py"
-        "::test_a_worker_that_computes_features_in_its_own_way_is_refused",
+        "private/engines/test_remote.py::test_a_worker_that_computes_features_in_its_own_way_is_refused",
     ),
     "a horizon that overspends": Mutant(
         "accounting/horizon.py",
@@ -364,8 +363,7 @@ MUTANTS = {
         "private/sums.py",
         "return total[:-1], int(total[-1])",
         "return total[:-1] // max(int(total[-1]), 1), int(total[-1])",
-        "private/test_sums.py"
-        "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
+        "private/test_sums.py::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
     ),
     "the true count in the certificate": Mutant(
         "private/release.py",
@@ -376,8 +374,7 @@ MUTANTS = {
     "float32 phases": Mutant(
         "features/fourier.py",
         "return xp.clip(picked, max=LAST_POSITION) @ self._frequencies_like(xp, cells)",
-        "return xp.astype(xp.astype(picked, xp.float32)"
-        " @ xp.asarray(self.frequencies, dtype=xp.float32), cells.dtype)",
+        "return xp.astype(xp.astype(picked, xp.float32) @ xp.asarray(self.frequencies, dtype=xp.float32), cells.dtype)",
         "features/test_fourier.py::test_phases_are_the_exact_products_of_positions_and_frequencies",
     ),
     "weights of positions not exact": Mutant(
@@ -390,8 +387,7 @@ MUTANTS = {
         "features/hermite.py",
         "return exact_weights(math.sqrt(",
         "return (math.sqrt(",
-        "features/test_hermite.py"
-        "::test_turned_coordinates_are_exact_products_whatever_the_batch[1.0]",
+        "features/test_hermite.py::test_turned_coordinates_are_exact_products_whatever_the_batch[1.0]",
     ),
     "Hermite features that fall too slowly": Mutant(
         "features/hermite.py",
@@ -421,15 +417,13 @@ MUTANTS = {
         "features/hermite.py",
         "mehler_features(points, self.rho, self.order) / math.sqrt(len(self.numbers))",
         "mehler_features(points, self.rho, self.order)",
-        "contracts/test_feature_maps.py"
-        "::test_no_row_of_any_codes_has_a_norm_above_one[hermite, several numbers]",
+        "contracts/test_feature_maps.py::test_no_row_of_any_codes_has_a_norm_above_one[hermite, several numbers]",
     ),
     "subsets that do not share one norm": Mutant(
         "features/combine.py",
         "xp.concat(found, axis=1) / math.sqrt(len(self.subsets))",
         "xp.concat(found, axis=1)",
-        "contracts/test_feature_maps.py"
-        "::test_no_row_of_any_codes_has_a_norm_above_one[tensors, choices]",
+        "contracts/test_feature_maps.py::test_no_row_of_any_codes_has_a_norm_above_one[tensors, choices]",
     ),
     "products of a sign that their factors have not": Mutant(
         "features/combine.py",
@@ -463,8 +457,16 @@ MUTANTS = {
     ),
     "signs of halves not checked": Mutant(
         "private/sums.py",
-        "sign=map_.sign_of(half), ",
-        "",
+        (
+            "half: to_lattice(\n"
+            "            tensor([single[j] for j in half]),\n"
+            "            radius,\n"
+            "            sign=map_.sign_of(half),\n"
+            "            norm=block.norm,\n"
+            "            nonzeros=nonzeros_of(map_, half),\n"
+            "        )"
+        ),
+        "half: to_lattice(tensor([single[j] for j in half]), radius, norm=block.norm, nonzeros=nonzeros_of(map_, half))",
         PRODUCTS + "test_features_below_zero_where_none_are_promised_count_as_zero",
     ),
     "products added to every label": Mutant(
@@ -477,8 +479,7 @@ MUTANTS = {
         "features/embedding.py",
         "return radius // unit, unit",
         "return lattice // unit, unit",
-        "private/test_sums.py"
-        "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
+        "private/test_sums.py::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
     ),
     "sums that overflow below the row cap": Mutant(
         "plan.py",
@@ -490,8 +491,7 @@ MUTANTS = {
         "plan.py",
         "for names in ([stage.name for stage in self.stages], blocks):",
         "for names in ([stage.name for stage in self.stages],):",
-        "test_plan.py"
-        "::test_blocks_of_two_stages_with_one_name_are_refused_since_one_would_hide_the_other",
+        "test_plan.py::test_blocks_of_two_stages_with_one_name_are_refused_since_one_would_hide_the_other",
     ),
     "categories learnt from the batch": Mutant(
         "schema/encode.py",
@@ -564,8 +564,7 @@ MUTANTS = {
         "private/readers/cells.py",
         "if categories is None or not (categories.dtype == object or _is_period(categories.dtype)):",
         "if True:",
-        "private/test_readers.py"
-        "::test_categories_of_pandas_that_are_objects_become_text_one_by_one",
+        "private/test_readers.py::test_categories_of_pandas_that_are_objects_become_text_one_by_one",
     ),
     "a word that refuses a column of numbers": Mutant(
         "schema/encode.py",
@@ -617,8 +616,7 @@ MUTANTS = {
     ),
     "the ledger charged after the noise": Mutant(
         "private/release.py",
-        "            row = charge(ledger, plan, key=key)\n"
-        "        return noisy(total[:-1], plan, len(vectors), source)",
+        "            row = charge(ledger, plan, key=key)\n        return noisy(total[:-1], plan, len(vectors), source)",
         "            drawn = noisy(total[:-1], plan, len(vectors), source)\n"
         "            row = charge(ledger, plan, key=key)\n"
         "            return drawn\n"
@@ -629,8 +627,7 @@ MUTANTS = {
         "private/release.py",
         "costs = plan.cost(notion) if",
         "costs = plan.cost() if",
-        RELEASE + "test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours"
-        "[add-remove-replace-one]",
+        RELEASE + "test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours[add-remove-replace-one]",
     ),
     "noise rounded down": Mutant(
         "accounting/gaussian.py",
@@ -756,8 +753,7 @@ MUTANTS = {
         "private/rows.py",
         "last = choice.width - 1 if self._null_is_last(choice) else choice.width",
         "last = choice.width - 1",
-        "private/test_sums.py"
-        "::test_which_label_a_row_has_is_read_the_same_from_its_codes_as_from_its_cells",
+        "private/test_sums.py::test_which_label_a_row_has_is_read_the_same_from_its_codes_as_from_its_cells",
     ),
     "a stage settled by other vectors than the published ones": Mutant(
         "private/release.py",
@@ -791,16 +787,10 @@ MUTANTS = {
         REACH + "[laplace-dp-anova-imbalanced]",
     ),
     "a rule that changes a weight is believed": Mutant(
-        "plan.py",
-        "self._check_settled(stage.embedding, read.embedding)",
-        "pass",
-        SETTLED + "[a larger weight]",
+        "plan.py", "self._check_settled(stage.embedding, read.embedding)", "pass", SETTLED + "[a larger weight]"
     ),
     "a rule is checked for one notion of neighbours": Mutant(
-        "plan.py",
-        "for replaced in (False, True):",
-        "for replaced in (False,):",
-        SETTLED + "[a signed map for counts]",
+        "plan.py", "for replaced in (False, True):", "for replaced in (False,):", SETTLED + "[a signed map for counts]"
     ),
     "a rule may change the label": Mutant(
         "plan.py",
@@ -821,10 +811,7 @@ MUTANTS = {
         LARGEST + "[40-l1-one signed block]",
     ),
     "a replaced row counted once for Laplace noise": Mutant(
-        "features/embedding.py",
-        "min(2, factor)",
-        "min(1, factor)",
-        LARGEST + "[40-l1-one nonnegative block]",
+        "features/embedding.py", "min(2, factor)", "min(1, factor)", LARGEST + "[40-l1-one nonnegative block]"
     ),
     "L1 norms not checked": Mutant(
         "private/lattice.py",
@@ -833,15 +820,20 @@ MUTANTS = {
         "private/test_lattice.py::test_a_map_that_breaks_its_promise_is_cut_to_its_l1_radius",
     ),
     "L1 norms checked as Euclidean ones": Mutant(
-        "private/sums.py",
-        "norm=block.norm, nonzeros=count)",
-        "nonzeros=count)",
-        L1_BALL + "[hermite, several numbers]",
+        "private/sums.py", "norm=block.norm, nonzeros=count)", "nonzeros=count)", L1_BALL + "[hermite, several numbers]"
     ),
     "halves of products with Euclidean norms under Laplace noise": Mutant(
         "private/sums.py",
-        "norm=block.norm, nonzeros=nonzeros_of(map_, half),",
-        "",
+        (
+            "half: to_lattice(\n"
+            "            tensor([single[j] for j in half]),\n"
+            "            radius,\n"
+            "            sign=map_.sign_of(half),\n"
+            "            norm=block.norm,\n"
+            "            nonzeros=nonzeros_of(map_, half),\n"
+            "        )"
+        ),
+        "half: to_lattice(tensor([single[j] for j in half]), radius, sign=map_.sign_of(half))",
         L1_BALL + "[tensors, all pairs]",
     ),
     "the root of the number of tables for Laplace noise": Mutant(
@@ -956,8 +948,7 @@ MUTANTS = {
         "features/kernels.py",
         "return total / len(self.terms) if len(self.terms) > 1 else total",
         "return total",
-        "contracts/test_feature_maps.py"
-        "::test_no_row_of_any_codes_has_a_norm_above_one[kernel sums, sum of columns]",
+        "contracts/test_feature_maps.py::test_no_row_of_any_codes_has_a_norm_above_one[kernel sums, sum of columns]",
     ),
     "verify believes what it reads": Mutant(
         "published/verify.py",
@@ -975,22 +966,19 @@ MUTANTS = {
         "published/noise_tests.py",
         "found = np.full(map_.dim, radius)",
         "found = np.full(map_.dim, 1)",
-        "published/test_noise_tests.py"
-        "::test_whatever_is_called_able_finds_that_there_is_no_noise[gaussian-dp-anova]",
+        "published/test_noise_tests.py::test_whatever_is_called_able_finds_that_there_is_no_noise[gaussian-dp-anova]",
     ),
     "tables that agree too well are not noticed": Mutant(
         "published/noise_tests.py",
         "return float(gammainc(freedom / 2, square / 2))",
         "return float(gammaincc(freedom / 2, square / 2))",
-        "published/test_noise_tests.py"
-        "::test_tables_that_agree_too_well_have_less_noise_than_stated[1e-05-0.1]",
+        "published/test_noise_tests.py::test_tables_that_agree_too_well_have_less_noise_than_stated[1e-05-0.1]",
     ),
     "vectors that settled maps are not tested for noise": Mutant(
         "published/noise_tests.py",
         "if release.settled is not None:",
         "if False:",
-        "published/test_noise_tests.py"
-        "::test_rows_added_without_noise_and_vectors_that_settled_maps_are_tested_too",
+        "published/test_noise_tests.py::test_rows_added_without_noise_and_vectors_that_settled_maps_are_tested_too",
     ),
     "a pipe in a directory is waited for": Mutant(
         "inert_files.py",
@@ -1005,16 +993,10 @@ MUTANTS = {
         INERT + "test_only_regular_files_are_read",
     ),
     "a file of any size is read": Mutant(
-        "inert_files.py",
-        "if status.st_size <= most:",
-        "if True:",
-        INERT + "test_a_file_that_is_too_large_is_not_read",
+        "inert_files.py", "if status.st_size <= most:", "if True:", INERT + "test_a_file_that_is_too_large_is_not_read"
     ),
     "names may speak to a terminal": Mutant(
-        "errors.py",
-        "if text.isprintable():",
-        "if True:",
-        INERT + "test_what_a_terminal_acts_on_is_escaped",
+        "errors.py", "if text.isprintable():", "if True:", INERT + "test_what_a_terminal_acts_on_is_escaped"
     ),
     "aliases in a schema are followed": Mutant(
         "schema/table.py",
@@ -1092,8 +1074,7 @@ MUTANTS = {
         "private/descent/networks.py",
         "total += to_lattice(_clipped(found, clip), RADIUS)",
         "total += np.rint(np.nan_to_num(_clipped(found, clip)) * RADIUS)",
-        DESCENT
-        + "test_adversarial_gradients.py::test_no_gradient_is_longer_than_what_noise_is_paid_for",
+        DESCENT + "test_adversarial_gradients.py::test_no_gradient_is_longer_than_what_noise_is_paid_for",
     ),
     "half the noise in the last step of maps": Mutant(
         "private/descent/linear.py",
@@ -1119,8 +1100,7 @@ MUTANTS = {
         "private/descent/linear.py",
         "places = draw(len(rows.labels), cost.sampling_rate)",
         "places = draw(len(rows.labels), min(1.0, 2 * cost.sampling_rate))",
-        "private/test_audit_releases.py"
-        "::test_likelihood_ratios_of_all_steps_lie_on_the_claimed_curve[few rows]",
+        "private/test_audit_releases.py::test_likelihood_ratios_of_all_steps_lie_on_the_claimed_curve[few rows]",
     ),
     "answers that are not exact": Mutant(
         "private/descent/linear.py",
@@ -1133,8 +1113,7 @@ MUTANTS = {
         "private/descent/linear.py",
         "walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))",
         "walk.move(noisy * (clip / max(1, len(places))))",
-        DESCENT
-        + "test_linear.py::test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there",
+        DESCENT + "test_linear.py::test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there",
     ),
     "noise for another norm": Mutant(
         "private/descent/noisy_sums.py",
@@ -1146,8 +1125,7 @@ MUTANTS = {
         "private/descent/drawing.py",
         "np.flatnonzero(words < round(rate * RATE_UNITS))",
         "np.sort(np.argsort(words)[: round(rate * num_rows)])",
-        DESCENT
-        + "test_drawing.py::test_every_row_is_drawn_with_the_same_chance_and_by_itself[0.25]",
+        DESCENT + "test_drawing.py::test_every_row_is_drawn_with_the_same_chance_and_by_itself[0.25]",
     ),
     "sampling with a seed": Mutant(
         "private/descent/drawing.py",
@@ -1201,8 +1179,7 @@ MUTANTS = {
         "private/descent/networks.py",
         "np.maximum(row_norms(gradients), clip)",
         "np.maximum(np.sqrt(np.einsum('ij,ij->i', gradients, gradients)), clip)",
-        "private/descent/test_networks.py::"
-        "test_a_long_gradient_is_clipped_alike_alone_and_beside_others",
+        "private/descent/test_networks.py::test_a_long_gradient_is_clipped_alike_alone_and_beside_others",
     ),
     "rounding of steps forgotten": Mutant(
         "accounting/descent.py",
@@ -1279,16 +1256,10 @@ MUTANTS = {
         TRAINING + UNPAID,
     ),
     "an encoder's machine checked after the charge": Mutant(
-        "private/extractor.py",
-        "    check_row_gradients(start, row_loss, rows)\n",
-        "",
-        EXTRACTOR + UNPAID,
+        "private/extractor.py", "    check_row_gradients(start, row_loss, rows)\n", "", EXTRACTOR + UNPAID
     ),
     "a decoder's machine checked after the charge": Mutant(
-        "private/release.py",
-        "        check_decoder(images, plan.descent)\n",
-        "",
-        "private/test_decoders.py::" + UNPAID,
+        "private/release.py", "        check_decoder(images, plan.descent)\n", "", "private/test_decoders.py::" + UNPAID
     ),
     "bounds from data left out of certificates": Mutant(
         "published/trained.py",
@@ -1337,8 +1308,7 @@ MUTANTS = {
         "private/checkpoints.py",
         "total = self.summed.total.copy()",
         "total = self.summed.total",
-        "private/test_checkpoints.py"
-        "::test_an_interrupt_between_a_sum_and_its_name_leaves_neither[4]",
+        "private/test_checkpoints.py::test_an_interrupt_between_a_sum_and_its_name_leaves_neither[4]",
     ),
     "a progress bar that tells the number of rows": Mutant(
         "private/engines/local.py",
@@ -1374,22 +1344,19 @@ MUTANTS = {
         "encoders/extractor.py",
         '"is_private": bool(facts["is_private"])',
         '"is_private": True',
-        EXTRACTOR
-        + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
+        EXTRACTOR + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
     ),
     "test noise of an encoder forgotten in releases": Mutant(
         "published/release.py",
         " and not self.plan.network_has_test_noise",
         "",
-        EXTRACTOR
-        + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
+        EXTRACTOR + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
     ),
     "test noise of an encoder forgotten in certificates": Mutant(
         "published/certificate.py",
         "if plan is not None and plan.network_has_test_noise:",
         "if plan is None and facts:",
-        EXTRACTOR
-        + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
+        EXTRACTOR + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
     ),
     "what is not private given back by its key": Mutant(
         "private/products.py",
@@ -1407,8 +1374,7 @@ MUTANTS = {
         "plan.py",
         "return (*own, *([] if self.network_cost is None else [self.network_charge]))",
         "return tuple(own)",
-        EXTRACTOR
-        + "test_the_guarantee_of_a_release_is_that_of_its_moments_and_of_the_network_together",
+        EXTRACTOR + "test_the_guarantee_of_a_release_is_that_of_its_moments_and_of_the_network_together",
     ),
     "a cost below nothing": Mutant(
         "plan.py",

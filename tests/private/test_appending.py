@@ -101,9 +101,7 @@ def test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn(tmp_path: 
             return super().add_noise(sums, noise_std)
 
     new = table_of(30, 1)
-    made = append_rows(
-        new, earlier, ledger=ledger, key="2027", directory=tmp_path / "x", noise=Watched(0)
-    )
+    made = append_rows(new, earlier, ledger=ledger, key="2027", directory=tmp_path / "x", noise=Watched(0))
     assert set(charged_then) == {1}
     (row,) = read_ledger(ledger).rows
     assert (row.key, row.state, row.fingerprint) == ("2027", "published", made.fingerprint)
@@ -114,9 +112,7 @@ def test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn(tmp_path: 
     assert not (tmp_path / "y").exists()
 
 
-def test_an_appended_release_verifies_says_what_it_assumes_and_can_be_fitted(
-    tmp_path: Path,
-) -> None:
+def test_an_appended_release_verifies_says_what_it_assumes_and_can_be_fitted(tmp_path: Path) -> None:
     earlier = release_table(table_of(300), plan_for("dp-anova", steps=3))
     made = append_rows(table_of(200, 1), earlier, directory=tmp_path / "all")
     assert verify_release(tmp_path / "all").is_private

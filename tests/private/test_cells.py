@@ -86,12 +86,37 @@ plain = (
 )
 adversaries = st.sampled_from(
     [
-        SECRET, None, math.nan, -math.inf, 2**63, -(2**200), 10**5000, 1.5, True, b"\xff\xfe", "\udc80", [SECRET],
-        {"a": 1}, object(), dt.date(2020, 1, 1), dt.datetime(2020, 1, 1, tzinfo=dt.UTC), dt.timedelta(1),
-        pd.NaT, pd.NA, pd.Timestamp("2020-01-01"), np.datetime64("NaT"), np.float16(1), Decimal("sNaN"),
-        1j, np.array([1, 2]), "é", "", "1e999", uuid.UUID(int=7),
+        SECRET,
+        None,
+        math.nan,
+        -math.inf,
+        2**63,
+        -(2**200),
+        10**5000,
+        1.5,
+        True,
+        b"\xff\xfe",
+        "\udc80",
+        [SECRET],
+        {"a": 1},
+        object(),
+        dt.date(2020, 1, 1),
+        dt.datetime(2020, 1, 1, tzinfo=dt.UTC),
+        dt.timedelta(1),
+        pd.NaT,
+        pd.NA,
+        pd.Timestamp("2020-01-01"),
+        np.datetime64("NaT"),
+        np.float16(1),
+        Decimal("sNaN"),
+        1j,
+        np.array([1, 2]),
+        "é",
+        "",
+        "1e999",
+        uuid.UUID(int=7),
     ]
-)  # fmt: skip
+)
 
 
 def object_array(cells: list[Any]) -> Any:
@@ -134,9 +159,7 @@ def codes_of(data: object, schema: Schema = MIXED) -> Any:
 @pytest.mark.parametrize("kind", UNTYPED)
 @given(cells=st.lists(plain, min_size=1, max_size=6), other=adversaries, place=st.integers(0, 6))
 @SLOW
-def test_no_cell_changes_another_in_a_column_without_type(
-    kind: str, cells: list[Any], other: Any, place: int
-) -> None:
+def test_no_cell_changes_another_in_a_column_without_type(kind: str, cells: list[Any], other: Any, place: int) -> None:
     place = min(place, len(cells))
     more = [*cells[:place], other, *cells[place:]]
     with warnings.catch_warnings():
@@ -199,15 +222,13 @@ INFERRED: dict[str, tuple[Callable[[list[Any]], Any], list[Any]]] = {
     ),
     "numpy": (lambda cells: np.array(cells), [SECRET, None, math.nan, 1.5, {"a": 1}]),
     "polars": (polars_inferred, [SECRET, None, math.nan, 1.5]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("library", INFERRED)
 @given(data=st.data())
 @SLOW
-def test_a_type_that_one_row_changes_leaves_the_codes_of_the_others(
-    library: str, data: st.DataObject
-) -> None:
+def test_a_type_that_one_row_changes_leaves_the_codes_of_the_others(library: str, data: st.DataObject) -> None:
     infer, others = INFERRED[library]
     kind = data.draw(st.sampled_from(sorted(same_kind)))
     strategy, names = same_kind[kind]
@@ -266,28 +287,60 @@ class Size(enum.IntEnum):
 @pytest.mark.parametrize(
     ("cell", "text"),
     [
-        (Loud("x"), b"x"), (Lying(5), b"5"), (Size.LARGE, b"3"), (Colour.RED, None), (Proxy(), None),
-        (True, b"true"), (np.False_, b"false"), (10**5000, b"1" + b"0" * 5000), (-(2**64), b"-18446744073709551616"),
-        (1e-5, b"0.00001"), (1e22, b"1e+22"), (2.0**53, b"9.007199254740992e+15"), (math.nan, None),
-        (-math.inf, b"-inf"), (np.longdouble(0.5), b"0.5"), (1j, None), ("\udc80", b"\xed\xb2\x80"),
-        (np.str_("é"), "é".encode()), (np.bytes_(b"q"), b"q"), (bytearray(b"q"), None),
-        (Decimal("1.50"), b"1.5"), (Decimal("-0.00"), b"-0"), (Decimal("1E+3"), b"1000"), (Decimal("NaN"), None),
-        (Decimal("sNaN"), None), (Decimal("-Infinity"), b"-inf"), (Decimal("1E+999999"), b"1E+999999"),
+        (Loud("x"), b"x"),
+        (Lying(5), b"5"),
+        (Size.LARGE, b"3"),
+        (Colour.RED, None),
+        (Proxy(), None),
+        (True, b"true"),
+        (np.False_, b"false"),
+        (10**5000, b"1" + b"0" * 5000),
+        (-(2**64), b"-18446744073709551616"),
+        (1e-5, b"0.00001"),
+        (1e22, b"1e+22"),
+        (2.0**53, b"9.007199254740992e+15"),
+        (math.nan, None),
+        (-math.inf, b"-inf"),
+        (np.longdouble(0.5), b"0.5"),
+        (1j, None),
+        ("\udc80", b"\xed\xb2\x80"),
+        (np.str_("é"), "é".encode()),
+        (np.bytes_(b"q"), b"q"),
+        (bytearray(b"q"), None),
+        (Decimal("1.50"), b"1.5"),
+        (Decimal("-0.00"), b"-0"),
+        (Decimal("1E+3"), b"1000"),
+        (Decimal("NaN"), None),
+        (Decimal("sNaN"), None),
+        (Decimal("-Infinity"), b"-inf"),
+        (Decimal("1E+999999"), b"1E+999999"),
         (Decimal("1234567890123456789012345678901234567890.10"), b"1234567890123456789012345678901234567890.1"),
-        (pd.NaT, None), (pd.NA, None), (type(pd.NaT)(), None), (np.datetime64("NaT"), None),
+        (pd.NaT, None),
+        (pd.NA, None),
+        (type(pd.NaT)(), None),
+        (np.datetime64("NaT"), None),
         (pd.Timestamp("2020-01-01 10:00:00.123456789"), b"2020-01-01 10:00:00.123456789"),
         (pd.Timestamp("2020-01-01 10:00", tz="Europe/Berlin"), b"2020-01-01 09:00:00Z"),
         (dt.datetime(2020, 1, 1, 10, 0, 0, 500_000), b"2020-01-01 10:00:00.5"),
         (dt.datetime(1890, 1, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin")), b"1889-12-31 23:06:32Z"),
         (dt.datetime(1, 1, 1, tzinfo=dt.timezone(dt.timedelta(hours=2))), b"0001-01-01T00:00:00+02:00"),
-        (dt.datetime(2020, 1, 1, tzinfo=Broken()), None), (dt.date(2020, 1, 2), b"2020-01-02"),
-        (np.datetime64("2020"), b"2020-01-01"), (np.datetime64("2020-01-01T10"), b"2020-01-01 10:00:00"),
-        (np.datetime64("2020-01-01T00:00:00.000"), b"2020-01-01 00:00:00"), (dt.time(1, 2), b"01:02:00"),
-        (dt.timedelta(1), None), (np.timedelta64(1, "D"), None), ([SECRET], None), ((), None), (np.array(3), None),
-        (uuid.UUID(int=7), b"00000000-0000-0000-0000-000000000007"), (pd.Interval(0, 1), None), (str, None),
+        (dt.datetime(2020, 1, 1, tzinfo=Broken()), None),
+        (dt.date(2020, 1, 2), b"2020-01-02"),
+        (np.datetime64("2020"), b"2020-01-01"),
+        (np.datetime64("2020-01-01T10"), b"2020-01-01 10:00:00"),
+        (np.datetime64("2020-01-01T00:00:00.000"), b"2020-01-01 00:00:00"),
+        (dt.time(1, 2), b"01:02:00"),
+        (dt.timedelta(1), None),
+        (np.timedelta64(1, "D"), None),
+        ([SECRET], None),
+        ((), None),
+        (np.array(3), None),
+        (uuid.UUID(int=7), b"00000000-0000-0000-0000-000000000007"),
+        (pd.Interval(0, 1), None),
+        (str, None),
     ],
     ids=lambda value: type(value).__name__,
-)  # fmt: skip
+)
 def test_a_cell_has_one_text_or_none(cell: Any, text: bytes | None) -> None:
     assert raw_text(cell) == text
 
@@ -296,9 +349,7 @@ def test_a_cell_has_one_text_or_none(cell: Any, text: bytes | None) -> None:
 @settings(deadline=None, max_examples=200)
 def test_numbers_without_a_type_are_spelt_as_those_of_typed_columns(value: float | int) -> None:
     text = raw_text(value)
-    names = {
-        "columns": [{"name": "w", "kind": "categorical", "categories": [(text or b"-").decode()]}]
-    }
+    names = {"columns": [{"name": "w", "kind": "categorical", "categories": [(text or b"-").decode()]}]}
     (code,) = codes_of({"w": pa.array([value])}, parse_schema(names, name="t"))
     assert (code[0] == 0) == (text is not None)
 
@@ -322,11 +373,7 @@ def leaves_without(secret: str, *own: Any, action: Callable[[], object]) -> Unde
 
 
 def fit(X: Any, y: Any, **public: Any) -> LocallyLinearClassifier:
-    settings: dict[str, Any] = {
-        "bounds": (-10, 10),
-        "classes": [0, 1],
-        "options": {"steps": 2},
-    } | public
+    settings: dict[str, Any] = {"bounds": (-10, 10), "classes": [0, 1], "options": {"steps": 2}} | public
     return LocallyLinearClassifier(**settings).fit(X, y)
 
 
@@ -358,7 +405,7 @@ class Tensor:
         (pd.DataFrame({"a": pd.arrays.IntervalArray.from_tuples([(0, 1)])}), [SECRET], "holds cells of type"),
     ],
     ids=range(16),
-)  # fmt: skip
+)
 def test_what_is_no_table_is_refused_without_cells_and_counts(X: Any, y: Any, words: str) -> None:
     refusal = leaves_without(SECRET, X, y, action=lambda: fit(X, y))
     assert words in refusal.rule
@@ -369,9 +416,7 @@ def test_what_is_no_table_is_refused_without_cells_and_counts(X: Any, y: Any, wo
 def test_an_array_that_fails_is_refused_without_its_words() -> None:
     leaves_without(SECRET, action=lambda: fit(Tensor(), [1]))
     leaves_without(SECRET, action=lambda: fit([[1.0]], Tensor()))
-    schema = parse_schema(
-        {"columns": [{"name": "a", "kind": "integer", "bounds": [0, 9]}]}, name="t"
-    )
+    schema = parse_schema({"columns": [{"name": "a", "kind": "integer", "bounds": [0, 9]}]}, name="t")
     leaves_without(SECRET, action=lambda: Synthesizer(schema, epsilon=1.0).fit({"a": Tensor()}))
     rows = [[SECRET]]
     leaves_without(SECRET, rows, action=lambda: Synthesizer(schema, epsilon=1.0).fit(rows))
@@ -398,9 +443,21 @@ def test_a_table_without_rows_is_a_table(X: Any, y: Any) -> None:
 def test_labels_are_found_in_every_form() -> None:
     X = [[1.0], [2.0]]
     for classes in ([0, 1], [0.0, 1.0], ["0", "1"], [False, True], np.array([1, 0])):
-        for y in ([0, 1], [0.0, 1.0], ["0", "1"], ["0.0", "1.0"], np.array([0, 1], np.int8), [np.int64(0), "1"],
-                  pd.Series([0, 1]), pd.Series([0, 1], dtype="category"), pl.Series([0, 1]), pa.array([0, 1]),
-                  np.array([[0], [1]]), pd.DataFrame({"y": [0, 1]}), pa.chunked_array([[0], [1]])):  # fmt: skip
+        for y in (
+            [0, 1],
+            [0.0, 1.0],
+            ["0", "1"],
+            ["0.0", "1.0"],
+            np.array([0, 1], np.int8),
+            [np.int64(0), "1"],
+            pd.Series([0, 1]),
+            pd.Series([0, 1], dtype="category"),
+            pl.Series([0, 1]),
+            pa.array([0, 1]),
+            np.array([[0], [1]]),
+            pd.DataFrame({"y": [0, 1]}),
+            pa.chunked_array([[0], [1]]),
+        ):
             rows = trained_on(X, y, classes=classes)
             assert rows.labels.tolist() == [0, 1]
             assert rows.inputs.any(axis=1).all()
@@ -413,19 +470,28 @@ def test_features_are_read_alike_from_every_form() -> None:
     frame = pd.DataFrame(cells, columns=["a", "b"])
     expected = trained_on(cells, [0, 1, 1])
     for X in (
-        tuple(map(tuple, cells)), np.array(cells), np.array(cells, dtype=">f4"), np.array(cells, dtype=object),
-        np.ma.masked_array(cells), np.array(cells).view(np.matrix), frame,
-        pl.from_pandas(frame), pa.Table.from_pandas(frame), np.asfortranarray(cells),
-        pa.Table.from_pandas(frame).to_batches()[0], [np.array(row) for row in cells], frame.astype(object),
+        tuple(map(tuple, cells)),
+        np.array(cells),
+        np.array(cells, dtype=">f4"),
+        np.array(cells, dtype=object),
+        np.ma.masked_array(cells),
+        np.array(cells).view(np.matrix),
+        frame,
+        pl.from_pandas(frame),
+        pa.Table.from_pandas(frame),
+        np.asfortranarray(cells),
+        pa.Table.from_pandas(frame).to_batches()[0],
+        [np.array(row) for row in cells],
+        frame.astype(object),
         [[str(cell) for cell in row] for row in cells],
-    ):  # fmt: skip
+    ):
         found = trained_on(X, [0, 1, 1])
         assert np.array_equal(found.inputs, expected.inputs)
 
 
 @pytest.mark.parametrize(
     "classes", [[0, "0"], ["a", " a "], ["True", "true"], [""], [None, 1], [b"\xff", b"a"], [[1], [2]], [math.nan]]
-)  # fmt: skip
+)
 def test_classes_that_cells_cannot_tell_apart_are_refused(classes: Any) -> None:
     with pytest.raises(UsageError, match="classes"):
         LocallyLinearClassifier(bounds=(0, 1), classes=classes).plan(2)
@@ -433,9 +499,14 @@ def test_classes_that_cells_cannot_tell_apart_are_refused(classes: Any) -> None:
 
 def test_a_synthesizer_reads_what_python_has() -> None:
     schema = parse_schema(
-        {"columns": [{"name": "a", "kind": "integer", "bounds": [0, 9]},
-                     {"name": "w", "kind": "categorical", "categories": ["x", "y"]}]}, name="t",
-    )  # fmt: skip
+        {
+            "columns": [
+                {"name": "a", "kind": "integer", "bounds": [0, 9]},
+                {"name": "w", "kind": "categorical", "categories": ["x", "y"]},
+            ]
+        },
+        name="t",
+    )
     plan = Synthesizer(schema, epsilon=5.0).plan()
     rows = [{"a": 1, "w": "x"}, {"a": "2", "w": SECRET}, {"a": SECRET, "w": None}]
     columns = {name: [row[name] for row in rows] for name in ("a", "w")}
@@ -449,9 +520,7 @@ def test_a_synthesizer_reads_what_python_has() -> None:
 def test_what_is_unlisted_is_told_cell_by_cell(beside: list[Any]) -> None:
     """A word for null is null, another word is unlisted, whatever stands in the other rows."""
     cells = {"x": UNLISTED, "A": UNLISTED, "NA": NULL, "none": NULL, " ": NULL, "a": 0}
-    schema = parse_schema(
-        {"columns": [{"name": "c", "kind": "categorical", "categories": ["a", "b"]}]}, name="t"
-    )
+    schema = parse_schema({"columns": [{"name": "c", "kind": "categorical", "categories": ["a", "b"]}]}, name="t")
     for cell, code in cells.items():
         for column in (pa.array([cell, *beside]), pa.array([cell, *beside]).dictionary_encode()):
             batch = pa.record_batch({"c": column})
@@ -461,34 +530,17 @@ def test_what_is_unlisted_is_told_cell_by_cell(beside: list[Any]) -> None:
 def test_text_that_is_no_number_or_date_is_unlisted_and_a_word_for_null_is_not() -> None:
     columns = [
         {"name": "n", "kind": "integer", "bounds": [0, 9]},
-        {
-            "name": "d",
-            "kind": "datetime",
-            "bounds": ["2020-01-01", "2020-12-31"],
-            "resolution": "day",
-        },
+        {"name": "d", "kind": "datetime", "bounds": ["2020-01-01", "2020-12-31"], "resolution": "day"},
     ]
     batch = pa.record_batch(
-        {
-            "n": ["3", "3,5", "NA", None, "nan"],
-            "d": ["2020-01-03", "03.01.2020", "null", None, "2020-02-31"],
-        }
+        {"n": ["3", "3,5", "NA", None, "nan"], "d": ["2020-01-03", "03.01.2020", "null", None, "2020-02-31"]}
     )
     codes = encode_batch(parse_schema({"columns": columns}, name="t"), batch, unlisted=UNLISTED)
     assert codes.tolist() == [[3, 2], [UNLISTED] * 2, [NULL] * 2, [NULL] * 2, [NULL, UNLISTED]]
 
 
 QUARTERS = parse_schema(
-    {
-        "columns": [
-            {
-                "name": "q",
-                "kind": "categorical",
-                "categories": ["2020Q1", "200", "2020Q2"],
-                "nullable": True,
-            }
-        ]
-    },
+    {"columns": [{"name": "q", "kind": "categorical", "categories": ["2020Q1", "200", "2020Q2"], "nullable": True}]},
     name="t",
 )
 
@@ -527,12 +579,8 @@ def test_ids_that_show_nothing_name_nobody() -> None:
 
 def test_decimals_among_words_are_read_by_their_digits() -> None:
     long = "12345678901234567890"
-    schema = parse_schema(
-        {"columns": [{"name": "c", "kind": "categorical", "categories": [long, "1.5"]}]}, name="t"
-    )
+    schema = parse_schema({"columns": [{"name": "c", "kind": "categorical", "categories": [long, "1.5"]}]}, name="t")
     for kind in (pa.decimal128(38, 0), pa.decimal128(38, 5)):
         batch = pa.record_batch({"c": pa.array([Decimal(long)], kind)})
         assert encode_batch(schema, batch).tolist() == [[0]]
-    assert encode_batch(schema, pa.record_batch({"c": pa.array([Decimal("1.500")])})).tolist() == [
-        [1]
-    ]
+    assert encode_batch(schema, pa.record_batch({"c": pa.array([Decimal("1.500")])})).tolist() == [[1]]

@@ -33,15 +33,8 @@ class Silence:
 
 
 def the_plan(*, steps: int = 80) -> Plan:
-    label = {
-        "name": "side",
-        "kind": "categorical",
-        "role": "label",
-        "categories": ["left", "right"],
-    }
-    schema = load_schema({
-        "name": "halves", "rows": 300, "image": {"height": 2, "width": 4}, "columns": [label],
-    })  # fmt: skip
+    label = {"name": "side", "kind": "categorical", "role": "label", "categories": ["left", "right"]}
+    schema = load_schema({"name": "halves", "rows": 300, "image": {"height": 2, "width": 4}, "columns": [label]})
     return make_plan(schema, Budget(5.0), method="dp-merf-ae", options={"descent_steps": steps})
 
 

@@ -17,11 +17,7 @@ from understudy.accounting.descent import Charge, DescentCost, epsilon_of_charge
 from understudy.encoders import EncoderTraining, load_encoder, save_encoder
 from understudy.encoders.extractor import ExtractorPlan, extractor_plan_from_dict
 from understudy.encoders.files import document_of
-from understudy.encoders.private_encoder import (
-    PrivateEncoder,
-    load_private_encoder,
-    verify_encoder,
-)
+from understudy.encoders.private_encoder import PrivateEncoder, load_private_encoder, verify_encoder
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.plan import Plan, plan_from_dict
 from understudy.private.descent import networks
@@ -39,12 +35,8 @@ ROWS = 120
 TRAINING = EncoderTraining(
     depths=(3,), strides=(1,), kernels=(3,), components=4, steps=20, batch=60, learning_rate=0.05
 )
-LABEL = {
-    "name": "label", "kind": "categorical", "role": "label", "categories": ["a", "b"], "nullable": True,
-}  # fmt: skip
-SCHEMA = load_schema({
-    "name": "dots", "rows": ROWS, "image": {"height": 4, "width": 4}, "columns": [LABEL],
-})  # fmt: skip
+LABEL = {"name": "label", "kind": "categorical", "role": "label", "categories": ["a", "b"], "nullable": True}
+SCHEMA = load_schema({"name": "dots", "rows": ROWS, "image": {"height": 4, "width": 4}, "columns": [LABEL]})
 
 
 def plan_of(epsilon: float = 2.0, **wish: Any) -> ExtractorPlan:
@@ -76,9 +68,15 @@ def test_classes_are_learnt_where_noise_is_small():
     plan = plan_of()
     rows, loss = _rows(table(), plan), plan.row_loss(torch)
     learnt = noisy_descent(
-        plan.start(torch), loss, rows, cost=DescentCost(1.0, 0.01, 30), clip=1.0,
-        expected_rows=float(ROWS), steps=Steps(0.05, rule="adam"), noise=SeededNoise(0),
-    )  # fmt: skip
+        plan.start(torch),
+        loss,
+        rows,
+        cost=DescentCost(1.0, 0.01, 30),
+        clip=1.0,
+        expected_rows=float(ROWS),
+        steps=Steps(0.05, rule="adam"),
+        noise=SeededNoise(0),
+    )
     tensors = [torch.from_numpy(each) for each in rows]
     before, after = (
         float(torch.func.vmap(loss, in_dims=(None, 0, 0, 0))(place, *tensors).mean())
@@ -162,10 +160,7 @@ def test_the_guarantee_of_a_release_is_that_of_its_moments_and_of_the_network_to
     release_table(table(), plan, directory=tmp_path / "made", ledger=ledger)
     stated = json.loads((tmp_path / "made" / "certificate.json").read_bytes())
     cost = learnt.encoder.private_cost
-    charges = [
-        Charge(Fraction(cost["mu_squared"]), Fraction(cost["slack"])),
-        *(Charge(each) for each in plan.cost()),
-    ]
+    charges = [Charge(Fraction(cost["mu_squared"]), Fraction(cost["slack"])), *(Charge(each) for each in plan.cost())]
     together = epsilon_of_charges(charges, 1e-5)
     assert 3.0 < together < 5.0
     guarantee, odds = stated["guarantee"], stated["odds"]
@@ -243,15 +238,10 @@ def test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_mad
     assert "DIFFERENTIALLY PRIVATE" not in page
 
 
-def test_a_release_made_with_noise_for_tests_is_not_given_back_by_its_key(
-    tested: PrivateEncoder, tmp_path: Path
-):
+def test_a_release_made_with_noise_for_tests_is_not_given_back_by_its_key(tested: PrivateEncoder, tmp_path: Path):
     ledger, plan = tmp_path / "ledger.db", release_plan(tested, 1.0)
     create_ledger(ledger, Budget(9.0))
-    first, second = (
-        release_table(table(), plan, directory=tmp_path / name, ledger=ledger, key="k")
-        for name in "ab"
-    )
+    first, second = (release_table(table(), plan, directory=tmp_path / name, ledger=ledger, key="k") for name in "ab")
     assert first.fingerprint != second.fingerprint
     assert len(read_ledger(ledger).rows) == 2
 
@@ -332,9 +322,7 @@ def test_a_changed_or_added_file_is_found(learnt: PrivateEncoder, tmp_path: Path
         verify_encoder(made)
 
 
-def test_an_encoder_with_a_certificate_but_without_its_cost_is_refused(
-    learnt: PrivateEncoder, tmp_path: Path
-):
+def test_an_encoder_with_a_certificate_but_without_its_cost_is_refused(learnt: PrivateEncoder, tmp_path: Path):
     public = replace(learnt.encoder, private_cost=None)
     made = write_directory(tmp_path / "made", learnt.files())
     (made / "encoder.json").write_bytes(to_json(document_of(public)))
@@ -345,16 +333,12 @@ def test_an_encoder_with_a_certificate_but_without_its_cost_is_refused(
     with pytest.raises(InputError, match="is public"):
         verify_encoder(tmp_path / "stripped")
     options = {"encoder": tmp_path / "stripped", "steps": 1}
-    release = release_table(
-        table(), make_plan(SCHEMA, Budget(1.0), method="dp-mepf", options=options)
-    )
+    release = release_table(table(), make_plan(SCHEMA, Budget(1.0), method="dp-mepf", options=options))
     said = json.loads(release.files()["certificate.json"])["assumptions"]
     assert "public network" in {each["name"] for each in said}
 
 
-def test_an_encoder_of_an_earlier_version_loads_and_its_noise_is_an_assumption(
-    learnt: PrivateEncoder, tmp_path: Path
-):
+def test_an_encoder_of_an_earlier_version_loads_and_its_noise_is_an_assumption(learnt: PrivateEncoder, tmp_path: Path):
     told = {"is_private", "noise"}
     cost = {name: value for name, value in learnt.encoder.private_cost.items() if name not in told}
     save_encoder(replace(learnt.encoder, private_cost=cost), tmp_path / "old")
@@ -372,10 +356,7 @@ def test_a_plan_comes_back_from_its_description():
     plan = plan_of(num_rows=77, clip=0.5)
     document = json.loads(json.dumps(plan.to_dict()))
     again = extractor_plan_from_dict(document)
-    assert (again.fingerprint, again.cost({"is_private": True, "noise": "n"})["clip"]) == (
-        plan.fingerprint,
-        0.5,
-    )
+    assert (again.fingerprint, again.cost({"is_private": True, "noise": "n"})["clip"]) == (plan.fingerprint, 0.5)
 
 
 def test_a_machine_whose_gradients_hang_on_the_block_is_refused_before_anything_is_paid(

@@ -86,9 +86,7 @@ def merged(folder: Path, target: str, noise: Any) -> object:
     while isinstance(request, Request):  # each round is paid for by itself
         path = folder / f"sum for {target} {request.round}"
         write_partial(ROWS, request, party="a", path=path, key=KEY)
-        request = merge_partials(
-            request, [path], keys=[KEY], directory=folder / target, noise=noise, **paid
-        )
+        request = merge_partials(request, [path], keys=[KEY], directory=folder / target, noise=noise, **paid)
     return request
 
 
@@ -210,9 +208,7 @@ def rounds_before(moment: str) -> int:
 
 
 @pytest.mark.parametrize(("verb", "moment"), MOMENTS)
-def test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release(
-    killed: Path, verb: str, moment: str
-) -> None:
+def test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release(killed: Path, verb: str, moment: str) -> None:
     folder = folder_of(killed, verb, moment)
     state = ledgers.read_ledger(folder / "ledger.db")
     *earlier, last = [row.state for row in state.rows] or [None]

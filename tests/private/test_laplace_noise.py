@@ -19,9 +19,7 @@ DRAWS, BINS = 40_000, 40
 ALARM = 1e-6  # a true sampler fails once in a million runs
 
 
-def noise_around(
-    center: int, scale: int, count: int = DRAWS, *, source: NoiseSource = SOURCES[0]
-) -> Integers:
+def noise_around(center: int, scale: int, count: int = DRAWS, *, source: NoiseSource = SOURCES[0]) -> Integers:
     return source.add_laplace_noise(np.full(count, center, dtype=np.int64), scale) - center
 
 
@@ -51,9 +49,7 @@ def imitation(scale: float, seed: int = 0) -> Integers:
 
 @of_every_source
 @pytest.mark.parametrize("scale", SCALES)
-def test_noise_has_the_exact_discrete_laplace_mass_function(
-    scale: int, source: NoiseSource
-) -> None:
+def test_noise_has_the_exact_discrete_laplace_mass_function(scale: int, source: NoiseSource) -> None:
     centers = 0, 123_456_789_012
     parts = [noise_around(center, scale, DRAWS // 2, source=source) for center in centers]
     draws = np.concatenate(parts)

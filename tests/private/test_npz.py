@@ -52,9 +52,7 @@ def refusal(path: Path, *columns: str, query: str | None = None) -> str:
 
 
 @pytest.mark.parametrize("names", [("x", "y"), ("images", "labels"), ("x_train", "y_train")])
-def test_grey_images_are_columns_of_pixels_beside_their_labels(
-    tmp_path: Path, names: tuple[str, str]
-) -> None:
+def test_grey_images_are_columns_of_pixels_beside_their_labels(tmp_path: Path, names: tuple[str, str]) -> None:
     path = saved(tmp_path, **dict(zip(names, (GREY, LABELS), strict=True)), other=np.zeros(9))
     found = read(path)
     assert list(found) == [*ImageShape(2, 4).names, "label"]
@@ -100,11 +98,7 @@ def test_labels_keep_their_type(tmp_path: Path, labels: Any, kind: Any, cells: A
 
 def test_columns_come_in_the_order_asked_for(tmp_path: Path) -> None:
     path = saved(tmp_path, x=GREY, y=LABELS)
-    assert list(read(path, "label", "pixel_1_1", "pixel_0_1")) == [
-        "label",
-        "pixel_1_1",
-        "pixel_0_1",
-    ]
+    assert list(read(path, "label", "pixel_1_1", "pixel_0_1")) == ["label", "pixel_1_1", "pixel_0_1"]
 
 
 def test_a_set_without_images_has_no_batches_and_is_not_refused(tmp_path: Path) -> None:
@@ -169,7 +163,7 @@ def test_a_pickle_in_an_archive_is_never_executed(tmp_path: Path, name: str) -> 
         ({"x": GREY, "y": LABELS.astype(complex)}, "numbers or text"),
         ({"z": GREY, SECRET: LABELS}, "looked for are 'x' and 'y', 'images' and 'labels'"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_image_set_is_refused(tmp_path: Path, arrays: Any, words: str) -> None:
     assert words in refusal(saved(tmp_path, **arrays))
 
@@ -213,7 +207,7 @@ def plain_array(images: Any) -> bytes:
         member(plain_array(GREY).replace(b"NUMPY\x01", b"NUMPY\x09")),
     ],
     ids=["no archive", "no array", "short", "long", "cut", "negative", "odd header", "odd version"],
-)  # fmt: skip
+)
 def test_a_damaged_archive_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "set.npz"
     path.write_bytes(content)
@@ -229,9 +223,7 @@ def test_a_flipped_bit_is_seen_by_the_checksum(tmp_path: Path) -> None:
 
 
 def test_a_header_that_promises_more_than_there_is_takes_no_memory(tmp_path: Path) -> None:
-    header = plain_array(np.empty((0, 2, 4), np.uint8)).replace(
-        b"(0, 2, 4), }", b"(10000000000000000, 2, 4), }"
-    )
+    header = plain_array(np.empty((0, 2, 4), np.uint8)).replace(b"(0, 2, 4), }", b"(10000000000000000, 2, 4), }")
     header = header.replace(b" " * 16 + b"\n", b"\n")
     path = tmp_path / "set.npz"
     path.write_bytes(member(header))

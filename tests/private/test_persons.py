@@ -14,13 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.accounting import Budget
+from understudy.arrays import Integers
 from understudy.errors import InputError
 from understudy.methods import make_plan
 from understudy.private import persons
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.release import release_table
-from understudy.private.sums import Integers, Work
+from understudy.private.sums import Work
 from understudy.schema import load_schema
 from understudy.schema.encode import encode_ids
 
@@ -41,11 +42,7 @@ PLAN = plan_per()
 WORK = Work(PLAN.layout, PLAN.stages[0].embedding, PLAN.lattice)
 Row = tuple[str | None, int, str]
 rows = st.lists(
-    st.tuples(
-        st.sampled_from(["a", "b", "c", None, " "]),
-        st.integers(0, 2),
-        st.sampled_from(["Bonn", "Lima"]),
-    ),
+    st.tuples(st.sampled_from(["a", "b", "c", None, " "]), st.integers(0, 2), st.sampled_from(["Bonn", "Lima"])),
     max_size=14,
 )
 
@@ -92,22 +89,7 @@ def test_rows_without_an_id_never_count() -> None:
     assert not total_of(nobody).any()
 
 
-WORDS = [
-    "NA",
-    "n/a",
-    "N.A.",
-    "NULL",
-    "null",
-    "None",
-    "nan",
-    "NaN",
-    "-nan",
-    "NaT",
-    "<NA>",
-    "#N/A",
-    "(null)",
-    "\\N",
-]
+WORDS = ["NA", "n/a", "N.A.", "NULL", "null", "None", "nan", "NaN", "-nan", "NaT", "<NA>", "#N/A", "(null)", "\\N"]
 NOT_WORDS = ["0", "N", "A", "NATO", "Nina", "none1", "NA 7", "Ö", "unknown"]
 
 
@@ -212,9 +194,7 @@ def test_people_whose_rows_lie_in_several_files_and_passes_count_the_same(
     assert len(passes) > 8
 
 
-def test_one_person_with_more_rows_than_are_held_at_a_time_is_still_one_person(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_one_person_with_more_rows_than_are_held_at_a_time_is_still_one_person(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(persons, "HELD_CELLS", 10)
     monkeypatch.setattr(persons, "MOST_PASSES", 8)
     assert total_of([("a", n % 10, "Bonn") for n in range(100)])[-1] == MAX_ROWS

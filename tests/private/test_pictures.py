@@ -55,9 +55,7 @@ def drain(source: Path, *columns: str, query: str | None = None) -> None:
             pass
 
 
-def refusal(
-    source: Path, *columns: str, query: str | None = None, kind: type[UnderstudyError] = InputError
-) -> str:
+def refusal(source: Path, *columns: str, query: str | None = None, kind: type[UnderstudyError] = InputError) -> str:
     with pytest.raises(kind) as caught:
         drain(source, *(columns or PIXELS), query=query)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
@@ -126,10 +124,8 @@ def test_a_file_of_labels_is_preferred_to_sub_folders(folder: Path) -> None:
         (f"a/{SECRET}-0.png,1\n", "it names none of the columns"),
         ("", "column names"),
     ],
-)  # fmt: skip
-def test_a_file_of_labels_must_list_every_picture_once(
-    folder: Path, lines: str, words: str
-) -> None:
+)
+def test_a_file_of_labels_must_list_every_picture_once(folder: Path, lines: str, words: str) -> None:
     put(folder, "labels.csv", lines.encode())
     message = refusal(folder)
     assert words in message
@@ -141,9 +137,7 @@ def test_a_directory_with_parquet_files_is_still_one(folder: Path) -> None:
     assert read(folder) == {"a": [1, 2]}
 
 
-def test_more_pictures_than_a_batch_are_all_read_in_order(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_more_pictures_than_a_batch_are_all_read_in_order(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     before = read(folder)
     monkeypatch.setattr("understudy.private.readers.picture_folder.BATCH_IMAGES", 2)
     with open_source(folder, columns=[*PIXELS, "label"]) as stream:
@@ -190,9 +184,7 @@ def shaped(*images: Any) -> list[list[int]]:
 def test_how_a_grey_picture_is_stored_does_not_matter() -> None:
     grey = Image.fromarray(GREY[0])
     alpha = Image.merge("LA", [grey, Image.new("L", grey.size, 7)])
-    plain, clear, see_through = shaped(
-        encoded(grey), encoded(alpha), encoded(grey, transparency=10)
-    )
+    plain, clear, see_through = shaped(encoded(grey), encoded(alpha), encoded(grey, transparency=10))
     assert plain == clear == see_through == GREY[0].reshape(-1).tolist()
 
 
@@ -246,9 +238,7 @@ def test_the_schema_decides_the_channels_and_else_the_first_picture(tmp_path: Pa
 
 
 @pytest.mark.parametrize("left_out", [0, 1, 2])
-def test_what_a_picture_becomes_does_not_depend_on_the_others(
-    tmp_path: Path, left_out: int
-) -> None:
+def test_what_a_picture_becomes_does_not_depend_on_the_others(tmp_path: Path, left_out: int) -> None:
     images = [GREY[0], COLOUR[1], GREY[2]]
     whole, less = tmp_path / "whole", tmp_path / "less"
     for number, image in enumerate(images):
@@ -277,10 +267,8 @@ def test_what_a_picture_becomes_does_not_depend_on_the_others(
         (encoded(GREY[0].T.copy()), "must have 2 rows and 3 columns"),
     ],
     ids=["text", "empty", "gif", "cut png", "cut header", "cut jpeg", "16 bits", "cmyk", "narrow", "turned"],
-)  # fmt: skip
-def test_a_picture_that_cannot_be_taken_is_refused(
-    folder: Path, tmp_path: Path, content: bytes, words: str
-) -> None:
+)
+def test_a_picture_that_cannot_be_taken_is_refused(folder: Path, tmp_path: Path, content: bytes, words: str) -> None:
     put(folder, f"a/{SECRET}-1.png", content)
     assert words in refusal(folder)
     rows = {"image": [encoded(GREY[0]), content], "label": [SECRET, SECRET]}
@@ -317,9 +305,7 @@ def test_colours_that_are_turned_to_grey_count_as_grey(tmp_path: Path) -> None:
     assert np.array_equal(images_in(read(made, *names), names), np.full((1, 128**2), 50))
 
 
-def test_a_file_that_is_too_long_for_a_picture_is_refused(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_too_long_for_a_picture_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pictures, "LARGEST_PICTURE", 60)
     assert "MB each" in refusal(folder)
 
@@ -364,9 +350,7 @@ def test_the_schema_decides_the_channels_of_encoded_images(tmp_path: Path) -> No
     assert np.array_equal(images_in(found, COLOURS), np.repeat(GREY.reshape(4, -1), 3, axis=1))
 
 
-def test_a_table_with_photographs_is_read_without_them_if_no_pixel_is_asked_for(
-    tmp_path: Path,
-) -> None:
+def test_a_table_with_photographs_is_read_without_them_if_no_pixel_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(pa.table({"image": [SECRET.encode(), None], "age": [1, 2]}), path)
     assert read(path, "age") == {"age": [1, 2]}

@@ -27,14 +27,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError, MissingExtraError, UnderstudyError, UsageError
-from understudy.private.readers import (
-    RowStream,
-    delimited,
-    open_parts,
-    open_source,
-    source_columns,
-    source_name,
-)
+from understudy.private.readers import RowStream, delimited, open_parts, open_source, source_columns, source_name
 from understudy.private.readers.lines import LineError, check_lines
 from understudy.schema.columns import Column, Kind
 from understudy.schema.encode import encode_column
@@ -43,11 +36,7 @@ SECRET = "SECRET-7f3a"
 MAX_BATCH_ROWS = 65_536
 PATIENTS = pa.table({"id": [7, 8, 9], "sex": ["f", None, "m"], "bmi": [21.5, 30.25, None]})
 AS_TYPED = [{"bmi": 21.5, "sex": "f"}, {"bmi": 30.25, "sex": None}, {"bmi": None, "sex": "m"}]
-AS_TEXT = [
-    {"bmi": b"21.5", "sex": b"f"},
-    {"bmi": b"30.25", "sex": None},
-    {"bmi": None, "sex": b"m"},
-]
+AS_TEXT = [{"bmi": b"21.5", "sex": b"f"}, {"bmi": b"30.25", "sex": None}, {"bmi": None, "sex": b"m"}]
 COLUMNS = ["bmi", "sex"]
 
 
@@ -67,12 +56,7 @@ def drain(source: object, *columns: str, query: str | None = None) -> tuple[int,
     return num_rows, peak
 
 
-def refusal(
-    source: object,
-    *columns: str,
-    query: str | None = None,
-    kind: type[UnderstudyError] = InputError,
-) -> str:
+def refusal(source: object, *columns: str, query: str | None = None, kind: type[UnderstudyError] = InputError) -> str:
     """The message of a refusal in which no cell, and no error that holds one, is to be found."""
     with pytest.raises(kind) as caught:
         drain(source, *columns, query=query)
@@ -225,9 +209,7 @@ def test_a_file_can_be_queried_as_the_table_called_data(
 
 @pytest.mark.parametrize("frame", FRAMES, ids=lambda frame: type(frame).__name__)
 def test_a_frame_can_be_queried_as_the_table_called_data(frame: object) -> None:
-    assert read(frame, "twice", query="SELECT 2 * bmi AS twice FROM data WHERE id = 8") == [
-        {"twice": 60.5}
-    ]
+    assert read(frame, "twice", query="SELECT 2 * bmi AS twice FROM data WHERE id = 8") == [{"twice": 60.5}]
 
 
 def test_a_duckdb_file_is_read_through_a_query_and_never_written(tmp_path: Path) -> None:
@@ -239,15 +221,11 @@ def test_a_duckdb_file_is_read_through_a_query_and_never_written(tmp_path: Path)
 
 
 @pytest.mark.parametrize("name", ["t.sqlite", "t.sqlite3", "t.db", "t.duckdb"])
-def test_an_sqlite_file_is_known_by_its_first_bytes_and_gives_text(
-    tmp_path: Path, name: str
-) -> None:
+def test_an_sqlite_file_is_known_by_its_first_bytes_and_gives_text(tmp_path: Path, name: str) -> None:
     script = "CREATE TABLE t (id, bmi REAL, sex); INSERT INTO t VALUES (7, 21.5, 'f')"
     path = new_sqlite(tmp_path / name, script)
     assert read(path, query="SELECT * FROM t; ") == [{"bmi": b"21.5", "sex": b"f"}]
-    assert read(path, query="WITH x AS (SELECT * FROM t) SELECT * FROM x -- all") == [
-        {"bmi": b"21.5", "sex": b"f"}
-    ]
+    assert read(path, query="WITH x AS (SELECT * FROM t) SELECT * FROM x -- all") == [{"bmi": b"21.5", "sex": b"f"}]
 
 
 def test_cells_that_sqlite_sorts_never_lie_in_a_file(tmp_path: Path) -> None:
@@ -270,23 +248,47 @@ def test_an_sqlite_cell_is_read_the_same_whatever_the_other_rows_hold(tmp_path: 
     )
     path = new_sqlite(tmp_path / "t.sqlite", script)
     cells = [row["x"] for row in read(path, "x", query="SELECT x FROM t")]
-    assert cells == [
-        b"1", b"0.1", b"9223372036854775807", None, b"two", b"", b"\xff\x00", b"\xff", b"inf",
-    ]  # fmt: skip
+    assert cells == [b"1", b"0.1", b"9223372036854775807", None, b"two", b"", b"\xff\x00", b"\xff", b"inf"]
     first = read(path, "x", query="SELECT x FROM t LIMIT 1")
     assert first == [{"x": b"1"}]
 
 
 def test_pandas_objects_become_text_one_cell_at_a_time() -> None:
     cells = [
-        "é", 3, 0.1, np.float32(0.5), np.int8(4), True, np.True_, None, np.nan, pd.NA, pd.NaT,
-        b"\xff", datetime.date(2020, 1, 2), Decimal("1.50"), np.datetime64("2020-01-02"),
-    ]  # fmt: skip
+        "é",
+        3,
+        0.1,
+        np.float32(0.5),
+        np.int8(4),
+        True,
+        np.True_,
+        None,
+        np.nan,
+        pd.NA,
+        pd.NaT,
+        b"\xff",
+        datetime.date(2020, 1, 2),
+        Decimal("1.50"),
+        np.datetime64("2020-01-02"),
+    ]
     frame = pd.DataFrame({"x": pd.Series(cells, dtype=object)})
     assert [row["x"] for row in read(frame, "x")] == [
-        "é".encode(), b"3", b"0.1", b"0.5", b"4", b"true", b"true", None, None, None, None,
-        b"\xff", b"2020-01-02", b"1.5", b"2020-01-02",
-    ]  # fmt: skip
+        "é".encode(),
+        b"3",
+        b"0.1",
+        b"0.5",
+        b"4",
+        b"true",
+        b"true",
+        None,
+        None,
+        None,
+        None,
+        b"\xff",
+        b"2020-01-02",
+        b"1.5",
+        b"2020-01-02",
+    ]
 
 
 def test_floats_give_the_same_code_from_an_object_column_as_from_a_float_column() -> None:
@@ -350,10 +352,7 @@ def test_quoted_cells_and_line_ends_are_read_alike_with_and_without_a_query(
     path = put(tmp_path / name, content)
     rows = [{"a": cell, "b": "1"}, {"a": "2", "b": None}, {"a": None, "b": '"'}]
     assert read(path, "a", "b", query="FROM data") == rows
-    assert [
-        {key: value and value.decode() for key, value in row.items()}
-        for row in read(path, "a", "b")
-    ] == rows
+    assert [{key: value and value.decode() for key, value in row.items()} for row in read(path, "a", "b")] == rows
 
 
 GOOD_ROW = b'"7, ""x""",y\n'
@@ -391,9 +390,7 @@ def test_a_line_that_would_change_how_others_are_read_is_refused_wherever_it_is(
 
 
 @pytest.mark.parametrize("query", [None, "SELECT * FROM data"])
-def test_a_quote_or_a_carriage_return_left_at_the_end_of_a_file_is_refused(
-    tmp_path: Path, query: str | None
-) -> None:
+def test_a_quote_or_a_carriage_return_left_at_the_end_of_a_file_is_refused(tmp_path: Path, query: str | None) -> None:
     rows = f"sex,bmi\n{SECRET},1\n".encode()
     assert OPEN in refusal(put(tmp_path / "q.csv", rows + b'2,"3'), query=query)
     assert OPEN in refusal(put(tmp_path / "l.csv", rows + b'2,"3\n'), query=query)
@@ -430,13 +427,8 @@ def test_the_line_rule_holds_across_the_edges_of_blocks(
 
 
 @settings(deadline=None, max_examples=300)
-@given(
-    lines=st.lists(st.text('a,"\r¿ ', max_size=9), min_size=1, max_size=6),
-    block_bytes=st.integers(1, 9),
-)
-def test_lines_that_pass_the_rule_are_read_alone_as_they_are_together(
-    lines: list[str], block_bytes: int
-) -> None:
+@given(lines=st.lists(st.text('a,"\r¿ ', max_size=9), min_size=1, max_size=6), block_bytes=st.integers(1, 9))
+def test_lines_that_pass_the_rule_are_read_alone_as_they_are_together(lines: list[str], block_bytes: int) -> None:
     """The csv module opens quotes where pyarrow does, so it stands for the parser here."""
     content = "".join(line + "\n" for line in lines)
     try:
@@ -468,11 +460,7 @@ def test_csv_header_loses_its_byte_order_mark_and_outer_spaces(tmp_path: Path) -
 
 def test_csv_blank_lines_are_skipped_unless_they_are_cells(tmp_path: Path) -> None:
     assert len(read(put(tmp_path / "two.csv", b"a,b\n1,2\n\n3,4\n\n"), "a")) == 2
-    assert read(put(tmp_path / "one.csv", b"a\n1\n\n3\n"), "a") == [
-        {"a": b"1"},
-        {"a": None},
-        {"a": b"3"},
-    ]
+    assert read(put(tmp_path / "one.csv", b"a\n1\n\n3\n"), "a") == [{"a": b"1"}, {"a": None}, {"a": b"3"}]
 
 
 def test_gzip_files_of_several_members_are_read_to_the_end(tmp_path: Path) -> None:
@@ -493,11 +481,7 @@ def test_wildcards_and_quotes_in_file_names_are_only_names(tmp_path: Path) -> No
 def test_a_query_over_text_sees_text_so_that_no_type_is_detected_from_rows(tmp_path: Path) -> None:
     path = put(tmp_path / "t.csv", b"a,b\n007,\n8,2020-01-01\n")
     query = "SELECT a, a::INT AS n, b FROM data"
-    assert source_columns(path, query=query) == [
-        ("a", pa.string()),
-        ("n", pa.int32()),
-        ("b", pa.string()),
-    ]
+    assert source_columns(path, query=query) == [("a", pa.string()), ("n", pa.int32()), ("b", pa.string())]
     assert read(path, "a", "n", "b", query=query)[0] == {"a": "007", "n": 7, "b": None}
 
 
@@ -539,9 +523,7 @@ def test_batches_hold_exactly_the_columns_asked_for_and_at_most_65536_rows(tmp_p
         writer.write_table(table, max_chunksize=num_rows)
     with closing(sqlite3.connect(tmp_path / "t.db")) as connection:
         connection.execute("CREATE TABLE t (a, b, c)")
-        connection.executemany(
-            "INSERT INTO t VALUES (?, ?, ?)", ((i, i, i) for i in range(num_rows))
-        )
+        connection.executemany("INSERT INTO t VALUES (?, ?, ?)", ((i, i, i) for i in range(num_rows)))
         connection.commit()
     sources: list[tuple[object, str | None]] = [
         (tmp_path / "t.parquet", None),
@@ -594,9 +576,7 @@ def test_a_stream_is_read_once_and_says_so() -> None:
 
 
 def test_leaving_the_stream_early_lets_go_of_the_file(tmp_path: Path) -> None:
-    path = new_duckdb(
-        tmp_path / "t.duckdb", "CREATE TABLE t AS SELECT range AS a FROM range(99999)"
-    )
+    path = new_duckdb(tmp_path / "t.duckdb", "CREATE TABLE t AS SELECT range AS a FROM range(99999)")
     with open_source(path, columns=["a"], query="SELECT * FROM t") as stream:
         next(stream)
     with duckdb.connect(str(path)) as connection:
@@ -652,9 +632,7 @@ def test_a_parquet_column_not_asked_for_is_never_read(tmp_path: Path) -> None:
 def test_a_query_does_not_compute_columns_not_asked_for(tmp_path: Path) -> None:
     csv = put(tmp_path / "t.csv", b"id,a\nx,1\n")
     assert read(csv, "a", query="SELECT id::INT AS id, a FROM data") == [{"a": "1"}]
-    database = new_sqlite(
-        tmp_path / "t.db", "CREATE TABLE t (id, a); INSERT INTO t VALUES ('{', 1)"
-    )
+    database = new_sqlite(tmp_path / "t.db", "CREATE TABLE t (id, a); INSERT INTO t VALUES ('{', 1)")
     query = "SELECT json_extract(id, '$') AS id, a FROM t"
     assert read(database, "a", query=query) == [{"a": b"1"}]
     assert "withheld" in refusal(database, "id", query=query)
@@ -675,19 +653,13 @@ def test_source_columns_gives_names_and_declared_types_and_reads_no_row(tmp_path
     typed = [("id", pa.int64()), ("sex", pa.string()), ("bmi", pa.float64())]
     for write, name in TYPED_FILES:
         assert source_columns(write(tmp_path / name)) == typed
-    assert source_columns(write_csv(tmp_path / "t.csv")) == [
-        ("id", None),
-        ("sex", None),
-        ("bmi", None),
-    ]
+    assert source_columns(write_csv(tmp_path / "t.csv")) == [("id", None), ("sex", None), ("bmi", None)]
     assert source_columns(PATIENTS) == typed
     frame = pd.DataFrame({"o": pd.Series([1, "x"], dtype=object), "n": [1.5, None]})
     assert source_columns(frame) == [("o", None), ("n", pa.float64())]
     failing = new_duckdb(tmp_path / "t.duckdb", f"CREATE TABLE t AS SELECT '{SECRET}' AS a")
     assert source_columns(failing, query="SELECT a::INT AS a FROM t") == [("a", pa.int32())]
-    lite = new_sqlite(
-        tmp_path / "t.sqlite", f"CREATE TABLE t (a INT); INSERT INTO t VALUES ('{SECRET}')"
-    )
+    lite = new_sqlite(tmp_path / "t.sqlite", f"CREATE TABLE t (a INT); INSERT INTO t VALUES ('{SECRET}')")
     assert source_columns(lite, query="SELECT a, json(a) AS j FROM t") == [("a", None), ("j", None)]
 
 
@@ -795,9 +767,7 @@ def test_a_file_of_zero_bytes_is_refused(tmp_path: Path, name: str) -> None:
     assert "empty (zero bytes)" in refusal(put(tmp_path / name, b""), query="SELECT 1")
 
 
-def test_a_file_that_may_not_be_read_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = put(tmp_path / "t.csv", SECRET.encode())
 
     def forbidden(*arguments: object) -> None:
@@ -842,13 +812,15 @@ def test_a_file_without_a_header_never_has_its_first_row_listed_as_names(tmp_pat
 
 def test_a_header_that_is_not_a_line_of_names_is_refused(tmp_path: Path) -> None:
     secret = SECRET.encode()
-    for number, content in enumerate([
-        b"\nsex,bmi\n" + secret,
-        b"sex,bmi,\xff\n1,2," + secret,
-        "sex,bmi\n1,".encode("utf-16") + secret,
-        b"," + secret[:0] + b"\n1," + secret,
-        b"sex,bmi," + b"x," * (1 << 20) + b"\n" + secret,
-    ]):  # fmt: skip
+    for number, content in enumerate(
+        [
+            b"\nsex,bmi\n" + secret,
+            b"sex,bmi,\xff\n1,2," + secret,
+            "sex,bmi\n1,".encode("utf-16") + secret,
+            b"," + secret[:0] + b"\n1," + secret,
+            b"sex,bmi," + b"x," * (1 << 20) + b"\n" + secret,
+        ]
+    ):
         path = put(tmp_path / f"{number}.csv", content)
         assert "first line must hold the column names" in refusal(path)
 
@@ -863,9 +835,7 @@ def test_names_that_are_equal_once_trimmed_are_refused_by_position(tmp_path: Pat
 
 @pytest.mark.parametrize("row", [SECRET, f"1,{SECRET},3"])
 @pytest.mark.parametrize(("name", "good_rows"), [("0.csv", 0), ("1.csv.gz", 1), ("2.csv", 2000000)])
-def test_ragged_rows_are_refused_wherever_they_are(
-    tmp_path: Path, row: str, name: str, good_rows: int
-) -> None:
+def test_ragged_rows_are_refused_wherever_they_are(tmp_path: Path, row: str, name: str, good_rows: int) -> None:
     content = b"sex,bmi\n" + b"1,23456\n" * good_rows + row.encode() + b"\n"
     path = put(tmp_path / name, content)
     assert "as many cells as the header" in refusal(path)
@@ -890,9 +860,7 @@ def secret_table() -> pa.Table:
     return pa.table({"sex": [SECRET] * 2000, "bmi": np.random.default_rng(0).random(2000)})
 
 
-def test_truncated_and_corrupt_parquet_is_refused_on_opening_and_while_reading(
-    tmp_path: Path,
-) -> None:
+def test_truncated_and_corrupt_parquet_is_refused_on_opening_and_while_reading(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     pq.write_table(secret_table(), path, compression="none", use_dictionary=False)
     whole = path.read_bytes()
@@ -983,10 +951,7 @@ def test_a_query_that_does_not_fit_is_refused_with_the_word_that_is_wrong(
     ],
 )
 def test_only_one_select_statement_is_run(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    new_database: Callable[[Path, str], Path],
-    query: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, new_database: Callable[[Path, str], Path], query: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     path = new_database(tmp_path / "t.db", f"CREATE TABLE t AS SELECT '{SECRET}' AS sex")
@@ -997,8 +962,7 @@ def test_only_one_select_statement_is_run(
 def test_errors_of_duckdb_while_rows_are_read_are_withheld(tmp_path: Path) -> None:
     path = new_duckdb(
         tmp_path / "t.duckdb",
-        "CREATE TABLE t AS SELECT range::VARCHAR AS a FROM range(300000);"
-        f"INSERT INTO t VALUES ('{SECRET}')",
+        f"CREATE TABLE t AS SELECT range::VARCHAR AS a FROM range(300000);INSERT INTO t VALUES ('{SECRET}')",
     )
     for expression in ("a::INT", "error(a)", "a::DATE", "json_extract(a, '$.b')"):
         message = refusal(path, "a", query=f"SELECT {expression} AS a FROM t")
@@ -1126,9 +1090,7 @@ def test_categories_of_pandas_that_are_objects_become_text_one_by_one() -> None:
 def test_dictionaries_of_columns_and_lists_of_dictionaries_are_tables() -> None:
     rows = [{"n": 1, "w": "a", "z": SECRET}, {"n": None, "w": 2.0}, {"w": b"c", "n": "x"}]
     columns = {"n": np.array([1, 2]), "w": ["a", None], "t": pa.array([1.5, 2.5])}
-    assert read(rows, "w", "n") == [
-        {"w": b"a", "n": b"1"}, {"w": b"2", "n": None}, {"w": b"c", "n": b"x"},
-    ]  # fmt: skip
+    assert read(rows, "w", "n") == [{"w": b"a", "n": b"1"}, {"w": b"2", "n": None}, {"w": b"c", "n": b"x"}]
     assert read(columns, "w", "n") == [{"w": b"a", "n": 1}, {"w": None, "n": 2}]
     assert source_columns(columns) == [("n", pa.int64()), ("w", None), ("t", pa.float64())]
     assert read(columns, "t", query="SELECT t FROM data WHERE w = 'a'") == [{"t": 1.5}]
@@ -1161,9 +1123,7 @@ def test_an_arrow_stream_that_is_no_table_is_refused() -> None:
     assert "cannot be turned into Arrow columns" in refusal(pl.Series("a", [SECRET]), "a")
 
 
-def test_a_refusal_has_neither_cause_nor_context_on_opening_nor_while_reading(
-    tmp_path: Path,
-) -> None:
+def test_a_refusal_has_neither_cause_nor_context_on_opening_nor_while_reading(tmp_path: Path) -> None:
     ragged = put(tmp_path / "ragged.csv", f"sex,bmi\n1,{SECRET},3\n".encode())
     damaged = put(tmp_path / "damaged.parquet", b"PAR1" + SECRET.encode())
     for path in (ragged, damaged):

@@ -25,14 +25,7 @@ LABEL = {
     "categories": ["no", "yes"],
     "bounds_from": "definition",
 }
-ALWAYS = {
-    "one row, one unit",
-    "public schema",
-    "types fixed in advance",
-    "randomness",
-    "size",
-    "trusted curator",
-}
+ALWAYS = {"one row, one unit", "public schema", "types fixed in advance", "randomness", "size", "trusted curator"}
 
 
 def schema_of(sources: tuple[str, ...]) -> Schema:
@@ -46,9 +39,7 @@ def schema_of(sources: tuple[str, ...]) -> Schema:
 def images_of(sources: tuple[str, ...]) -> Schema:
     source = sources[0] if sources else "definition"
     columns = [LABEL | {"bounds_from": source}]
-    return load_schema(
-        {"name": "t", "rows": 100, "image": {"height": 4, "width": 4}, "columns": columns}
-    )
+    return load_schema({"name": "t", "rows": 100, "image": {"height": 4, "width": 4}, "columns": columns})
 
 
 def release(schema: Schema, facts: dict[str, Any]) -> dict[str, Any]:
@@ -62,16 +53,13 @@ def classifier(schema: Schema, facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def encoder(schema: Schema, facts: dict[str, Any]) -> dict[str, Any]:
-    training = EncoderTraining(
-        depths=(2,), strides=(1,), kernels=(3,), components=2, steps=3, batch=100
-    )
+    training = EncoderTraining(depths=(2,), strides=(1,), kernels=(3,), components=2, steps=3, batch=100)
     plan = ExtractorPlan(schema, Budget(1.0), training)
     return encoder_certificate(plan, facts, fingerprint="")
 
 
 @pytest.mark.parametrize(
-    ("source", "name"),
-    [("rounded", "bounds from data"), ("not stated", "source of bounds"), ("law", None)],
+    ("source", "name"), [("rounded", "bounds from data"), ("not stated", "source of bounds"), ("law", None)]
 )
 @pytest.mark.parametrize(
     ("certified", "schema"),
@@ -86,9 +74,7 @@ def test_a_certificate_states_what_every_product_rests_on(
 ):
     facts = {"is_private": True, "query": "select * from data"}
     described = schema((source,))
-    stated = {
-        each["name"]: each["statement"] for each in certified(described, facts)["assumptions"]
-    }
+    stated = {each["name"]: each["statement"] for each in certified(described, facts)["assumptions"]}
     shared = dict(shared_assumptions(described, facts))
     assert shared.items() <= stated.items()
     assert {*ALWAYS, "row by row query"} <= set(shared)

@@ -44,9 +44,7 @@ def test_rounding_up_never_understates_and_keeps_four_digits(value: float) -> No
     assert value <= round_up(value) <= value * 1.0011
 
 
-@pytest.mark.parametrize(
-    ("value", "rounded"), [(1.0, 1.0), (0.99999, 1.0), (1.00001, 1.001), (0, 0), (math.inf,) * 2]
-)
+@pytest.mark.parametrize(("value", "rounded"), [(1.0, 1.0), (0.99999, 1.0), (1.00001, 1.001), (0, 0), (math.inf,) * 2])
 def test_rounding_up_of_known_values(value: float, rounded: float) -> None:
     assert round_up(value) == rounded
 
@@ -166,9 +164,7 @@ def pure_plan(**options: Any) -> Plan:
 
 
 @pytest.mark.parametrize("neighbours", list(Neighbours))
-def test_a_pure_certificate_states_mechanism_l1_sensitivity_scale_and_epsilon(
-    neighbours: Neighbours,
-) -> None:
+def test_a_pure_certificate_states_mechanism_l1_sensitivity_scale_and_epsilon(neighbours: Neighbours) -> None:
     plan = pure_plan(neighbours=neighbours, num_rows=77, length_scale="private")
     found = certificate_of(plan)
     assert found["mechanism"]["name"].startswith("Discrete Laplace noise")
@@ -183,9 +179,7 @@ def test_a_pure_certificate_states_mechanism_l1_sensitivity_scale_and_epsilon(
         assert stage["noise_std"] == pytest.approx(math.sqrt(2) * stage["noise_scale"], rel=1e-9)
         exact = sum(plan.mechanism_sensitivities[index]) / plan.lattice
         assert exact <= stage["sensitivity"] <= exact * 1.0011
-        assert stage["sensitivity"] / stage["noise_scale"] == pytest.approx(
-            stage["epsilon"], rel=3e-3
-        )
+        assert stage["sensitivity"] / stage["noise_scale"] == pytest.approx(stage["epsilon"], rel=3e-3)
     stages = found["mechanism"]["stages"]
     assert sum(stage["epsilon"] for stage in stages) == pytest.approx(plan.epsilon(), rel=2e-3)
     assert found["composition"]["rule"] == "epsilon adds up over releases"
@@ -213,10 +207,12 @@ def test_the_page_of_a_pure_certificate_speaks_of_no_delta_but_its_absence() -> 
 
 
 def test_an_image_set_is_one_line():
-    schema = load_schema({
-        "image": {"height": 20, "width": 30, "channels": 3},
-        "columns": [{"name": "kind", "kind": "binary", "role": "label", "categories": [0, 1]}],
-    })  # fmt: skip
+    schema = load_schema(
+        {
+            "image": {"height": 20, "width": 30, "channels": 3},
+            "columns": [{"name": "kind", "kind": "binary", "role": "label", "categories": [0, 1]}],
+        }
+    )
     plan = dp_spectrum(schema, Budget(1.0))
     public = build_certificate(plan, {"is_private": True}, fingerprint="f")["public"]
     assert [column["name"] for column in public["columns"]] == ["image", "kind"]

@@ -20,12 +20,7 @@ from understudy.private.appending import append_rows
 from understudy.private.noise import OpenDPNoise
 from understudy.private.release import noisy, release_table
 from understudy.published import Release, save_release, verify_release
-from understudy.published.noise_tests import (
-    REFUSED_BELOW,
-    chance_of_less,
-    noise_tests,
-    residues,
-)
+from understudy.published.noise_tests import REFUSED_BELOW, chance_of_less, noise_tests, residues
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]
@@ -85,9 +80,7 @@ PLANS: dict[str, Callable[[Budget], Plan]] = {
     "dp-anova": lambda budget: dp_anova(SCHEMA, budget, pairs=True, num_rows=1000),
     "dp-anova without pairs": lambda budget: dp_anova(SCHEMA, budget, pairs=False),
     "dp-merf": lambda budget: dp_merf(SCHEMA, budget, num_features=20),
-    "dp-merf, two stages": lambda budget: dp_merf(
-        SCHEMA, budget, num_features=20, length_scale="private"
-    ),
+    "dp-merf, two stages": lambda budget: dp_merf(SCHEMA, budget, num_features=20, length_scale="private"),
     "dp-hp": lambda budget: dp_hp(SCHEMA, budget, num_products=4),
     "dp-spectrum": lambda budget: dp_spectrum(IMAGES, budget, components=2),
 }
@@ -128,9 +121,7 @@ def test_whatever_is_called_able_finds_that_there_is_no_noise(method: str, delta
 
 
 @pytest.mark.parametrize(("delta", "fraction"), [(1e-5, 0.1), (0.0, 0.03)])
-def test_tables_that_agree_too_well_have_less_noise_than_stated(
-    delta: float, fraction: float
-) -> None:
+def test_tables_that_agree_too_well_have_less_noise_than_stated(delta: float, fraction: float) -> None:
     plan = PLANS["dp-anova"](Budget(1.0, delta))
     name, found = plan.stages[-2].name, noise_tests(forged(plan, fraction))
     tests = {test.test: test for test in found if test.stage == name}
@@ -138,9 +129,7 @@ def test_tables_that_agree_too_well_have_less_noise_than_stated(
 
 
 def test_half_the_stated_noise_is_found_where_tables_repeat_one_another() -> None:
-    answers = [
-        {"name": f"q{i}", "kind": "categorical", "categories": list("abcde")} for i in range(8)
-    ]
+    answers = [{"name": f"q{i}", "kind": "categorical", "categories": list("abcde")} for i in range(8)]
     schema = load_schema({"name": "survey", "columns": answers})
     plan = dp_anova(schema, Budget(1.0), pairs=True, num_rows=5000)
     rng = np.random.default_rng(4)
@@ -172,9 +161,7 @@ def test_two_hundred_true_releases_pass() -> None:
 
 def test_noise_that_is_right_is_not_blamed_for_rows_that_tables_miss() -> None:
     """Nulls where none are declared are in no cell, so totals differ by far more than noise."""
-    schema = load_schema(
-        SCHEMA.to_dict() | {"columns": [c.to_dict() | {"nullable": False} for c in SCHEMA.columns]}
-    )
+    schema = load_schema(SCHEMA.to_dict() | {"columns": [c.to_dict() | {"nullable": False} for c in SCHEMA.columns]})
     release = release_table(table(), dp_anova(schema, Budget(1.0), pairs=False), noise=Weaker(1.0))
     assert min(test.chance for test in noise_tests(release)) > 1e-4
 

@@ -26,15 +26,17 @@ SCHEMA = load_schema(
     }
 )
 FACTS = (
-    ("created", "2000-01-01 00:00 UTC"), ("is_private", True), ("ledger", None),
-    ("noise", "exact"), ("query", None), ("software", {}),
-)  # fmt: skip
+    ("created", "2000-01-01 00:00 UTC"),
+    ("is_private", True),
+    ("ledger", None),
+    ("noise", "exact"),
+    ("query", None),
+    ("software", {}),
+)
 
 
 def release_of(plan: Plan) -> Release:
-    vectors = tuple(
-        np.arange(stage.embedding.dim, dtype=np.int64) * 2**20 - 5 for stage in plan.stages
-    )
+    vectors = tuple(np.arange(stage.embedding.dim, dtype=np.int64) * 2**20 - 5 for stage in plan.stages)
     return Release(plan, vectors, FACTS)
 
 
@@ -55,9 +57,12 @@ def test_a_release_comes_back_as_it_was(release: Release, tmp_path: Path) -> Non
 def test_a_release_is_five_inert_files(release: Release, tmp_path: Path) -> None:
     folder = save_release(release, tmp_path / "out")
     assert sorted(path.name for path in folder.iterdir()) == [
-        "certificate.html", "certificate.json", "embedding.safetensors", "release.json",
+        "certificate.html",
+        "certificate.json",
+        "embedding.safetensors",
+        "release.json",
         "schema.yaml",
-    ]  # fmt: skip
+    ]
     for path in folder.iterdir():
         assert not os.access(path, os.X_OK) or os.stat(path).st_mode & 0o111 == 0
         assert not path.read_bytes().startswith(b"\x80"), "a pickle begins like this"
@@ -95,13 +100,14 @@ def test_sums_undo_the_rounding_of_products_and_the_number_of_their_subsets() ->
     pairs = Block("pairs", map_, 0.6, per_label=True)
     embedding = Embedding((Block("count", Constant(), 0.8, per_label=True), pairs), label=(1, 3))
     plan = Plan(
-        schema=SCHEMA, method="products", budget=Budget(1.0), neighbours=Neighbours.ADD_REMOVE,
+        schema=SCHEMA,
+        method="products",
+        budget=Budget(1.0),
+        neighbours=Neighbours.ADD_REMOVE,
         stages=(Stage("embedding", embedding),),
-    )  # fmt: skip
-    steps = SCHEMA.used[0].num_steps
-    rows = Rows(
-        plan.layout, np.array([[steps // 10, 0], [steps // 2, 1], [steps - 9, 1], [steps, 1]])
     )
+    steps = SCHEMA.used[0].num_steps
+    rows = Rows(plan.layout, np.array([[steps // 10, 0], [steps // 2, 1], [steps - 9, 1], [steps, 1]]))
     cells = rows.cells
     exact = partial_sum(rows, embedding=embedding, lattice=plan.lattice)
     release = Release(plan, (exact,), FACTS)
@@ -200,9 +206,7 @@ def test_a_release_of_settled_size_comes_back_as_it_was(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stage", [0, 1, 2])
 def test_a_vector_that_is_not_of_the_settled_size_is_refused(tmp_path: Path, stage: int) -> None:
     release = tables_release()
-    for number, wrong in enumerate(
-        [release.vectors[stage][:-1], np.append(release.vectors[stage], 1)]
-    ):
+    for number, wrong in enumerate([release.vectors[stage][:-1], np.append(release.vectors[stage], 1)]):
         vectors = list(release.vectors)
         vectors[stage] = wrong
         broken = Release(release.plan, tuple(vectors), FACTS)
@@ -234,8 +238,11 @@ def test_a_count_alone_is_a_release_too(tmp_path: Path) -> None:
     embedding = Embedding((Block("count", Constant(), 1.0),))
     plan = dp_merf(SCHEMA, Budget(1.0), num_features=4)
     alone = Plan(
-        schema=plan.schema, method="count", budget=plan.budget, neighbours=plan.neighbours,
+        schema=plan.schema,
+        method="count",
+        budget=plan.budget,
+        neighbours=plan.neighbours,
         stages=(type(plan.stages[0])("embedding", embedding),),
-    )  # fmt: skip
+    )
     again = load_release(save_release(release_of(alone), tmp_path / "out"))
     assert again.label_counts.shape == (1,)

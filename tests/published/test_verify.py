@@ -32,9 +32,13 @@ SCHEMA = load_schema(
     }
 )
 FACTS = (
-    ("created", "2000-01-01 00:00 UTC"), ("is_private", True), ("ledger", {"key": "k", "row": 1}),
-    ("noise", "exact"), ("query", None), ("software", {"understudy": "0.1.0"}),
-)  # fmt: skip
+    ("created", "2000-01-01 00:00 UTC"),
+    ("is_private", True),
+    ("ledger", {"key": "k", "row": 1}),
+    ("noise", "exact"),
+    ("query", None),
+    ("software", {"understudy": "0.1.0"}),
+)
 PLAN = dp_merf(SCHEMA, Budget(1.0), num_features=4, length_scale="private")
 
 
@@ -42,8 +46,7 @@ def noisy_release(plan: Plan) -> Release:
     """Noise alone, on an empty table."""
     source = SeededNoise(0)
     vectors = tuple(
-        noisy(np.zeros(stage.embedding.dim, dtype=np.int64), plan, i, source)
-        for i, stage in enumerate(plan.stages)
+        noisy(np.zeros(stage.embedding.dim, dtype=np.int64), plan, i, source) for i, stage in enumerate(plan.stages)
     )
     return Release(plan, vectors, FACTS)
 
@@ -155,9 +158,7 @@ def test_a_plan_of_tables_is_checked_wherever_it_is_changed(tmp_path: Path) -> N
     assert len(stages) > 100
     for path, value in stages:
         for version in [cut(document, path), *(put(document, path, new) for new in changes(value))]:
-            (folder / "release.json").write_text(
-                json.dumps(version, indent=1, sort_keys=True) + "\n"
-            )
+            (folder / "release.json").write_text(json.dumps(version, indent=1, sort_keys=True) + "\n")
             assert is_refused(folder), f"{path} was changed and verified"
 
 
@@ -203,17 +204,13 @@ def test_a_plan_that_would_need_less_noise_is_caught(folder: Path, field: str) -
         if path[-1] == field:
             smaller = value / 2 if isinstance(value, float) else not value
             forged = document | {"plan": put(document["plan"], path, smaller)}
-            (folder / "release.json").write_text(
-                json.dumps(forged, indent=1, sort_keys=True) + "\n"
-            )
+            (folder / "release.json").write_text(json.dumps(forged, indent=1, sort_keys=True) + "\n")
             with pytest.raises(InputError):
                 verify_release(folder)
 
 
 def test_a_release_of_other_numbers_under_the_same_certificate_is_caught(folder: Path) -> None:
-    named = {
-        stage.name: vector + 1 for stage, vector in zip(PLAN.stages, RELEASE.vectors, strict=True)
-    }
+    named = {stage.name: vector + 1 for stage, vector in zip(PLAN.stages, RELEASE.vectors, strict=True)}
     safetensors.numpy.save_file(named, folder / "embedding.safetensors")
     with pytest.raises(InputError):
         verify_release(folder)
@@ -242,11 +239,6 @@ def test_a_release_with_laplace_noise_is_checked_field_by_field(tmp_path: Path) 
     assert found.sensitivity == pytest.approx((1.0, 1.0), abs=1e-6)
     document = json.loads((folder / "release.json").read_bytes())
     for path, value in leaves(document):
-        for version in [
-            cut(document, path),
-            *(put(document, path, new) for new in changes(value)[:2]),
-        ]:
-            (folder / "release.json").write_text(
-                json.dumps(version, indent=1, sort_keys=True) + "\n"
-            )
+        for version in [cut(document, path), *(put(document, path, new) for new in changes(value)[:2])]:
+            (folder / "release.json").write_text(json.dumps(version, indent=1, sort_keys=True) + "\n")
             assert is_refused(folder), f"{path} was changed and verified"

@@ -30,7 +30,7 @@ SCHEMA = {
         {"name": "seen", "kind": "datetime", "bounds": ["2020-01-01", "2020-12-31"], "resolution": "day"},
         {"name": "ill", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
     ],
-}  # fmt: skip
+}
 
 Rows = dict[str, npt.NDArray[Any]]
 

@@ -28,9 +28,7 @@ def test_every_column_that_is_listed_answers_what_is_listed(noisy):
 
 def test_stated_errors_are_those_of_answers(noisy):
     asker = Asker(noisy)
-    stated = {
-        column.name: column.count_error for column in what_can_be_asked(asker.sources).columns
-    }
+    stated = {column.name: column.count_error for column in what_can_be_asked(asker.sources).columns}
     for name in ("sex", "stage"):
         found = sorted(row.std_error for row in asker.ask(f"count by {name}").rows)
         assert found[0] - 1e-9 <= stated[name] <= found[-1] + 1e-9

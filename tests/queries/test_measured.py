@@ -25,8 +25,7 @@ def counted(world, table: Counted) -> np.ndarray:
     shape = [cells.dim for cells in table.cells]
     found = np.zeros([size + 1 for size in shape])
     places = tuple(
-        np.minimum(cells(codes[:, cells.column]), size)
-        for cells, size in zip(table.cells, shape, strict=True)
+        np.minimum(cells(codes[:, cells.column]), size) for cells, size in zip(table.cells, shape, strict=True)
     )
     np.add.at(found, places, 1)
     return found[tuple(slice(size) for size in shape)]

@@ -64,9 +64,7 @@ def test_a_public_row_count_is_met_exactly_and_has_no_error():
 def test_more_evidence_never_makes_an_estimate_worse():
     evidence = parts(np.random.default_rng(3), 8)
     weights = np.eye(8)
-    errors = [
-        Reconciled(evidence[:count], num_rows=None).deviations(weights) for count in (1, 2, 3)
-    ]
+    errors = [Reconciled(evidence[:count], num_rows=None).deviations(weights) for count in (1, 2, 3)]
     assert (errors[1] < errors[0]).all()
     assert (errors[2] < errors[1]).all()
 

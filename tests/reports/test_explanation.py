@@ -48,12 +48,7 @@ def test_strokes_stand_where_weights_are_and_run_across_the_change() -> None:
 
 @pytest.mark.parametrize("inputs", ["strokes", "cosines"])
 def test_a_page_about_images_shows_every_class_and_fetches_nothing(inputs: str) -> None:
-    label = {
-        "name": "label",
-        "kind": "categorical",
-        "role": "label",
-        "categories": ["a", "b&c", "d"],
-    }
+    label = {"name": "label", "kind": "categorical", "role": "label", "categories": ["a", "b&c", "d"]}
     schema = load_schema({"name": "dots", "image": {"height": 8, "width": 8}, "columns": [label]})
     assert schema.image is not None
     rng = np.random.default_rng(0)

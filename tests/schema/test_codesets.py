@@ -66,7 +66,4 @@ def test_every_code_of_a_column_is_all_that_it_can_hold():
             ]
         }
     )
-    assert [every_code(column) for column in schema.used] == [
-        CodeSet(((0, 4),), True),
-        CodeSet(((0, 2),), False),
-    ]
+    assert [every_code(column) for column in schema.used] == [CodeSet(((0, 4),), True), CodeSet(((0, 2),), False)]

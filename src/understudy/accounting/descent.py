@@ -60,9 +60,8 @@ class DescentCost:
     def __post_init__(self) -> None:
         if not 0 < self.sampling_rate <= 1 or self.sampling_rate * RATE_UNITS % 1 != 0:
             raise UsageError(
-                "sampling rate", "must lie between 0 and 1, in whole multiples of 2^-32",
-                "Take it from exact_rate",
-            )  # fmt: skip
+                "sampling rate", "must lie between 0 and 1, in whole multiples of 2^-32", "Take it from exact_rate"
+            )
         if not 0 < self.noise_multiplier <= LARGEST_MULTIPLIER:
             raise UsageError("noise multiplier", "must be above 0 and at most 2^20")
         _check_steps(self.steps)
@@ -130,16 +129,15 @@ def calibrated_descent(
 def slack_for(budget: Budget, sampling_rate: float) -> Fraction:
     """The slack of a descent under a budget: a public part of its delta, none if nothing is sampled."""
     if budget.is_pure:
-        raise UsageError(
-            "delta", "must be above 0: noisy descent has Gaussian noise", "1e-5 is common"
-        )
+        raise UsageError("delta", "must be above 0: noisy descent has Gaussian noise", "1e-5 is common")
     if sampling_rate == 1:
         return Fraction(0)
     if budget.delta < SMALLEST_DELTA:
         raise UsageError(
-            "delta", f"must be at least {SMALLEST_DELTA:g} where rows are sampled",
+            "delta",
+            f"must be at least {SMALLEST_DELTA:g} where rows are sampled",
             "Use a sampling rate of 1 for a smaller one",
-        )  # fmt: skip
+        )
     return Fraction(budget.delta * SLACK_SHARE)
 
 
@@ -160,9 +158,10 @@ def _dominating_mu_squared(cost: DescentCost, slack: float) -> Fraction:
     rounding = _rounding(cost)
     if rounding > slack / 2:
         raise UsageError(
-            "delta", "is too small to be accounted for with so many sampled steps",
+            "delta",
+            "is too small to be accounted for with so many sampled steps",
             "Take fewer steps, a larger delta, or a sampling rate of 1",
-        )  # fmt: skip
+        )
     curve = _loss_distribution(cost)
     reach = float(curve.get_epsilon_for_delta(slack - rounding))
     if not math.isfinite(reach):
@@ -183,9 +182,7 @@ def _dominating_mu_squared(cost: DescentCost, slack: float) -> Fraction:
     return Fraction(math.ceil(Fraction(high) ** 2 * UNITS_PER_COST), UNITS_PER_COST)
 
 
-def epsilon_of_descent(
-    cost: DescentCost, delta: float, *, beside: Iterable[Fraction] = ()
-) -> float:
+def epsilon_of_descent(cost: DescentCost, delta: float, *, beside: Iterable[Fraction] = ()) -> float:
     """The epsilon of a descent and Gaussian releases together, by privacy loss distributions."""
     others = sum(beside, Fraction(0))
     if not cost.is_sampled:

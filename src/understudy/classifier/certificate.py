@@ -26,9 +26,7 @@ FURTHER = [
 ]
 
 
-def classifier_certificate(
-    plan: ClassifierPlan, facts: dict[str, Any], *, fingerprint: str
-) -> dict[str, Any]:
+def classifier_certificate(plan: ClassifierPlan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
     """All statements about a classifier."""
     return trained_certificate(
         plan,
@@ -50,9 +48,13 @@ def _stages(plan: ClassifierPlan) -> list[dict[str, Any]]:
     shape, stages = plan.shape, []
     if plan.look_noise is not None:
         dim = plan.inputs.dim
-        stages.append({
-            "name": "second moments of inputs", "numbers_released": dim * (dim + 1) // 2,
-            "sensitivity": 1.0, "noise_std": plan.look_noise / RADIUS**2,
-        })  # fmt: skip
+        stages.append(
+            {
+                "name": "second moments of inputs",
+                "numbers_released": dim * (dim + 1) // 2,
+                "sensitivity": 1.0,
+                "noise_std": plan.look_noise / RADIUS**2,
+            }
+        )
     numbers = shape.num_maps * shape.num_classes * shape.map_dim
     return [*stages, gradient_stage(plan.descent, numbers)]

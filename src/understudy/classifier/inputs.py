@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats, Integers
 from understudy.classifier.strokes import Strokes
 from understudy.errors import UsageError
 from understudy.features.cosines import Cosines
@@ -22,9 +22,6 @@ from understudy.features.exact import row_norms
 from understudy.schema import Layout, Schema
 from understudy.schema.columns import Column, Role
 from understudy.schema.images import LIGHTEST, ImageShape
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 KNOTS = 9
 """Hats over the range of a number."""
@@ -90,9 +87,7 @@ class TableInputs:
         cells = layout.expand(codes)
         positions = cells[:, : len(layout.numbers), None] * (KNOTS - 1)
         hats = np.maximum(0.0, 1.0 - np.abs(positions - np.arange(KNOTS)))
-        return np.concatenate(
-            [hats.reshape(len(cells), -1), cells[:, len(layout.numbers) :]], axis=1
-        )
+        return np.concatenate([hats.reshape(len(cells), -1), cells[:, len(layout.numbers) :]], axis=1)
 
 
 @dataclass(frozen=True)
@@ -183,6 +178,4 @@ def _knot_words(column: Column) -> list[str]:
         values = low + np.expm1(share * np.log1p(high - low))
     else:
         values = low + share * (high - low)
-    return [
-        f"about {value:,.0f}" if abs(value) >= 1000 else f"about {value:.4g}" for value in values
-    ]
+    return [f"about {value:,.0f}" if abs(value) >= 1000 else f"about {value:.4g}" for value in values]

@@ -10,11 +10,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats
 from understudy.classifier.inputs import CONSTANT, lengthened
-
-Floats = npt.NDArray[np.float64]
 
 RIDGE = 0.1
 """Part of the noise's largest eigenvalue that is added to all."""

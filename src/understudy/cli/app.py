@@ -44,9 +44,7 @@ FREE = "Free for ever"
 
 @app.callback(invoke_without_command=True, no_args_is_help=True)
 def understudy(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, help="Show the version and exit.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     """Differentially private synthetic data from one certified release."""
     if version:

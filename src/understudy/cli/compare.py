@@ -30,29 +30,23 @@ def compare(
             "treated as public: what comes out is not protected for them."
         ),
     ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="New .png file for a picture.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="New .png file for a picture.")] = None,
     exact: Annotated[
         bool,
         typer.Option(
-            "--exact",
-            help="Ask whether OTHER holds the very same rows, not only rows of the same population.",
+            "--exact", help="Ask whether OTHER holds the very same rows, not only rows of the same population."
         ),
     ] = False,
-    level: Annotated[
-        float, typer.Option("--level", help="How often a difference may be claimed in error.")
-    ] = 0.05,
+    level: Annotated[float, typer.Option("--level", help="How often a difference may be claimed in error.")] = 0.05,
     generator: Annotated[
         Path | None,
         typer.Option(
-            "--generator", "-g",
-            help="Between two releases: generator of the first, made by fit (default: fit one).",
+            "--generator", "-g", help="Between two releases: generator of the first, made by fit (default: fit one)."
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the null law's draws.")] = 0,
     as_json: opt.AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Test whether a release and PUBLIC rows, or two releases, come from one population (a kernel two-sample test)."""
     from understudy.comparing.picture import draw_comparison
     from understudy.comparing.results import Question
@@ -91,9 +85,7 @@ def compare(
     emit(document, lines, as_json=as_json)
 
 
-def _against_rows(
-    made: Release, path: Path, settings: dict[str, Any], *, as_json: bool
-) -> Comparison:
+def _against_rows(made: Release, path: Path, settings: dict[str, Any], *, as_json: bool) -> Comparison:
     import pyarrow as pa
 
     from understudy.comparing.two_sample import compare_with_rows
@@ -109,12 +101,7 @@ def _against_rows(
 
 
 def _against_release(
-    made: Release,
-    second: Release,
-    generator: Path | None,
-    settings: dict[str, Any],
-    *,
-    as_json: bool,
+    made: Release, second: Release, generator: Path | None, settings: dict[str, Any], *, as_json: bool
 ) -> Comparison:
     from understudy.comparing.results import Question
     from understudy.comparing.two_sample import check_same_columns, compare_releases
@@ -132,10 +119,7 @@ def _table(found: Comparison, first: str, other: str) -> list[str]:
     from understudy.comparing.statement import chance
 
     entries = [("all", found.distance, found.threshold, found.p_value)]
-    entries += [
-        (each.columns[0], each.distance, each.threshold, each.adjusted)
-        for each in found.columns[:MOST_SHOWN]
-    ]
+    entries += [(each.columns[0], each.distance, each.threshold, each.adjusted) for each in found.columns[:MOST_SHOWN]]
     rows = [
         [name, f"{distance:.4f}", f"{most:.4f}", chance(p).removeprefix("p ").removeprefix("= ")]
         for name, distance, most, p in entries

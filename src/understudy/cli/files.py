@@ -27,17 +27,11 @@ def check_output(path: Path, *, kinds: tuple[str, ...] = ROWS) -> None:
     try:
         is_taken, parent = path.exists(), path.parent
     except OSError:
-        raise InputError(
-            f"output '{path}'", "cannot be the name of a file", "Choose a shorter, plainer one"
-        ) from None
+        raise InputError(f"output '{path}'", "cannot be the name of a file", "Choose a shorter, plainer one") from None
     if is_taken:
         raise InputError(f"output '{path}'", "exists already", "Choose another name, or remove it")
     if not parent.is_dir() or not os.access(parent, os.W_OK):
-        raise InputError(
-            f"output '{path}'",
-            "its directory does not exist or cannot be written",
-            "Choose another",
-        )
+        raise InputError(f"output '{path}'", "its directory does not exist or cannot be written", "Choose another")
 
 
 def write_rows(rows: pa.Table, path: Path) -> None:
@@ -76,6 +70,4 @@ def scratch_file(path: Path, *, mode: int) -> Iterator[str]:
         finally:
             Path(scratch).unlink(missing_ok=True)
     except OSError:
-        raise InputError(
-            f"output '{path}'", "cannot be written", "Check space and permissions"
-        ) from None
+        raise InputError(f"output '{path}'", "cannot be written", "Check space and permissions") from None

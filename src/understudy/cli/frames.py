@@ -45,12 +45,8 @@ def _typed(column: Column, cells: Any) -> Any:
             return pc.if_else(pc.equal(text, ""), None, text)
         # As in a release: what is no number is missing, and refuses nothing.
         chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
-        return pa.chunked_array(
-            [pa.array(parse_numbers(chunk), from_pandas=True) for chunk in chunks], pa.float64()
-        )
+        return pa.chunked_array([pa.array(parse_numbers(chunk), from_pandas=True) for chunk in chunks], pa.float64())
     except pa.ArrowException:
         pass
     wanted = "UTF-8 text" if column.is_choice else f"{column.kind} cells"
-    raise InputError(
-        f"column '{column.name}'", f"must hold {wanted}", "Mend the column, or the schema's kind"
-    )
+    raise InputError(f"column '{column.name}'", f"must hold {wanted}", "Mend the column, or the schema's kind")

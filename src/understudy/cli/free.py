@@ -24,12 +24,10 @@ def plan(
     *,
     plan: Plan,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write it as a request that several parties answer."),
+        Path | None, typer.Option("--output", "-o", help="Write it as a request that several parties answer.")
     ] = None,
     parties: Annotated[
-        int,
-        typer.Option("--parties", min=1, help="With -o: so many parties each add their own noise."),
+        int, typer.Option("--parties", min=1, help="With -o: so many parties each add their own noise.")
     ] = 1,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -44,14 +42,9 @@ def plan(
 
 def fit(
     release: Annotated[Path, typer.Argument(help="Directory of a release.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="New directory for the generator.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the generator.")],
     encoder: Annotated[
-        str | None,
-        typer.Option(
-            "--encoder", help="dp-mepf: the public network that the release was planned with."
-        ),
+        str | None, typer.Option("--encoder", help="dp-mepf: the public network that the release was planned with.")
     ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -81,21 +74,13 @@ def fit(
 def sample(
     generator: Annotated[Path, typer.Argument(help="Directory of a generator, made by fit.")],
     output: Output,
-    num_rows: Annotated[
-        int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw.")
-    ] = None,
+    num_rows: Annotated[int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw.")] = None,
     given: Annotated[
         list[str] | None,
-        typer.Option(
-            "--given",
-            help="Only such rows: COLUMN=VALUE, COLUMN=LOW..HIGH, values parted by |. Repeatable.",
-        ),
+        typer.Option("--given", help="Only such rows: COLUMN=VALUE, COLUMN=LOW..HIGH, values parted by |. Repeatable."),
     ] = None,
     balance: Annotated[
-        str | None,
-        typer.Option(
-            "--balance", help="Shares of the label's classes: kept, equal or 'yes=1|no=3'."
-        ),
+        str | None, typer.Option("--balance", help="Shares of the label's classes: kept, equal or 'yes=1|no=3'.")
     ] = None,
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
@@ -109,10 +94,7 @@ def sample(
     check_sample_output(output, loaded.schema)
     wishes = read_given(loaded.schema, given or [])
     shares = read_balance(loaded.schema, balance)
-    with (
-        waiting("drawing rows", as_json=as_json),
-        refusing_damage(f"generator '{generator}'", AGAIN),
-    ):
+    with waiting("drawing rows", as_json=as_json), refusing_damage(f"generator '{generator}'", AGAIN):
         count = num_rows or loaded.default_num_rows
         rows = loaded.sample(count, seed=seed, given=wishes, balance=shares)
         write_sample(rows, output, loaded.schema)
@@ -121,10 +103,7 @@ def sample(
 
 
 def verify(
-    release: Annotated[
-        Path,
-        typer.Argument(help="Directory of a release, of a classifier, or of a private encoder."),
-    ],
+    release: Annotated[Path, typer.Argument(help="Directory of a release, of a classifier, or of a private encoder.")],
     as_json: opt.AsJson = False,
 ) -> None:
     """Check that the files of a release fit one another, the accounting and noise; not that noise was really drawn."""
@@ -140,11 +119,7 @@ def verify(
         found = verify_encoder(release)
     else:
         found = verify_release(release)
-    status = (
-        "[bold green]Consistent[/bold green]"
-        if found.is_private
-        else "[bold red]NOT PRIVATE[/bold red]"
-    )
+    status = "[bold green]Consistent[/bold green]" if found.is_private else "[bold red]NOT PRIVATE[/bold red]"
     lines = [
         f"{status}: by its files epsilon {found.epsilon:.6g} at delta {found.delta:g} "
         f"({found.neighbours}), {found.mechanism} noise",
@@ -181,15 +156,13 @@ def _alone(found: Verification) -> list[str]:
     """What a release costs beside a network that was learnt from the same rows before."""
     if found.epsilon == found.epsilon_alone:
         return []
-    return [
-        f"  of which     this release {found.epsilon_alone:.6g}, the rest the encoder that it was made with"
-    ]
+    return [f"  of which     this release {found.epsilon_alone:.6g}, the rest the encoder that it was made with"]
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="New directory for the results.")
-    ] = Path("demo-output"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the results.")] = Path(
+        "demo-output"
+    ),
     epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget.")] = 1.0,
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,

@@ -37,10 +37,7 @@ def append(
     with running.running(
         engine=engine, threads=threads, checkpoint=checkpoint, key_file=key_file, as_json=as_json
     ) as run:
-        made = append_rows(
-            data, load_release(release), directory=output, query=query, ledger=ledger, key=key,
-            run=run,
-        )  # fmt: skip
+        made = append_rows(data, load_release(release), directory=output, query=query, ledger=ledger, key=key, run=run)
     lines = [
         f"[bold green]Appended[/bold green] to {verbatim(release)}, {guarantee_words(made.plan)}",
         *told_of(made, ledger),

@@ -14,8 +14,8 @@ from understudy.errors import UsageError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from understudy.arrays import Bytes
     from understudy.schema import Column, Schema
-    from understudy.schema.pixels import Bytes
 
 ARCHIVE, FOLDER = ".npz", ""
 Output = Annotated[
@@ -65,21 +65,22 @@ def _check_fits(path: Path, schema: Schema, *, is_folder: bool) -> None:
 
     others = without_pixels(schema.image, schema.used)
     is_plain = all(
-        column.name == LABEL and not column.nullable and column.kind is not Kind.DATETIME
-        for column in others
+        column.name == LABEL and not column.nullable and column.kind is not Kind.DATETIME for column in others
     )
     if not is_plain:
         raise UsageError(
-            f"output '{path}'", f"holds images and a column '{LABEL}' without nulls, and nothing else",
+            f"output '{path}'",
+            f"holds images and a column '{LABEL}' without nulls, and nothing else",
             "Write a .parquet file",
-        )  # fmt: skip
+        )
     if is_folder:
         require_pillow()
         if not all(_names_folders(column) for column in others):
             raise UsageError(
-                f"output '{path}'", "has a folder per label, and the labels cannot all be names of folders",
+                f"output '{path}'",
+                "has a folder per label, and the labels cannot all be names of folders",
                 "Write an .npz file",
-            )  # fmt: skip
+            )
 
 
 def _names_folders(label: Column) -> bool:

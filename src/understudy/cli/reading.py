@@ -18,14 +18,10 @@ if TYPE_CHECKING:
     from understudy.published import Release
 
 Data = Annotated[
-    str,
-    typer.Argument(
-        help="CSV, Parquet, Arrow, DuckDB or SQLite file; folder or pattern of files; image set."
-    ),
+    str, typer.Argument(help="CSV, Parquet, Arrow, DuckDB or SQLite file; folder or pattern of files; image set.")
 ]
 NumRows = Annotated[
-    int | None,
-    typer.Option("-n", "--num-rows", min=1, help="Rows to draw (default: the noisy count)."),
+    int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw (default: the noisy count).")
 ]
 
 
@@ -46,9 +42,7 @@ def release(
 ) -> None:
     """Read private rows and publish a noisy embedding with its certificate."""
     how = {"engine": engine, "threads": threads, "checkpoint": checkpoint, "key_file": key_file}
-    made, lines = _release(
-        data, plan, directory=output, query=query, ledger=ledger, key=key, how=how, as_json=as_json
-    )
+    made, lines = _release(data, plan, directory=output, query=query, ledger=ledger, key=key, how=how, as_json=as_json)
     lines += [
         f"  release      {verbatim(output)}",
         f"  certificate  {verbatim(output / 'certificate.html')}",
@@ -64,9 +58,7 @@ def synth(
     plan: Plan,
     output: Output,
     num_rows: NumRows = None,
-    release_dir: Annotated[
-        Path | None, typer.Option("--release-dir", help="Keep the release here.")
-    ] = None,
+    release_dir: Annotated[Path | None, typer.Option("--release-dir", help="Keep the release here.")] = None,
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     key: opt.Key = None,
@@ -89,14 +81,7 @@ def synth(
         load_torch()
     how = {"engine": engine, "threads": threads, "checkpoint": checkpoint, "key_file": key_file}
     made, lines = _release(
-        data,
-        plan,
-        directory=release_dir,
-        query=query,
-        ledger=ledger,
-        key=key,
-        how=how,
-        as_json=as_json,
+        data, plan, directory=release_dir, query=query, ledger=ledger, key=key, how=how, as_json=as_json
     )
     with training_bar(as_json=as_json) as progress:
         generator = fit_release(made, progress=progress)
@@ -108,31 +93,30 @@ def synth(
         lines.append(f"  certificate  {verbatim(release_dir / 'certificate.html')}")
     else:
         lines.append("  The release was not kept; --release-dir keeps it, with its certificate.")
-    document = {
-        "output": str(output),
-        "num_rows": count,
-        "release": str(release_dir) if release_dir else None,
-    }
+    document = {"output": str(output), "num_rows": count, "release": str(release_dir) if release_dir else None}
     emit(outcome(made) | document, lines, as_json=as_json)
 
 
 def _release(
-    data: str, plan: Plan, *, directory: Path | None, query: str | None, ledger: Path | None,
-    key: str | None, how: dict[str, Any], as_json: bool,
-) -> tuple[Release, list[str]]:  # fmt: skip
+    data: str,
+    plan: Plan,
+    *,
+    directory: Path | None,
+    query: str | None,
+    ledger: Path | None,
+    key: str | None,
+    how: dict[str, Any],
+    as_json: bool,
+) -> tuple[Release, list[str]]:
     """Make the release, and say what it guarantees and what it was charged."""
     from understudy.private.ledger import read_ledger
     from understudy.private.release import release_table
 
     if key is not None and ledger is None:
-        raise UsageError(
-            "key", "names a release in a ledger, and none was given", "Add --ledger FILE"
-        )
+        raise UsageError("key", "names a release in a ledger, and none was given", "Add --ledger FILE")
     rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
     with running.running(**how, as_json=as_json) as run:
-        made = release_table(
-            data, plan, directory=directory, query=query, ledger=ledger, key=key, run=run
-        )
+        made = release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key, run=run)
     charged = dict(made.facts)["ledger"]
     reused = charged is not None and charged["row"] <= rows_before
     headline = (
@@ -178,9 +162,7 @@ def told_of(made: Release, ledger: Path | None) -> list[str]:
         room = state.remaining_units // max(1, units)
         more = f"room for {room} more such release{'' if room == 1 else 's'}"
         lines.append(f"  ledger       row {charged['row']}, key {verbatim(charged['key'])}; {more}")
-    return lines + [
-        f"[yellow]Warning:[/yellow] {verbatim(words)}" for words in release_warnings(made)
-    ]
+    return lines + [f"[yellow]Warning:[/yellow] {verbatim(words)}" for words in release_warnings(made)]
 
 
 def outcome(made: Release) -> dict[str, Any]:
@@ -188,9 +170,13 @@ def outcome(made: Release) -> dict[str, Any]:
     from understudy.queries.diagnostics import release_warnings
 
     return {
-        "epsilon": made.plan.epsilon(), "epsilon_alone": made.plan.own_epsilon(),
-        "is_private": made.is_private, "delta": made.plan.budget.delta,
-        "neighbours": made.plan.neighbours.value, "fingerprint": made.fingerprint,
-        "ledger": dict(made.facts)["ledger"], "query": dict(made.facts).get("query"),
+        "epsilon": made.plan.epsilon(),
+        "epsilon_alone": made.plan.own_epsilon(),
+        "is_private": made.is_private,
+        "delta": made.plan.budget.delta,
+        "neighbours": made.plan.neighbours.value,
+        "fingerprint": made.fingerprint,
+        "ledger": dict(made.facts)["ledger"],
+        "query": dict(made.facts).get("query"),
         "warnings": release_warnings(made),
-    }  # fmt: skip
+    }

@@ -13,18 +13,14 @@ import typer
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
-    from understudy.private.engines.local import Progress
+    from understudy.arrays import ReadProgress
     from understudy.private.engines.passes import Run
 
 RUNNING = "How rows are read (changes no number)"
 
-Engine = Annotated[
-    str,
-    typer.Option("--engine", rich_help_panel=RUNNING, help="auto, local, spark or ray."),
-]
+Engine = Annotated[str, typer.Option("--engine", rich_help_panel=RUNNING, help="auto, local, spark or ray.")]
 Threads = Annotated[
-    int | None,
-    typer.Option("--threads", min=1, rich_help_panel=RUNNING, help="Threads (default: cores)."),
+    int | None, typer.Option("--threads", min=1, rich_help_panel=RUNNING, help="Threads (default: cores).")
 ]
 CheckpointPath = Annotated[
     Path | None,
@@ -37,20 +33,14 @@ CheckpointPath = Annotated[
 KeyFile = Annotated[
     Path | None,
     typer.Option(
-        "--key-file",
-        help="Key of encrypted files, 64 hexadecimal digits (default: the variable UNDERSTUDY_KEY).",
+        "--key-file", help="Key of encrypted files, 64 hexadecimal digits (default: the variable UNDERSTUDY_KEY)."
     ),
 ]
 
 
 @contextmanager
 def running(
-    *,
-    engine: str,
-    threads: int | None,
-    checkpoint: Path | None,
-    key_file: Path | None,
-    as_json: bool,
+    *, engine: str, threads: int | None, checkpoint: Path | None, key_file: Path | None, as_json: bool
 ) -> Iterator[Run]:
     """A run as the options ask for it, with a bar on the operator's screen."""
     from understudy.private.checkpoints import Checkpoint
@@ -58,16 +48,14 @@ def running(
     from understudy.private.secret_files import read_key
 
     if key_file is not None and checkpoint is None:
-        raise UsageError(
-            "key file", "is for a checkpoint, and none was given", "Add --checkpoint FILE"
-        )
+        raise UsageError("key file", "is for a checkpoint, and none was given", "Add --checkpoint FILE")
     kept = None if checkpoint is None else Checkpoint(checkpoint, read_key(key_file))
     with reading_bar(as_json=as_json) as progress:
         yield Run(engine=engine, threads=threads, progress=progress, checkpoint=kept)
 
 
 @contextmanager
-def reading_bar(*, as_json: bool) -> Iterator[Progress | None]:
+def reading_bar(*, as_json: bool) -> Iterator[ReadProgress | None]:
     """A bar with the share that is done and the time left, on a terminal that a person looks at and nowhere else.
 
     It shows no number of rows nor a speed, which times time would be one; it is wiped when the pass ends, and never
@@ -77,19 +65,17 @@ def reading_bar(*, as_json: bool) -> Iterator[Progress | None]:
         yield None
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        SpinnerColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = (
-        SpinnerColumn(), TextColumn("reading private rows"), BarColumn(), TimeElapsedColumn(),
-        TextColumn("left"), TimeRemainingColumn(),
-    )  # fmt: skip
+        SpinnerColumn(),
+        TextColumn("reading private rows"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=None)
 

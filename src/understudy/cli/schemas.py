@@ -25,14 +25,9 @@ app = typer.Typer(help="Draft and check public schemas.", no_args_is_help=True)
 @app.command("draft")
 def draft(
     file: Annotated[
-        str,
-        typer.Argument(
-            help="Data file or image set; only column names, types and the size of images are read."
-        ),
+        str, typer.Argument(help="Data file or image set; only column names, types and the size of images are read.")
     ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="New YAML file (default: print).")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="New YAML file (default: print).")] = None,
     query: opt.Query = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -51,28 +46,26 @@ def draft(
     text = draft_schema(columns, name=Path(file).stem)
     if output is not None:
         if output.exists():
-            raise InputError(
-                f"output '{output}'", "exists already", "Choose another name, or remove it"
-            )
+            raise InputError(f"output '{output}'", "exists already", "Choose another name, or remove it")
         try:
             output.write_text(text, encoding="utf-8")
         except OSError:
-            raise InputError(
-                f"output '{output}'", "cannot be written", "Choose another place"
-            ) from None
-    lines = [unmarked(text.rstrip("\n"))] if output is None else [
-        f"[bold green]Drafted[/bold green] {verbatim(output)}. Replace every ??? from public knowledge, "
-        f"then: [bold]understudy schema check {verbatim(output)}[/bold]"
-    ]  # fmt: skip
+            raise InputError(f"output '{output}'", "cannot be written", "Choose another place") from None
+    lines = (
+        [unmarked(text.rstrip("\n"))]
+        if output is None
+        else [
+            f"[bold green]Drafted[/bold green] {verbatim(output)}. Replace every ??? from public knowledge, "
+            f"then: [bold]understudy schema check {verbatim(output)}[/bold]"
+        ]
+    )
     emit({"schema": text, "output": str(output) if output else None}, lines, as_json=as_json)
 
 
 @app.command("check")
 def check(
     schema: Annotated[Path, typer.Argument(help="Schema file.")],
-    data: Annotated[
-        str | None, typer.Argument(help="Data file whose column names are compared.")
-    ] = None,
+    data: Annotated[str | None, typer.Argument(help="Data file whose column names are compared.")] = None,
     query: opt.Query = None,
     cells: Annotated[
         bool,
@@ -114,9 +107,7 @@ def check(
     if loaded.rules:
         lines.append(f"Rules that every synthetic row obeys: {len(loaded.rules)}")
     if loaded.unread:
-        lines.append(
-            f"[yellow]Keys that nothing reads: {verbatim(', '.join(loaded.unread))}[/yellow]"
-        )
+        lines.append(f"[yellow]Keys that nothing reads: {verbatim(', '.join(loaded.unread))}[/yellow]")
     if left_out:
         lines.append(f"Columns of the file that are left out: {verbatim(', '.join(left_out))}")
     fits = True
@@ -133,8 +124,7 @@ def check(
 def _misfits(schema: Schema, found: dict[str, Misfits]) -> list[int]:
     """How many cells of each column do not fit; blanks do where the column may be null."""
     return [
-        sum(asdict(found[column.name]).values()) - column.nullable * found[column.name].blank
-        for column in schema.used
+        sum(asdict(found[column.name]).values()) - column.nullable * found[column.name].blank for column in schema.used
     ]
 
 
@@ -157,9 +147,10 @@ def _compare(schema: Schema, names: list[str], data: str) -> None:
     found = shape_of(names)
     if schema.image is not None and found not in (None, schema.image):
         raise InputError(
-            f"'{data}'", f"its images are {_sizes(found)}, and those of the schema {_sizes(schema.image)}",
+            f"'{data}'",
+            f"its images are {_sizes(found)}, and those of the schema {_sizes(schema.image)}",
             "Mend image: in the schema, or the images",
-        )  # fmt: skip
+        )
     missing = [column.name for column in schema.used if column.name not in names]
     if missing:
         # The first line of a file without a header is a row: its "names" are not repeated.

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from understudy.arrays import Floats, Integers
 from understudy.features import Cells
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 MOST_CELLS = 512
 """A longer column is compared in runs of its cells: thousands of cells hold noise and little else."""

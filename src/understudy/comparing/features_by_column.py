@@ -8,15 +8,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats, Integers
 from understudy.comparing.public_rows import PublicRows
 from understudy.features import Block, Constant, Fourier, Grid, Hermite, OneHot, Tensors
 from understudy.features.combine import tensor
 from understudy.schema import Layout
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 FREQUENCY_BANDS = (0.75, 1.5, 3.0, 6.0, 12.0)
 """Turns per range of a column at which Fourier features are taken apart."""
@@ -59,12 +56,7 @@ def feature_groups(block: Block, label: tuple[int, int] | None, layout: Layout) 
 def _count_group(block: Block, label: tuple[int, int] | None, layout: Layout) -> Group:
     """The row count, or rows of each label value: what it counts are its copies."""
     if not block.per_label or label is None:
-        return (
-            (),
-            np.arange(1),
-            1.0,
-            {"is_count": True, "values": lambda rows: np.ones((len(rows), 1))},
-        )
+        return ((), np.arange(1), 1.0, {"is_count": True, "values": lambda rows: np.ones((len(rows), 1))})
     options = {
         "is_count": True,
         "values": lambda rows: (rows.slots(label)[:, None] == np.arange(label[1] - label[0])) * 1.0,
@@ -90,16 +82,9 @@ def _product_groups(block: Block, map_: Tensors, layout: Layout) -> Iterator[Gro
     """Every subset's products by themselves."""
     start = 0
     for subset, size in zip(map_.subsets, map_.sizes, strict=True):
-        columns = tuple(
-            dict.fromkeys(c for j in subset for c in _columns_of(map_.factors[j], layout))
-        )
+        columns = tuple(dict.fromkeys(c for j in subset for c in _columns_of(map_.factors[j], layout)))
         values = partial(_products, block=block, map_=map_, subset=subset)
-        yield (
-            columns,
-            np.arange(start, start + size),
-            math.sqrt(len(map_.subsets)),
-            {"values": values},
-        )
+        yield (columns, np.arange(start, start + size), math.sqrt(len(map_.subsets)), {"values": values})
         start += size
 
 

@@ -16,10 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincc, ndtr
 
+from understudy.arrays import Floats
 from understudy.comparing.sizes import Pull
 from understudy.comparing.views import View
-
-Floats = npt.NDArray[np.float64]
 
 CHUNK = 2**22
 """Numbers that are drawn at a time."""
@@ -45,9 +44,7 @@ class Noise:
         less, so that the test errs on the safe side.
         """
         size = (count, len(self.deviations))
-        unit = (
-            rng.laplace(0.0, math.sqrt(0.5), size) if self.is_laplace else rng.standard_normal(size)
-        )
+        unit = rng.laplace(0.0, math.sqrt(0.5), size) if self.is_laplace else rng.standard_normal(size)
         return unit * self.deviations
 
 
@@ -111,9 +108,7 @@ class Law:
         return Lengths(float(squares[0]), squares[1:], inner)
 
 
-def draw_law(
-    contrasts: Sequence[Contrast], *, sampling: float, num_draws: int, rng: np.random.Generator
-) -> Law:
+def draw_law(contrasts: Sequence[Contrast], *, sampling: float, num_draws: int, rng: np.random.Generator) -> Law:
     """Draw what comes out if nothing differs.
 
     ``sampling`` is the variance that chance adds, in rows; it is 0 if rows are compared, not
@@ -122,21 +117,24 @@ def draw_law(
     num_draws += num_draws % 2
     weights = _row_weights(contrasts, num_draws, rng) * math.sqrt(sampling) if sampling else None
     drawn = [_view_draws(each, weights, num_draws, rng) for each in contrasts]
-    squares, along, inner, means, spread = (
-        np.concatenate([part[i] for part in drawn], axis=-1) for i in range(5)
-    )
+    squares, along, inner, means, spread = (np.concatenate([part[i] for part in drawn], axis=-1) for i in range(5))
     selves = [
         np.mean(_squares(each.rows @ view.sums)) if each.rows is not None else math.nan
         for each in contrasts
         for view in each.views
     ]
     return Law(
-        squares, along, inner, np.stack([part[5] for part in drawn], axis=1),
+        squares,
+        along,
+        inner,
+        np.stack([part[5] for part in drawn], axis=1),
         np.array([each.pull.scale for each in contrasts]),
         np.array([float(each.is_count) for each in contrasts]),
         np.repeat(np.arange(len(contrasts)), [len(each.views) for each in contrasts]),
-        means, np.asarray(selves), spread,
-    )  # fmt: skip
+        means,
+        np.asarray(selves),
+        spread,
+    )
 
 
 def _row_weights(contrasts: Sequence[Contrast], num_draws: int, rng: np.random.Generator) -> Floats:

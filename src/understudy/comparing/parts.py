@@ -8,18 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import csr_array
 
+from understudy.arrays import Floats, Integers
 from understudy.comparing.axes import Axis, common_axis
 from understudy.comparing.features_by_column import column_at, feature_groups
 from understudy.comparing.public_rows import PublicRows
 from understudy.features import Block, Cells, Reading, Tables
 from understudy.published import Release
 from understudy.schema import Layout
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,9 +101,7 @@ def _parts_of(block: Block, readings: list[Reading], layout: Layout) -> Iterator
     if all(isinstance(each.map, Tables) for each in blocks):
         yield from _table_parts(block, readings, layout)
     elif all(each.map == block.map for each in blocks):
-        for columns, entries, scale, options in feature_groups(
-            block, readings[0].embedding.label, layout
-        ):
+        for columns, entries, scale, options in feature_groups(block, readings[0].embedding.label, layout):
             yield _plain_part(block, readings, layout, columns, entries, scale, options)
 
 
@@ -160,10 +155,16 @@ def _table_part(
         return np.where(inside, found, math.prod(axis.dim for axis in axes))
 
     return Part(
-        block.name, columns, len(counts[0]), math.prod(axis.dim for axis in axes), tuple(sums),
-        tuple(deviations), place=place, **_label_of(block, reading, layout),
+        block.name,
+        columns,
+        len(counts[0]),
+        math.prod(axis.dim for axis in axes),
+        tuple(sums),
+        tuple(deviations),
+        place=place,
+        **_label_of(block, reading, layout),
         num_ordered=axes[0].num_ordered if len(axes) == 1 else 0,
-    )  # fmt: skip
+    )
 
 
 def _plain_part(
@@ -177,10 +178,7 @@ def _plain_part(
 ) -> Part:
     """Some of a block's features, multiplied so that their norm is at most one."""
     sums = tuple((r.sums(block.name)[:, entries] * scale).ravel() for r in readings)
-    noise = tuple(
-        np.full(len(own), r.noise_of_sum(block.name) * scale)
-        for own, r in zip(sums, readings, strict=True)
-    )
+    noise = tuple(np.full(len(own), r.noise_of_sum(block.name) * scale) for own, r in zip(sums, readings, strict=True))
     if options.get("is_count"):  # the copies are what it counts
         return Part(block.name, columns, 1, len(sums[0]), sums, noise, **options)
     options = {"values": lambda rows: rows.features(block)[:, entries] * scale} | options

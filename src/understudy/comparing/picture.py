@@ -36,9 +36,12 @@ def _draw_law(axis: Any, found: Comparison) -> None:
     colour = FOUND if found.differs else QUIET
     axis.hist(found.draws, bins=40, density=True, color=CHANCE, label="if nothing differs")
     axis.axvline(
-        found.threshold, color="#4d5a66", linestyle="--", linewidth=1.2,
+        found.threshold,
+        color="#4d5a66",
+        linestyle="--",
+        linewidth=1.2,
         label=f"exceeded by chance in {100 * found.level:g} %",
-    )  # fmt: skip
+    )
     axis.axvline(found.distance, color=colour, linewidth=2.2, label="observed")
     axis.set_xlim(0, 1.06 * max(found.distance, found.draws.max()))
     axis.locator_params(axis="x", nbins=6)
@@ -71,9 +74,13 @@ def _draw_bars(axis: Any, bars: list[Difference], level: float) -> None:
     axis.axvline(1.0, color="#4d5a66", linestyle="--", linewidth=1.2)
     for place, ratio, each in zip(places, ratios, bars, strict=True):
         axis.text(
-            ratio + 0.02 * max(ratios), place, chance(each.adjusted), va="center", fontsize=8,
+            ratio + 0.02 * max(ratios),
+            place,
+            chance(each.adjusted),
+            va="center",
+            fontsize=8,
             bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
-        )  # fmt: skip
+        )
     axis.set_yticks(places, [_name(each) for each in bars], fontsize=9)
     axis.set_xlim(0, 1.35 * max(1.0, *ratios))
     axis.set_xlabel("distance, in multiples of what chance seldom exceeds")

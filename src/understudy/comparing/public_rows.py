@@ -7,16 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from understudy.arrays import Floats, Integers
 from understudy.errors import InputError
 from understudy.features import Block, Tensors
 from understudy.schema import Layout, Schema
 from understudy.schema.encode import encode_batch
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -72,9 +69,7 @@ def code_rows(schema: Schema, data: Any) -> Integers:
     table = data if isinstance(data, pa.Table) else pa.table(data)
     absent = next((c.name for c in schema.used if c.name not in table.column_names), None)
     if absent is not None:
-        raise InputError(
-            f"column '{absent}'", "is not among the other rows", "Compare rows of the same schema"
-        )
+        raise InputError(f"column '{absent}'", "is not among the other rows", "Compare rows of the same schema")
     batches = table.select([column.name for column in schema.used]).to_batches()
     found = [encode_batch(schema, batch) for batch in batches if batch.num_rows]
     if not found:

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from understudy.accounting import Neighbours
+from understudy.arrays import Floats
 from understudy.comparing.parts import Part
 from understudy.published import Release
-
-Floats = npt.NDArray[np.float64]
 
 CLEAR = 6.0
 """Deviations of noise beyond which a number may tell how the sizes of two tables compare."""
@@ -56,11 +54,7 @@ def no_pull(part: Part) -> Pull:
 
 
 def sizes_against_means(
-    release: Release,
-    parts: Sequence[Part],
-    means: Sequence[Floats],
-    variances: Sequence[Floats],
-    other_rows: int,
+    release: Release, parts: Sequence[Part], means: Sequence[Floats], variances: Sequence[Floats], other_rows: int
 ) -> Sizes:
     """The row count that brings the release nearest to public means.
 
@@ -79,9 +73,7 @@ def sizes_against_means(
     return Sizes(rows, rows / other_rows, pulls)
 
 
-def sizes_of_releases(
-    releases: Sequence[Release], parts: Sequence[Part], variances: Sequence[Floats]
-) -> Sizes:
+def sizes_of_releases(releases: Sequence[Release], parts: Sequence[Part], variances: Sequence[Floats]) -> Sizes:
     """How many times the rows of the second the first release has, from numbers clear in both."""
     first, second = (counted_rows(release) for release in releases)
     if all(is_known(release) for release in releases):
@@ -94,9 +86,7 @@ def sizes_of_releases(
         doubt = _doubt(part, noise + noises, (first + second) * variance)
         gain = np.where(clear, _signal(part, pooled) / doubt, 0.0)
         # The pooled sums hold the noise of both; its squares are known and taken off.
-        own, others = (
-            float(np.where(clear, square / doubt, 0.0).sum()) for square in (noise, noises)
-        )
+        own, others = (float(np.where(clear, square / doubt, 0.0).sum()) for square in (noise, noises))
         over += float(gain @ one) - own
         under += float(gain @ other) - others
         scale = (float(gain @ pooled) - own - others) / (first + second)

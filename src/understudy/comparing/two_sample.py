@@ -10,19 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats
 from understudy.comparing.null_law import Contrast, Noise, draw_law
 from understudy.comparing.parts import Part, Parts, find_parts
 from understudy.comparing.public_rows import PublicRows, code_rows
 from understudy.comparing.results import Comparison, Question
-from understudy.comparing.sizes import (
-    Pull,
-    counted_rows,
-    no_pull,
-    sizes_against_means,
-    sizes_of_releases,
-)
+from understudy.comparing.sizes import Pull, counted_rows, no_pull, sizes_against_means, sizes_of_releases
 from understudy.comparing.views import views_of
 from understudy.comparing.weighing import Setting, weigh
 from understudy.errors import InputError, UsageError
@@ -30,15 +24,11 @@ from understudy.inert_files import refusing_damage
 from understudy.published import Release
 from understudy.schema import Schema
 
-Floats = npt.NDArray[np.float64]
-
 NUM_DRAWS, MOST_ROWS, MOST_FEATURES = 2000, 4000, 40_000_000
 """Draws of the null law; public rows whose covariance is used, at most, and by their features."""
 
 FEWEST_ROWS = 30
-CODING = (
-    "kind", "role", "bounds", "categories", "nullable", "unknown", "resolution", "scale_hint",
-)  # fmt: skip
+CODING = ("kind", "role", "bounds", "categories", "nullable", "unknown", "resolution", "scale_hint")
 """What must agree of a column so that its codes mean the same."""
 
 
@@ -67,9 +57,7 @@ def compare_with_rows(
     layout, rng = release.plan.layout, np.random.default_rng(seed)
     rows = PublicRows(layout, code_rows(release.plan.schema, data))
     if len(rows) < FEWEST_ROWS:
-        raise InputError(
-            "the other rows", f"are fewer than {FEWEST_ROWS}", "Compare with more rows"
-        )
+        raise InputError("the other rows", f"are fewer than {FEWEST_ROWS}", "Compare with more rows")
     shared = _parts_of([release])
     parts = shared.found
     means = _means(parts, rows)
@@ -132,9 +120,7 @@ def compare_releases(
         size, ratio, pulls = sizes.num_rows, sizes.ratio, sizes.pulls
         sampling = size + ratio**2 * (size / ratio)
     observed = [part.sums[0] - ratio * part.sums[1] for part in parts]
-    noise = [
-        [_noise(first, part.noise[0]), _noise(second, ratio * part.noise[1])] for part in parts
-    ]
+    noise = [[_noise(first, part.noise[0]), _noise(second, ratio * part.noise[1])] for part in parts]
     contrasts = _contrasts(parts, observed, noise, means, pulls, matrices)
     law = draw_law(contrasts, sampling=sampling, num_draws=num_draws, rng=rng)
     setting = Setting(question, level, size, (counted_rows(first), counted_rows(second)))
@@ -152,9 +138,10 @@ def check_same_columns(first: Schema, second: Schema) -> None:
         for field in CODING:
             if getattr(one, field) != getattr(other, field):
                 raise InputError(
-                    f"column '{one.name}'", f"has another {field.replace('_', ' ')} in the other release",
+                    f"column '{one.name}'",
+                    f"has another {field.replace('_', ' ')} in the other release",
                     "Compare releases of one schema",
-                )  # fmt: skip
+                )
 
 
 def _check_level(level: float, num_draws: int) -> None:
@@ -168,9 +155,10 @@ def _parts_of(releases: Sequence[Release]) -> Parts:
     parts = find_parts(releases)
     if not any(part.columns or not part.is_count for part in parts.found):
         raise InputError(
-            "the releases", "hold no numbers that can be compared",
+            "the releases",
+            "hold no numbers that can be compared",
             "Release both with the same method, settings and public seed",
-        )  # fmt: skip
+        )
     return parts
 
 

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats
 from understudy.comparing.null_law import Contrast, Law, detectable, holm, p_value
 from understudy.comparing.parts import Parts
 from understudy.comparing.results import Comparison, Difference, Question
-
-Floats = npt.NDArray[np.float64]
 
 SHADE = 1e-4
 """What a view counts for at least, in squared length of the mean embedding."""
@@ -41,14 +39,22 @@ def weigh(parts: Parts, contrasts: Sequence[Contrast], law: Law, setting: Settin
     reach = float(weights @ (law.selves - law.means))
     owners = [view.columns for each in contrasts for view in each.views]
     return Comparison(
-        question=setting.question, level=setting.level, p_value=p_value(observed, draws),
-        distance=math.sqrt(observed), by_chance=math.sqrt(float(draws.mean())),
-        threshold=math.sqrt(threshold), effect=math.sqrt(max(0.0, observed - float(draws.mean()))),
-        detectable=found, detectable_share=min(1.0, found / math.sqrt(reach)) if reach > 0 else None,
-        rows=setting.rows, columns=_differences(owners, law, scale, setting.level, are_single=True),
+        question=setting.question,
+        level=setting.level,
+        p_value=p_value(observed, draws),
+        distance=math.sqrt(observed),
+        by_chance=math.sqrt(float(draws.mean())),
+        threshold=math.sqrt(threshold),
+        effect=math.sqrt(max(0.0, observed - float(draws.mean()))),
+        detectable=found,
+        detectable_share=min(1.0, found / math.sqrt(reach)) if reach > 0 else None,
+        rows=setting.rows,
+        columns=_differences(owners, law, scale, setting.level, are_single=True),
         together=_differences(owners, law, scale, setting.level, are_single=False),
-        compared=tuple(parts.compared), left_out=tuple(parts.left_out), draws=np.sqrt(draws),
-    )  # fmt: skip
+        compared=tuple(parts.compared),
+        left_out=tuple(parts.left_out),
+        draws=np.sqrt(draws),
+    )
 
 
 def _weights(law: Law) -> Floats:

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
 from understudy import __version__
 from understudy.accounting import Budget
+from understudy.arrays import LossProgress, StageProgress
 from understudy.errors import InputError, MissingExtraError
 from understudy.generators.anova_training import AnovaTraining
 from understudy.generators.base import save_generator
-from understudy.generators.descent import Progress
 from understudy.methods import fit_release, make_plan
 from understudy.private.release import release_table
 from understudy.published import build_certificate
 from understudy.schema import Schema, load_schema
-
-Stages = Callable[[str, int, int], None]
-"""Is told what is being done, how many of its steps are done, and how many it has."""
 
 
 def demo_schema() -> Schema:
@@ -43,7 +39,7 @@ def run_demo(
     epsilon: float = 1.0,
     seed: int = 0,
     training: AnovaTraining | None = None,
-    progress: Stages | None = None,
+    progress: StageProgress | None = None,
 ) -> dict[str, Path]:
     """Plan, release, certify, fit, sample, draw and judge; returns where each result lies."""
     import pyarrow.csv as csv
@@ -69,9 +65,8 @@ def run_demo(
     found = evaluate(rows.to_pandas(), real, schema, quick=True, seed=seed, progress=progress)
     certificate = build_certificate(plan, dict(release.facts), fingerprint=release.fingerprint)
     page = render_report(
-        found, name=schema.name, version=__version__, reference="all rows of the demo table",
-        certificate=certificate,
-    )  # fmt: skip
+        found, name=schema.name, version=__version__, reference="all rows of the demo table", certificate=certificate
+    )
     (folder / "report.html").write_text(page, encoding="utf-8")
     return {
         "rows": folder / "synthetic.csv",
@@ -83,5 +78,5 @@ def run_demo(
     }
 
 
-def _training(progress: Stages | None) -> Progress | None:
+def _training(progress: StageProgress | None) -> LossProgress | None:
     return None if progress is None else lambda done, steps, _: progress("training", done, steps)

@@ -14,9 +14,7 @@ REAL, SYNTHETIC = "#7a8794", "#0b6e4f"
 NUM_BINS = 20
 
 
-def draw_comparison(
-    schema: Schema, real: Any, synthetic: Any, path: Path, *, epsilon: float
-) -> None:
+def draw_comparison(schema: Schema, real: Any, synthetic: Any, path: Path, *, epsilon: float) -> None:
     """Small multiples of every column's distribution, with its total variation distance."""
     try:
         from matplotlib.figure import Figure
@@ -32,8 +30,14 @@ def draw_comparison(
         names, shares = _shares(column, real[column.name], synthetic[column.name])
         places = np.arange(len(names))
         axis.bar(places, shares[0], width=0.9, color=REAL, alpha=0.55, label="real")
-        axis.step(np.append(places - 0.5, places[-1] + 0.5), np.append(shares[1], shares[1][-1]),
-                  where="post", color=SYNTHETIC, linewidth=1.8, label="synthetic")  # fmt: skip
+        axis.step(
+            np.append(places - 0.5, places[-1] + 0.5),
+            np.append(shares[1], shares[1][-1]),
+            where="post",
+            color=SYNTHETIC,
+            linewidth=1.8,
+            label="synthetic",
+        )
         distance = 0.5 * np.abs(shares[0] - shares[1]).sum()
         axis.set_title(f"{column.name}  (distance {distance:.2f})", fontsize=9)
         axis.set_xticks(places[[0, -1]], [names[0], names[-1]], fontsize=8)
@@ -55,9 +59,7 @@ def _shares(column: Column, real: Any, synthetic: Any) -> tuple[list[str], np.nd
     else:
         low, high = column.low_high
         edges = np.linspace(low, high, NUM_BINS + 1)
-        counts = [
-            np.histogram(np.clip(values, low, high), edges)[0] for values in (real, synthetic)
-        ]
+        counts = [np.histogram(np.clip(values, low, high), edges)[0] for values in (real, synthetic)]
         names = [f"{edge:g}" for edge in edges[:-1]]
     shares = np.asarray(counts, dtype=float)
     return names, shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)

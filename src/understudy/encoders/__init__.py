@@ -6,6 +6,12 @@ from understudy.encoders.training import EncoderTraining, train_encoder
 from understudy.encoders.vision import VISION, vision_network
 
 __all__ = [
-    "VISION", "Encoder", "EncoderForm", "EncoderTraining", "load_encoder", "save_encoder", "train_encoder",
+    "VISION",
+    "Encoder",
+    "EncoderForm",
+    "EncoderTraining",
+    "load_encoder",
+    "save_encoder",
+    "train_encoder",
     "vision_network",
-]  # fmt: skip
+]

@@ -24,9 +24,7 @@ FURTHER = [
 ]
 
 
-def encoder_certificate(
-    plan: ExtractorPlan, facts: dict[str, Any], *, fingerprint: str
-) -> dict[str, Any]:
+def encoder_certificate(plan: ExtractorPlan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
     """All statements about an encoder."""
     return trained_certificate(
         plan,

@@ -58,14 +58,16 @@ class ExtractorPlan:
         label = self.schema.label
         if self.schema.image is None or label is None or not label.is_choice:
             raise UsageError(
-                "schema", "has no images with a label of named classes, which the network learns to tell apart",
+                "schema",
+                "has no images with a label of named classes, which the network learns to tell apart",
                 "Use a public encoder, or --method dp-spectrum, which needs none",
-            )  # fmt: skip
+            )
         if not self.schema.privacy.is_row:
             raise UsageError(
-                "schema", f"protects every {self.schema.privacy.unit}, and noisy descent protects single rows",
+                "schema",
+                f"protects every {self.schema.privacy.unit}, and noisy descent protects single rows",
                 "Use a public encoder, or set privacy: {unit: row}",
-            )  # fmt: skip
+            )
 
     @property
     def image(self) -> ImageShape:
@@ -102,10 +104,14 @@ class ExtractorPlan:
         """The network, with as many cosine components as are asked for."""
         training, channels = self.training, self.image.channels
         return EncoderForm(
-            self.image, (MIDDLE,) * channels, (REACH,) * channels, tuple(training.depths),
-            tuple(training.strides), tuple(training.kernels),
+            self.image,
+            (MIDDLE,) * channels,
+            (REACH,) * channels,
+            tuple(training.depths),
+            tuple(training.strides),
+            tuple(training.kernels),
             min(training.components, self.image.num_pixels),
-        )  # fmt: skip
+        )
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -125,26 +131,32 @@ class ExtractorPlan:
         cosines, count = Cosines(self.image), self.form.components
         basis = cosines.matrix(count).T * np.sqrt(cosines.frequencies[:count])[:, None]
         told = "the private images themselves, by noisy descent"
-        return Encoder(
-            self.form, convolutions | linear_layer(self.form, basis), told, self.cost(facts)
-        )
+        return Encoder(self.form, convolutions | linear_layer(self.form, basis), told, self.cost(facts))
 
     def cost(self, facts: dict[str, Any]) -> dict[str, Any]:
         """What the encoder, and with it every plan that takes features from it, says of the descent."""
         return {
-            "epsilon": self.epsilon(), "delta": self.budget.delta,
-            "mu_squared": str(self.charge.mu_squared), "slack": str(self.charge.slack),
-            "clip": self.clip, **asdict(self.descent),
-            "is_private": bool(facts["is_private"]), "noise": facts["noise"],
-        }  # fmt: skip
+            "epsilon": self.epsilon(),
+            "delta": self.budget.delta,
+            "mu_squared": str(self.charge.mu_squared),
+            "slack": str(self.charge.slack),
+            "clip": self.clip,
+            **asdict(self.descent),
+            "is_private": bool(facts["is_private"]),
+            "noise": facts["noise"],
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The plan in its canonical form."""
         return {
-            "extractor": 1, "schema": self.schema.to_dict(), "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta, "training": asdict(self.training), "clip": self.clip,
+            "extractor": 1,
+            "schema": self.schema.to_dict(),
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "training": asdict(self.training),
+            "clip": self.clip,
             "num_rows": self.num_rows,
-        }  # fmt: skip
+        }
 
     @property
     def fingerprint(self) -> str:
@@ -165,9 +177,7 @@ class ExtractorPlan:
         """Where the descent begins: weights of chance, from a public seed."""
         source = torch.Generator().manual_seed(self.training.seed)
         found, before = {}, self.image.channels
-        for name, depth, kernel in zip(
-            self.form.convolutions, self.form.depths, self.form.kernels, strict=True
-        ):
+        for name, depth, kernel in zip(self.form.convolutions, self.form.depths, self.form.kernels, strict=True):
             shape = (depth, before, kernel, kernel)
             spread = math.sqrt(2 / (before * kernel**2))
             found[f"{name}.weight"] = spread * torch.randn(shape, generator=source)
@@ -184,13 +194,9 @@ class ExtractorPlan:
 
         def loss(parameters: dict[str, Any], image: Any, label: Any, counts: Any) -> Any:
             hidden = (image.float() / 255 - MIDDLE) / REACH  # (channels, height, width)
-            for name, stride, kernel in zip(
-                form.convolutions, form.strides, form.kernels, strict=True
-            ):
+            for name, stride, kernel in zip(form.convolutions, form.strides, form.kernels, strict=True):
                 weight, bias = parameters[f"{name}.weight"], parameters[f"{name}.bias"]
-                hidden = functional.conv2d(
-                    hidden[None], weight, bias, stride=stride, padding=kernel // 2
-                )[0].relu()
+                hidden = functional.conv2d(hidden[None], weight, bias, stride=stride, padding=kernel // 2)[0].relu()
             scores = parameters["last.weight"] @ hidden.mean((1, 2)) + parameters["last.bias"]
             return functional.cross_entropy(scores[None], label[None]) * counts
 

@@ -25,9 +25,12 @@ def save_encoder(encoder: Encoder, directory: str | Path) -> Path:
 def document_of(encoder: Encoder) -> dict[str, Any]:
     """An encoder without its weights; it holds their hash."""
     return {
-        "format": 1, "form": encoder.form.to_dict(), "told": encoder.told, "sha256": encoder.sha256,
+        "format": 1,
+        "form": encoder.form.to_dict(),
+        "told": encoder.told,
+        "sha256": encoder.sha256,
         "private_cost": encoder.private_cost,
-    }  # fmt: skip
+    }
 
 
 def weights_of(encoder: Encoder) -> bytes:
@@ -56,8 +59,6 @@ def load_encoder(directory: str | Path) -> Encoder:
         whole = False
     if not whole:
         raise InputError(
-            f"encoder '{folder}'",
-            "is missing or damaged",
-            "Make it: understudy encoder train PUBLIC -o DIR",
+            f"encoder '{folder}'", "is missing or damaged", "Make it: understudy encoder train PUBLIC -o DIR"
         )
     return encoder

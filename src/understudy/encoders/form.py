@@ -7,13 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.features.public_networks import (
-    Intake,
-    PublicNetwork,
-    Weights,
-    fingerprint,
-    put_on_shelf,
-)
+from understudy.features.public_networks import Intake, PublicNetwork, Weights, fingerprint, put_on_shelf
 from understudy.schema.images import ImageShape, shape_from_dict
 
 COMPONENTS = "components"
@@ -115,24 +109,13 @@ class Encoder:
 
         form = self.form
         return put_on_shelf(
-            PublicNetwork(
-                name,
-                self.sha256,
-                form.intake,
-                form.convolutions,
-                build,
-                self.told,
-                self.private_cost,
-            )
+            PublicNetwork(name, self.sha256, form.intake, form.convolutions, build, self.told, self.private_cost)
         )
 
 
 def form_from_dict(document: dict[str, Any]) -> EncoderForm:
     """The form that ``to_dict`` described."""
-    sizes = {
-        key: tuple(int(value) for value in document[key])
-        for key in ("depths", "strides", "kernels")
-    }
+    sizes = {key: tuple(int(value) for value in document[key]) for key in ("depths", "strides", "kernels")}
     return EncoderForm(
         image=shape_from_dict(document["image"]),
         means=tuple(float(value) for value in document["means"]),

@@ -41,11 +41,7 @@ class PrivateEncoder:
 
     def to_dict(self) -> dict[str, Any]:
         """The encoder without its weights; it holds their hash."""
-        return document_of(self.encoder) | {
-            "format": 2,
-            "plan": self.plan.to_dict(),
-            "facts": dict(self.facts),
-        }
+        return document_of(self.encoder) | {"format": 2, "plan": self.plan.to_dict(), "facts": dict(self.facts)}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -70,9 +66,10 @@ def load_private_encoder(directory: str | Path) -> PrivateEncoder:
     encoder, folder = load_encoder(directory), Path(directory)
     if encoder.private_cost is None:
         raise InputError(
-            f"encoder '{folder}'", "is public: no private rows were read for it, and it has no certificate",
+            f"encoder '{folder}'",
+            "is public: no private rows were read for it, and it has no certificate",
             "Give the directory of a release, of a classifier, or one made by: understudy encoder private",
-        )  # fmt: skip
+        )
     try:
         document = read_json(folder / DOCUMENT)
         plan = extractor_plan_from_dict(document["plan"])
@@ -105,7 +102,5 @@ def verify_encoder(directory: str | Path) -> Verification:
     except Exception:  # files may say anything
         told, expected = {}, {}
     if not expected or told != made.encoder.private_cost:
-        raise InputError(
-            f"encoder '{folder}'", "states a cost that does not follow from its plan", "Do not rely on it"
-        )  # fmt: skip
+        raise InputError(f"encoder '{folder}'", "states a cost that does not follow from its plan", "Do not rely on it")
     return verify_trained(made, folder, expected, what="encoder")

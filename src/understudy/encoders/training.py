@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Bytes, LossProgress, Singles
 from understudy.encoders.form import Encoder, EncoderForm
 from understudy.errors import InputError, UsageError
 from understudy.features.torch_runtime import one_thread
 from understudy.schema.images import LIGHTEST, ImageShape
-from understudy.schema.pixels import Bytes
 
-Progress = Callable[[int, int, float], None]
-Floats = npt.NDArray[np.float32]
 QUARTERS = 4
 MOST_FOR_COMPONENTS = 5_000
 MOST_WIDE = 2**12
@@ -52,7 +50,7 @@ def train_encoder(
     training: EncoderTraining,
     *,
     told: str = "",
-    progress: Progress | None = None,
+    progress: LossProgress | None = None,
 ) -> tuple[Encoder, float]:
     """Learn to name the classes of public images; without labels, by how many quarters each was turned.
 
@@ -68,9 +66,10 @@ def train_encoder(
     """
     if len(images) < 2 or (labels is None and images.shape[1] != images.shape[2]):
         raise InputError(
-            "public images", "there are too few, or they have neither labels nor the shape of squares",
+            "public images",
+            "there are too few, or they have neither labels nor the shape of squares",
             "Give more images, or labels",
-        )  # fmt: skip
+        )
     shape = ImageShape(*images.shape[1:])
     pixels = images.reshape(len(images), *shape.axes[:2], shape.channels)
     sample = np.linspace(0, len(images) - 1, min(len(images), MOST_FOR_COMPONENTS)).astype(int)
@@ -78,10 +77,14 @@ def train_encoder(
     means, deviations = (each.ravel() for each in (some.mean((0, 1, 2)), some.std((0, 1, 2))))
     deviations = np.maximum(deviations, 1e-3)
     form = EncoderForm(
-        shape, tuple(means.tolist()), tuple(deviations.tolist()), tuple(training.depths),
-        tuple(training.strides), tuple(training.kernels),
+        shape,
+        tuple(means.tolist()),
+        tuple(deviations.tolist()),
+        tuple(training.depths),
+        tuple(training.strides),
+        tuple(training.kernels),
         min(training.components, shape.num_pixels, len(sample)),
-    )  # fmt: skip
+    )
     planes = np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
     with one_thread() as torch:
         convolutions, share = _Learning(torch, form, planes, labels, training).run(progress)
@@ -93,9 +96,7 @@ def train_encoder(
 class _Learning:
     """The convolutions with batch normalisation and a last layer, which are done away with in the end."""
 
-    def __init__(
-        self, torch: Any, form: EncoderForm, planes: Bytes, labels: Any, training: EncoderTraining
-    ) -> None:
+    def __init__(self, torch: Any, form: EncoderForm, planes: Bytes, labels: Any, training: EncoderTraining) -> None:
         self.torch, self.form, self.training = torch, form, training
         self.source = torch.Generator().manual_seed(training.seed)
         self.planes = torch.from_numpy(planes)
@@ -112,11 +113,10 @@ class _Learning:
                 part.weight.normal_(0.0, spread, generator=self.source)
                 part.bias.zero_()
         self.means, self.deviations = (
-            torch.tensor(each, dtype=torch.float32)[:, None, None]
-            for each in (form.means, form.deviations)
+            torch.tensor(each, dtype=torch.float32)[:, None, None] for each in (form.means, form.deviations)
         )
 
-    def run(self, progress: Progress | None) -> tuple[dict[str, Floats], float]:
+    def run(self, progress: LossProgress | None) -> tuple[dict[str, Singles], float]:
         """Weights of the convolutions, and the share of images named rightly at the end."""
         torch, training = self.torch, self.training
         modules = torch.nn.ModuleList([*self.parts, *self.norms, self.last])
@@ -176,9 +176,9 @@ class _Learning:
         moved = functional.grid_sample(images, grid, align_corners=False)
         return moved * (1 + drawn(CONTRAST, 1, 1, 1))
 
-    def _folded(self) -> dict[str, Floats]:
+    def _folded(self) -> dict[str, Singles]:
         """Convolutions that do what they and their batch normalisation did."""
-        found: dict[str, Floats] = {}
+        found: dict[str, Singles] = {}
         for name, part, norm in zip(self.form.convolutions, self.parts, self.norms, strict=True):
             gain = norm.weight / (norm.running_var + norm.eps).sqrt()
             weight = part.weight * gain[:, None, None, None]
@@ -188,9 +188,7 @@ class _Learning:
         return found
 
 
-def _components(
-    images: npt.NDArray[np.float64], count: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _components(images: npt.NDArray[np.float64], count: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Principal directions of images, and weights that spread noise evenly over what there is to see.
 
     # (num_images, num_pixels) -> (count, num_pixels), (count,)
@@ -199,7 +197,7 @@ def _components(
     return directions[:count], np.sqrt(sizes[0] / np.maximum(sizes[:count], 1e-3 * sizes[0]))
 
 
-def linear_layer(form: EncoderForm, basis: npt.NDArray[np.float64]) -> dict[str, Floats]:
+def linear_layer(form: EncoderForm, basis: npt.NDArray[np.float64]) -> dict[str, Singles]:
     """The layer that gives products of pixels with a basis, though it is given pixels over deviations.
 
     Rows of the basis have channels of a place together; the network is given one channel after the other.

@@ -33,11 +33,7 @@ VISION = {
     "vgg19": VisionModel("vgg19", "VGG19_Weights", _convolutions, lambda module: module.features),
     "resnet18": VisionModel("resnet18", "ResNet18_Weights", _convolutions, lambda module: module),
     "inception": VisionModel(
-        "inception_v3",
-        "Inception_V3_Weights",
-        lambda module: ("avgpool",),
-        lambda module: module,
-        299,
+        "inception_v3", "Inception_V3_Weights", lambda module: ("avgpool",), lambda module: module, 299
     ),
 }
 
@@ -75,6 +71,7 @@ def _with_weights(models: Any, wanted: VisionModel) -> Any:
     except (OSError, RuntimeError):
         pass
     raise InputError(
-        f"weights of '{wanted.model}'", "are not in torchvision's cache and cannot be downloaded",
+        f"weights of '{wanted.model}'",
+        "are not in torchvision's cache and cannot be downloaded",
         "Fetch them where there is a network, or train an encoder: understudy encoder train",
-    )  # fmt: skip
+    )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from understudy.evaluation.cells import Integers, choice_codes, numbers
+from understudy.arrays import Integers
+from understudy.evaluation.cells import choice_codes, numbers
 from understudy.schema.columns import EPOCH, Column, Kind, Resolution
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from understudy.arrays import Floats, Integers
 from understudy.errors import InputError
 from understudy.schema.columns import BLANKS, NULL, Column, Kind
 from understudy.schema.encode import encode_column
@@ -16,8 +17,6 @@ from understudy.schema.values import number_values
 if TYPE_CHECKING:
     import pandas as pd
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 FARTHEST = 1e6
 """Ranges of a column beyond its bounds. Farther numbers would overflow squares and single precision."""
@@ -53,9 +52,10 @@ def _as_written(column: Column, cells: pd.Series) -> Floats:
     except (TypeError, ValueError):
         pass
     raise InputError(
-        f"column '{column.name}'", f"is {column.kind} and must hold numbers",
+        f"column '{column.name}'",
+        f"is {column.kind} and must hold numbers",
         "Mend the column, or change its kind in the schema",
-    )  # fmt: skip
+    )
 
 
 def is_invalid(column: Column, cells: pd.Series) -> npt.NDArray[np.bool_]:
@@ -79,6 +79,4 @@ def _arrow(column: Column, cells: pd.Series) -> Any:
     try:  # an object column whose cells are of several types
         return pa.array(cells.astype(str).where(cells.notna(), None), from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError):
-        raise InputError(
-            f"column '{column.name}'", "holds cells that are no values", "Mend the column"
-        ) from None
+        raise InputError(f"column '{column.name}'", "holds cells that are no values", "Mend the column") from None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from understudy.arrays import Floats
 from understudy.evaluation.binning import column_bins
-from understudy.evaluation.cells import Floats
 from understudy.evaluation.comparison import Compared
 from understudy.evaluation.results import ColumnView
 from understudy.evaluation.tables import CodedTable
@@ -57,12 +57,7 @@ def null_gaps(left: CodedTable, right: CodedTable) -> Floats:
 
 
 def column_views(
-    real: CodedTable,
-    synthetic: CodedTable,
-    *,
-    distances: Compared,
-    gaps: Floats,
-    shifts: Floats,
+    real: CodedTable, synthetic: CodedTable, *, distances: Compared, gaps: Floats, shifts: Floats
 ) -> tuple[ColumnView, ...]:
     """Every column as shares of all rows in its bins, worst first. Null shares come beside."""
     of_number = {position: i for i, position in enumerate(real.numeric)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.evaluation.cells import Floats
+from understudy.arrays import Floats
 from understudy.evaluation.tables import CodedTable
 
 SCALED_ON = 1000

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.evaluation.cells import Floats, Integers
+from understudy.arrays import Floats, Integers
 from understudy.evaluation.models import Task
 from understudy.evaluation.tables import CodedTable
 from understudy.schema.columns import Column
@@ -55,11 +55,7 @@ def design(table: CodedTable, *, label: Column) -> Floats:
 
 
 def examples(
-    table: CodedTable,
-    *,
-    label: Column,
-    most_rows: int | None = None,
-    rng: np.random.Generator | None = None,
+    table: CodedTable, *, label: Column, most_rows: int | None = None, rng: np.random.Generator | None = None
 ) -> Examples:
     """Rows whose label is known, or ``most_rows`` of them by a draw.
 

@@ -6,19 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from understudy.arrays import StageProgress
 from understudy.evaluation.inputs import Examples, examples, task_of
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.models import QUICK, Models, Protocol, Task, models_for
-from understudy.evaluation.prediction import (
-    SCORES,
-    Exam,
-    Outcome,
-    Progress,
-    Scores,
-    constant_scores,
-    mean_scores,
-    run_exam,
-)
+from understudy.evaluation.prediction import SCORES, Exam, Outcome, Scores, constant_scores, mean_scores, run_exam
 from understudy.evaluation.results import ModelScores, Prediction, Score
 from understudy.evaluation.set_size import QUICK_SHARES, SHARES, learning_curve, nested_parts
 from understudy.evaluation.tables import CodedTable
@@ -51,7 +43,7 @@ def judge_prediction(
     image: ImageShape | None,
     seed: int,
     num_jobs: int,
-    progress: Progress | None,
+    progress: StageProgress | None,
 ) -> Judgement:
     """Train on synthetic and on real rows, and test both on the same real rows.
 
@@ -76,26 +68,22 @@ def judge_prediction(
     others = len(real.columns) - 1 - (image.num_pixels if image is not None else 0)
     models = models_for(task, protocol, seed=seed, image=None if others else image)
     models = models.only(QUICK) if quick else models
-    outcomes = run_exam(
-        Exam(task, protocol, sides | parts, tested), models, num_jobs=num_jobs, progress=progress
-    )
+    outcomes = run_exam(Exam(task, protocol, sides | parts, tested), models, num_jobs=num_jobs, progress=progress)
     baseline = constant_scores(task, sides[REAL], tested)
     rows = _model_scores(outcomes, baseline)
     prediction = Prediction(
-        label=label.name, task=task, protocol=protocol.value, models=rows, test_rows=len(tested),
+        label=label.name,
+        task=task,
+        protocol=protocol.value,
+        models=rows,
+        test_rows=len(tested),
         is_held_out=is_held_out,
-        by_set_size=learning_curve(
-            outcomes, score=SCORES[task][0], whole=SYNTHETIC, num_rows=len(sides[SYNTHETIC])
-        ),
-    )  # fmt: skip
-    return Judgement(
-        prediction, _mean_scores(rows, baseline), _notes(label, task, models, outcomes, sides)
+        by_set_size=learning_curve(outcomes, score=SCORES[task][0], whole=SYNTHETIC, num_rows=len(sides[SYNTHETIC])),
     )
+    return Judgement(prediction, _mean_scores(rows, baseline), _notes(label, task, models, outcomes, sides))
 
 
-def _reason_against(
-    sides: dict[str, Examples], test: Examples, task: Task, *, num_columns: int
-) -> str | None:
+def _reason_against(sides: dict[str, Examples], test: Examples, task: Task, *, num_columns: int) -> str | None:
     if num_columns < 2:
         return "there is no other column to predict it from"
     for name, each in (*sides.items(), ("test", test)):
@@ -117,33 +105,19 @@ def _model_scores(outcomes: list[Outcome], baseline: Scores) -> tuple[ModelScore
 
 
 def _mean_scores(rows: tuple[ModelScores, ...], baseline: Scores) -> tuple[Score, ...]:
-    synthetic, real = (
-        mean_scores([getattr(row, side) for row in rows]) for side in (SYNTHETIC, REAL)
-    )
+    synthetic, real = (mean_scores([getattr(row, side) for row in rows]) for side in (SYNTHETIC, REAL))
     return tuple(Score(METRICS[key], synthetic[key], real[key], baseline[key]) for key in baseline)
 
 
 def _notes(
-    label: Column,
-    task: Task,
-    models: Models,
-    outcomes: list[Outcome],
-    sides: dict[str, Examples],
+    label: Column, task: Task, models: Models, outcomes: list[Outcome], sides: dict[str, Examples]
 ) -> tuple[str, ...]:
-    notes = [
-        f"Models learnt from {len(sides[SYNTHETIC]):,} synthetic and {len(sides[REAL]):,} real rows."
-    ]
+    notes = [f"Models learnt from {len(sides[SYNTHETIC]):,} synthetic and {len(sides[REAL]):,} real rows."]
     if task == "binary":
-        notes.append(
-            f"The positive class of {label.name} is {label.categories[-1]}, the schema's last."
-        )
-    if task != "regression" and len(np.unique(sides[SYNTHETIC].target)) < len(
-        np.unique(sides[REAL].target)
-    ):
+        notes.append(f"The positive class of {label.name} is {label.categories[-1]}, the schema's last.")
+    if task != "regression" and len(np.unique(sides[SYNTHETIC].target)) < len(np.unique(sides[REAL].target)):
         notes.append(f"The synthetic rows lack a class of {label.name} that real ones have.")
     notes += [f"{name} is not installed and was left out of the models." for name in models.absent]
     refused = sorted({each.model for each in outcomes if each.refusal is not None})
-    notes += [
-        f"{name} refused some of its rows: it counts as a constant guess." for name in refused
-    ]
+    notes += [f"{name} refused some of its rows: it counts as a constant guess." for name in refused]
     return tuple(notes)

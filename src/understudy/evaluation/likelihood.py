@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.evaluation.cells import Floats, Integers
+from understudy.arrays import Floats, Integers
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from math import comb
 
 import numpy as np
 
-from understudy.evaluation.cells import Floats, Integers
+from understudy.arrays import Floats, Integers
 from understudy.evaluation.tables import CodedTable
 
 MOST_CELLS = 2**22
@@ -17,9 +17,7 @@ MOST_CELLS = 2**22
 ColumnSet = tuple[int, ...]
 
 
-def column_sets(
-    num_columns: int, size: int, *, most_sets: int | None = None, seed: int = 0
-) -> list[ColumnSet]:
+def column_sets(num_columns: int, size: int, *, most_sets: int | None = None, seed: int = 0) -> list[ColumnSet]:
     """All sets of ``size`` columns, or ``most_sets`` drawn ones where there are more."""
     if most_sets is None or comb(num_columns, size) <= most_sets:
         return list(combinations(range(num_columns), size))
@@ -55,12 +53,7 @@ def _distance(codes: Integers, radix: Integers, chosen: ColumnSet, num_left: int
 
 
 def marginal_distance(
-    real: CodedTable,
-    synthetic: CodedTable,
-    *,
-    size: int,
-    most_sets: int | None = None,
-    seed: int = 0,
+    real: CodedTable, synthetic: CodedTable, *, size: int, most_sets: int | None = None, seed: int = 0
 ) -> float:
     """Mean total variation distance over marginals of ``size`` columns each.
 

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from understudy.evaluation.cells import Floats
+from understudy.arrays import Floats
 
 NUM_BINS, NEIGHBOURS = 50, 5
 LEVEL = 1.959964
@@ -27,9 +27,7 @@ def coverage(real: Floats, synthetic: Floats) -> float:
     """Share of real points that have a synthetic one nearer than their fifth real neighbour."""
     from sklearn.neighbors import NearestNeighbors
 
-    among = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(real)), algorithm="brute").fit(
-        real
-    )
+    among = NearestNeighbors(n_neighbors=min(NEIGHBOURS + 1, len(real)), algorithm="brute").fit(real)
     reach = among.kneighbors(real)[0][:, -1]
     nearest = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(synthetic).kneighbors(real)[0]
     return float((nearest[:, 0] <= reach).mean())
@@ -42,10 +40,7 @@ def bins_apart(real: Floats, synthetic: Floats, *, seed: int) -> float:
     num_bins = min(NUM_BINS, max(2, len(real) // 20))
     clusters = KMeans(num_bins, n_init=1, random_state=seed).fit(real)
     sizes = len(real), len(synthetic)
-    counts = [
-        np.bincount(labels, minlength=num_bins)
-        for labels in (clusters.labels_, clusters.predict(synthetic))
-    ]
+    counts = [np.bincount(labels, minlength=num_bins) for labels in (clusters.labels_, clusters.predict(synthetic))]
     shares = [count / size for count, size in zip(counts, sizes, strict=True)]
     pooled = (counts[0] + counts[1]) / sum(sizes)
     chance = np.sqrt(pooled * (1 - pooled) * (1 / sizes[0] + 1 / sizes[1]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from understudy.evaluation.cells import Floats
+from understudy.arrays import Floats
 from understudy.evaluation.geometry import Geometry
 from understudy.evaluation.tables import CodedTable
 

@@ -8,19 +8,19 @@ baseline is a constant guess too, not a model trained on independent columns.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import StageProgress
 from understudy.evaluation.inputs import Examples, standardise
 from understudy.evaluation.models import Models, Protocol, Task
 from understudy.evaluation.threads import processes
 
 Scores = dict[str, float]
-Progress = Callable[[str, int, int], None]
 
 SCORES: dict[Task, tuple[str, ...]] = {
     "binary": ("roc_auc", "prc_auc"),
@@ -50,9 +50,7 @@ class Exam:
     test: Examples
 
 
-def run_exam(
-    exam: Exam, models: Models, *, num_jobs: int = 1, progress: Progress | None = None
-) -> list[Outcome]:
+def run_exam(exam: Exam, models: Models, *, num_jobs: int = 1, progress: StageProgress | None = None) -> list[Outcome]:
     """Fit every model to every training set, on several processes if asked to."""
     from sklearn.utils.parallel import delayed
 
@@ -83,9 +81,7 @@ def _jobs(exam: Exam, models: Models) -> Iterator[tuple[Any, ...]]:
     """The largest sets first, as the slowest models are."""
     sizes = sorted(exam.training, key=lambda name: -len(exam.training[name]))
     scaled = {name: standardise(exam.training[name], exam.test) for name in sizes}
-    largest = [
-        name for name in sizes if 2 * len(exam.training[name]) > len(exam.training[sizes[0]])
-    ]
+    largest = [name for name in sizes if 2 * len(exam.training[name]) > len(exam.training[sizes[0]])]
     for group in (largest, [name for name in sizes if name not in largest]):
         for model_name, model in models.by_name.items():
             for name in group:
@@ -93,13 +89,7 @@ def _jobs(exam: Exam, models: Models) -> Iterator[tuple[Any, ...]]:
 
 
 def _attempt(
-    task: Task,
-    protocol: Protocol,
-    training: str,
-    name: str,
-    model: Any,
-    train: Examples,
-    test: Examples,
+    task: Task, protocol: Protocol, training: str, name: str, model: Any, train: Examples, test: Examples
 ) -> Outcome:
     if task != "regression" and len(np.unique(train.target)) == 1:
         return Outcome(training, name, constant_scores(task, train, test))
@@ -111,16 +101,12 @@ def _attempt(
             return Outcome(training, name, constant_scores(task, train, test), str(error))
 
 
-def _fit_and_score(
-    task: Task, protocol: Protocol, model: Any, train: Examples, test: Examples
-) -> Scores:
+def _fit_and_score(task: Task, protocol: Protocol, model: Any, train: Examples, test: Examples) -> Scores:
     from sklearn.base import clone
 
     model = clone(model)
     if task == "regression":
-        return _score_guesses(
-            task, test.target, model.fit(train.inputs, train.target).predict(test.inputs)
-        )
+        return _score_guesses(task, test.target, model.fit(train.inputs, train.target).predict(test.inputs))
     if task == "multiclass":
         classes, codes = np.unique(train.target, return_inverse=True)  # xgboost takes 0, 1, ...
         guesses = classes[model.fit(train.inputs, codes).predict(test.inputs)]
@@ -140,10 +126,7 @@ def _score_guesses(task: Task, truth: npt.NDArray[Any], guesses: npt.NDArray[Any
 
     found: tuple[float, ...]
     if task == "binary":
-        found = (
-            metrics.roc_auc_score(truth, guesses),
-            metrics.average_precision_score(truth, guesses),
-        )
+        found = (metrics.roc_auc_score(truth, guesses), metrics.average_precision_score(truth, guesses))
     elif task == "multiclass":
         found = (
             metrics.f1_score(truth, guesses, average="weighted", zero_division=0),
@@ -151,10 +134,7 @@ def _score_guesses(task: Task, truth: npt.NDArray[Any], guesses: npt.NDArray[Any
             metrics.accuracy_score(truth, guesses),
         )
     else:
-        found = (
-            max(LOWEST_R2, metrics.r2_score(truth, guesses)),
-            metrics.root_mean_squared_error(truth, guesses),
-        )
+        found = (max(LOWEST_R2, metrics.r2_score(truth, guesses)), metrics.root_mean_squared_error(truth, guesses))
     return {key: float(score) for key, score in zip(SCORES[task], found, strict=True)}
 
 

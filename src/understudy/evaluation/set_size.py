@@ -17,22 +17,14 @@ FEWEST_ROWS = 50
 PREFIX = "first "
 
 
-def nested_parts(
-    synthetic: Examples, *, shares: tuple[float, ...], seed: int
-) -> dict[str, Examples]:
+def nested_parts(synthetic: Examples, *, shares: tuple[float, ...], seed: int) -> dict[str, Examples]:
     """Smaller and smaller parts of the rows, each inside the next; the whole is left out."""
     order = np.random.default_rng(seed).permutation(len(synthetic))
     sizes = sorted({round(share * len(synthetic)) for share in shares})
-    return {
-        f"{PREFIX}{size}": synthetic.take(order[:size])
-        for size in sizes
-        if FEWEST_ROWS <= size < len(synthetic)
-    }
+    return {f"{PREFIX}{size}": synthetic.take(order[:size]) for size in sizes if FEWEST_ROWS <= size < len(synthetic)}
 
 
-def learning_curve(
-    outcomes: list[Outcome], *, score: str, whole: str, num_rows: int
-) -> tuple[tuple[int, float], ...]:
+def learning_curve(outcomes: list[Outcome], *, score: str, whole: str, num_rows: int) -> tuple[tuple[int, float], ...]:
     """Mean score over the models at every size, the whole synthetic set last."""
     found: dict[int, list[float]] = {}
     for outcome in outcomes:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from understudy.arrays import Floats, Integers
 from understudy.errors import InputError
 from understudy.evaluation.binning import bin_codes
-from understudy.evaluation.cells import Floats, Integers, is_invalid, numbers
+from understudy.evaluation.cells import is_invalid, numbers
 from understudy.schema.columns import Column
 from understudy.schema.table import Schema
 
@@ -39,9 +40,7 @@ class CodedTable:
         rng = np.random.default_rng(seed)
         order = np.stack([rng.permutation(len(self)) for _ in self.columns], axis=1)[:num_rows]
         return CodedTable(
-            self.columns,
-            np.take_along_axis(self.bins, order, axis=0),
-            np.take_along_axis(self.values, order, axis=0),
+            self.columns, np.take_along_axis(self.bins, order, axis=0), np.take_along_axis(self.values, order, axis=0)
         )
 
     @property
@@ -50,9 +49,7 @@ class CodedTable:
         return [i for i, column in enumerate(self.columns) if not column.is_choice]
 
 
-def code_table(
-    schema: Schema, frame: pd.DataFrame, *, columns: tuple[Column, ...] | None = None
-) -> CodedTable:
+def code_table(schema: Schema, frame: pd.DataFrame, *, columns: tuple[Column, ...] | None = None) -> CodedTable:
     """Read the schema's used columns, or the given ones, of a data frame."""
     columns = schema.used if columns is None else columns
     absent = next((each.name for each in columns if each.name not in frame.columns), None)
@@ -60,9 +57,7 @@ def code_table(
         raise InputError(f"column '{absent}'", "is not in the table", "Check the schema's names")
     twice = next((each.name for each in columns if list(frame.columns).count(each.name) > 1), None)
     if twice is not None:
-        raise InputError(
-            f"column '{twice}'", "is in the table more than once", "Give every column its own name"
-        )
+        raise InputError(f"column '{twice}'", "is in the table more than once", "Give every column its own name")
     bins = np.stack([bin_codes(column, frame[column.name]) for column in columns], axis=1)
     values = bins.astype(np.float64)
     for position, column in enumerate(columns):

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Singles
 from understudy.errors import InputError, UsageError
 from understudy.features.public_networks import PIXELS, Intake, PublicNetwork
 from understudy.features.torch_runtime import load_torch, one_thread
 from understudy.schema.images import ImageShape
-
-Floats = npt.NDArray[np.float32]
 
 BLOCK = 32
 """Images that go through a network together, always: a last block is padded with black ones.
@@ -33,9 +32,7 @@ class _AllSeen(Exception):  # noqa: N818 - no error: it ends a pass whose rest n
     pass
 
 
-def activations(
-    network: PublicNetwork, cells: Any, shape: ImageShape, layers: tuple[str, ...]
-) -> list[Any]:
+def activations(network: PublicNetwork, cells: Any, shape: ImageShape, layers: tuple[str, ...]) -> list[Any]:
     """Outputs of layers for the images among cells, differentiable.
 
     Of a module that a network uses several times it is the first output.
@@ -83,18 +80,14 @@ def taken_in(images: Any, intake: Intake) -> Any:
     elif intake.channels == 1 and images.shape[1] == 3:
         images = (images * images.new_tensor(LUMA)[:, None, None]).sum(1, keepdim=True)
     if intake.size is not None and tuple(images.shape[2:]) != intake.size:
-        images = load_torch().nn.functional.interpolate(
-            images, size=intake.size, mode="bilinear", align_corners=False
-        )
-    means, deviations = (
-        images.new_tensor(each)[:, None, None] for each in (intake.means, intake.deviations)
-    )
+        images = load_torch().nn.functional.interpolate(images, size=intake.size, mode="bilinear", align_corners=False)
+    means, deviations = (images.new_tensor(each)[:, None, None] for each in (intake.means, intake.deviations))
     return (images - means) / deviations
 
 
 def activations_of_rows(
     network: PublicNetwork, cells: npt.NDArray[np.float64], shape: ImageShape, layers: tuple[str, ...]
-) -> list[Floats]:  # fmt: skip
+) -> list[Singles]:
     """The same for NumPy cells, without slopes, in padded blocks.
 
     Guarantee:
@@ -122,9 +115,10 @@ def sizes_of(network: PublicNetwork, shape: ImageShape, layers: tuple[str, ...])
         for name in layers:
             if name not in known:
                 raise UsageError(
-                    "layers", f"the network '{network.name}' has none called '{name}'",
+                    "layers",
+                    f"the network '{network.name}' has none called '{name}'",
                     f"It has {', '.join(sorted(known))[:300]}",
-                )  # fmt: skip
+                )
         black = np.zeros((1, shape.num_pixels), dtype=np.float32)
         try:
             found = _block(torch, network, black, shape, layers)
@@ -132,30 +126,29 @@ def sizes_of(network: PublicNetwork, shape: ImageShape, layers: tuple[str, ...])
             found = None
     if found is None:
         raise UsageError(
-            "encoder", f"the network '{network.name}' cannot read images of {shape.height} x {shape.width} "
-            "in all of these layers", "Choose lower layers, or another network",
-        )  # fmt: skip
+            "encoder",
+            f"the network '{network.name}' cannot read images of {shape.height} x {shape.width} in all of these layers",
+            "Choose lower layers, or another network",
+        )
     return tuple(each.shape[1] for each in found)
 
 
 def _block(
-    torch: Any, network: PublicNetwork, pixels: Floats, shape: ImageShape, layers: tuple[str, ...]
-) -> list[Floats]:
+    torch: Any, network: PublicNetwork, pixels: Singles, shape: ImageShape, layers: tuple[str, ...]
+) -> list[Singles]:
     padded = np.zeros((BLOCK, shape.num_pixels), dtype=np.float32)
     padded[: len(pixels)] = pixels
     found = activations(network, torch.from_numpy(padded), shape, layers)
     return [each[: len(pixels)].numpy() for each in found]
 
 
-def _check_rows_alone(
-    torch: Any, network: PublicNetwork, shape: ImageShape, layers: tuple[str, ...]
-) -> None:
+def _check_rows_alone(torch: Any, network: PublicNetwork, shape: ImageShape, layers: tuple[str, ...]) -> None:
     """Refuse a machine on which an image's bits depend on its place in a block or on its companions."""
     rng = np.random.default_rng(0)
     made_up = rng.random((BLOCK, shape.num_pixels), dtype=np.float32)
     others = rng.random((BLOCK, shape.num_pixels), dtype=np.float32)
 
-    def run(images: Floats) -> list[Floats]:
+    def run(images: Singles) -> list[Singles]:
         return _block(torch, network, images, shape, layers)
 
     expected = run(made_up)
@@ -166,10 +159,11 @@ def _check_rows_alone(
         (run(np.repeat(made_up[:1], BLOCK, axis=0)), [each[:1] for each in expected]),
         (run(made_up[:1]), [each[:1] for each in expected]),
         ([each[::2] for each in run(mixed)], [each[::2] for each in expected]),
-    ]  # fmt: skip
+    ]
     for found, wanted in trials:
         if not all(bool((a == b).all()) for a, b in zip(found, wanted, strict=True)):
             raise InputError(
-                "this machine", "evaluates a network differently for an image in different batches",
+                "this machine",
+                "evaluates a network differently for an image in different batches",
                 "Use another build of torch, or another network",
-            )  # fmt: skip
+            )

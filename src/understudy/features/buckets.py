@@ -58,13 +58,9 @@ class Buckets:
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
-        return {
-            "kind": "buckets", "numbers": list(self.numbers), "count": self.count, "seed": self.seed,
-        }  # fmt: skip
+        return {"kind": "buckets", "numbers": list(self.numbers), "count": self.count, "seed": self.seed}
 
 
 MAP_KINDS["buckets"] = lambda document: Buckets(
-    tuple(int(number) for number in document["numbers"]),
-    int(document["count"]),
-    int(document["seed"]),
+    tuple(int(number) for number in document["numbers"]), int(document["count"]), int(document["seed"])
 )

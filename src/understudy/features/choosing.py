@@ -60,13 +60,9 @@ def choose_pairs(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
     for j in sorted({j for pair in close for j in pair}):
         fine[j] = len(cells)
         cells.append(finest[j])
-    wishes: list[Pair] = [
-        (fine[i], fine[j]) if (i, j) in close else (i, j) for i, j in order[:best]
-    ]
+    wishes: list[Pair] = [(fine[i], fine[j]) if (i, j) in close else (i, j) for i, j in order[:best]]
     chosen = _affordable(wishes, [each.dim for each in cells])
-    pairs = replace(
-        block, map=replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen)))
-    )
+    pairs = replace(block, map=replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen))))
     blocks = (pairs if each.name == PAIRS else each for each in planned.embedding.blocks)
     return replace(planned.embedding, blocks=tuple(blocks))
 

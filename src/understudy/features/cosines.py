@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy.fft import dctn, idctn
 
+from understudy.arrays import Floats, Integers
 from understudy.schema.images import ImageShape
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 COLOURS = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6]])
 """Brightness and two differences of colour, orthonormal."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from understudy.arrays import Floats
+
 REACH = 4
 """Counts on either side that a single one is held against."""
 

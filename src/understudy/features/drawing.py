@@ -71,9 +71,7 @@ def drawn_points(
     return points_of_codes(Layout(schema), codes)
 
 
-def _moments(
-    column: Column, means: Mapping[str, float], deviations: Mapping[str, float]
-) -> tuple[float, float]:
+def _moments(column: Column, means: Mapping[str, float], deviations: Mapping[str, float]) -> tuple[float, float]:
     low, high = column.low_high
     mean = float(means.get(column.name, (low + high) / 2))
     deviation = float(deviations.get(column.name, (high - low) / 4))

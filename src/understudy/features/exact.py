@@ -15,9 +15,7 @@ SMALLEST = 1e-250
 """Rows whose entries are all below it are taken to be of length zero, more or less."""
 
 
-def exact_weights(
-    weights: npt.NDArray[np.float64], *, finest: int = FINEST_BITS
-) -> npt.NDArray[np.float64]:
+def exact_weights(weights: npt.NDArray[np.float64], *, finest: int = FINEST_BITS) -> npt.NDArray[np.float64]:
     """Weights rounded so that positions times weights is exact in float64.
 
     Positions are multiples of 2^-16 in [0, 1]. Weights become multiples of 2^-b with b as large

@@ -157,9 +157,7 @@ class Fourier:
         }
 
 
-def _in_steps(
-    turns: npt.NDArray[np.float64],
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def _in_steps(turns: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Frequencies as whole numbers below 2^15 of steps of 2^-bits turns each; done again it changes nothing.
 
     Steps are 2^-16 turns at the finest. Frequencies beyond 2^15 turns, which positions cannot show, are cut.

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats
 from understudy.features.denoise import project, shrink_alike, shrink_levels
 from understudy.features.placing import CELLS, COLUMNS, total_rows
-from understudy.features.reading import Floats, Reading
+from understudy.features.reading import Reading
 from understudy.features.tables import Cells
 
 Positive = Callable[[Cells, Floats, float, float], Floats]
@@ -39,9 +40,7 @@ class Margins:
         """A column's shares over unions of its cells.  # (labels, cells)"""
         place = self.place(cells)
         union = unions(self.cells[place], cells)
-        return np.stack([
-            np.bincount(union, weights=row, minlength=cells.dim) for row in self.by_label[place]
-        ])  # fmt: skip
+        return np.stack([np.bincount(union, weights=row, minlength=cells.dim) for row in self.by_label[place]])
 
     def place(self, cells: Cells) -> int:
         """Where the column of these cells stands among the columns here."""
@@ -67,9 +66,7 @@ def find_margins(readings: Sequence[Reading], *, positive: Positive = project_po
     tables, noise = second.tables(CELLS), second.noise_of_count(CELLS)
     num_labels = len(tables[0])
     counts = np.maximum(first.sums("count")[:, 0], 1.0)
-    shares = (
-        counts / counts.sum() if len(counts) == num_labels else np.full(num_labels, 1 / num_labels)
-    )
+    shares = counts / counts.sum() if len(counts) == num_labels else np.full(num_labels, 1 / num_labels)
     cells, by_label = second.map(CELLS).factors, []
     evidence = _pair_margins(readings[1:])
     for own, table in zip(cells, tables, strict=True):
@@ -79,12 +76,13 @@ def find_margins(readings: Sequence[Reading], *, positive: Positive = project_po
         adjusted = table + (known - table.sum(axis=0)) / num_labels
         pooled = project(known, total)
         by_label.append(
-            np.stack([
-                positive(own, _likely(own, row, pooled * share, noise), noise, total * share)
-                / (total * share)
-                for row, share in zip(adjusted, shares, strict=True)
-            ])
-        )  # fmt: skip
+            np.stack(
+                [
+                    positive(own, _likely(own, row, pooled * share, noise), noise, total * share) / (total * share)
+                    for row, share in zip(adjusted, shares, strict=True)
+                ]
+            )
+        )
     return Margins(total, shares, tuple(by_label), cells)
 
 
@@ -97,9 +95,7 @@ def _likely(cells: Cells, counts: Floats, expected: Floats, noise: float) -> Flo
     return np.asarray(expected + np.append(known, apart[cells.num_known :]))
 
 
-def _from_histogram(
-    first: Reading, cells: Cells, table: Floats, noise: float
-) -> tuple[Floats, Floats]:
+def _from_histogram(first: Reading, cells: Cells, table: Floats, noise: float) -> tuple[Floats, Floats]:
     """Counts of cells, and their variances, from the first stage and the columns by label."""
     sums, spread = table.sum(axis=0), np.full(cells.dim, len(table) * noise**2)
     whole = first.map(COLUMNS).factors[cells.column]
@@ -135,10 +131,7 @@ def _pair_margins(readings: Sequence[Reading]) -> dict[int, list[tuple[Cells, Fl
                     variance = table.size / len(sums) * noise**2
                     ways = found.setdefault(map_.factors[j].column, {})
                     ways.setdefault(map_.factors[j], []).append((sums, variance))
-    return {
-        j: [(cells, *_average(entries)) for cells, entries in ways.items()]
-        for j, ways in found.items()
-    }
+    return {j: [(cells, *_average(entries)) for cells, entries in ways.items()] for j, ways in found.items()}
 
 
 def _average(entries: list[tuple[Floats, float]]) -> tuple[Floats, float]:

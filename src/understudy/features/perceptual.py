@@ -82,10 +82,15 @@ class Perceptual:
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
         return {
-            "kind": "perceptual", "shape": self.shape.to_dict(), "network": self.network,
-            "sha256": self.sha256, "layers": list(self.layers), "sizes": list(self.sizes),
-            "moment": self.moment, "rectified": self.rectified,
-        }  # fmt: skip
+            "kind": "perceptual",
+            "shape": self.shape.to_dict(),
+            "network": self.network,
+            "sha256": self.sha256,
+            "layers": list(self.layers),
+            "sizes": list(self.sizes),
+            "moment": self.moment,
+            "rectified": self.rectified,
+        }
 
 
 TINY = 1e-20

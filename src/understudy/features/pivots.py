@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats, Integers
 from understudy.features.embedding import Embedding
 from understudy.features.kernels import Kernel
 from understudy.features.landmarks import KernelSums, Landmarks, times_gram
@@ -29,13 +29,8 @@ them, and the mean of rows keeps a fiftieth of their mean squared distance (meas
 CLEAR = 2.0
 """Standard deviations of noise above which a look has seen rows."""
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
-
-def pivot_points(
-    kernel: Kernel, points: Points, density: Floats, *, most: int
-) -> tuple[Integers, Floats]:
+def pivot_points(kernel: Kernel, points: Points, density: Floats, *, most: int) -> tuple[Integers, Floats]:
     """Points in the order in which they bring most of what the span lacks, where density is high.
 
     Args:
@@ -116,9 +111,7 @@ def choose_landmarks(planned: Reading, earlier: Sequence[Reading]) -> Embedding:
     if not isinstance(source, KernelSums):
         raise TypeError("the look holds no kernel sums")
     num_rows = max(1.0, float(look.sums("count")[0, 0]))
-    places, left = pivot_points(
-        source.kernel, source.points, seen_density(look), most=block.map.dim
-    )
+    places, left = pivot_points(source.kernel, source.points, seen_density(look), most=block.map.dim)
     noise = planned.noise_of_sum(COORDINATES) / num_rows
     kept = places[: enough_points(left, noise, seen=True)]
     chosen = replace(block, map=spanned_by(source.kernel, source.points.take(kept)))

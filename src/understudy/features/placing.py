@@ -8,16 +8,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats, Integers
 from understudy.features.denoise import project, seldom, smooth
 from understudy.features.embedding import Embedding
-from understudy.features.reading import Floats, Reading
+from understudy.features.reading import Reading
 from understudy.features.tables import Cells
 
 COLUMNS, VALUES, CELLS, LOOKS = "columns", "values", "cells", "looks"
 """Blocks: every column by itself (coarsely, and value by value), columns by label, and a first look
 at pairs."""
 
-Integers = npt.NDArray[np.int64]
 
 MOST_CELLS, MOST_WIDTH = 100, 6_000
 """Cells of one column, and of all columns together."""
@@ -88,18 +88,12 @@ def masses_in(cells: Cells, first: Reading) -> Floats:
 
 def level_starts(first: Reading, column: int) -> Integers:
     """Where the runs of codes begin that a column's noisy histograms tell apart, before long ones are split."""
-    return first.once(
-        ("level starts", column), lambda: np.asarray(_level_pieces(first, column).lows)
-    )
+    return first.once(("level starts", column), lambda: np.asarray(_level_pieces(first, column).lows))
 
 
 def _pieces(first: Reading, column: int) -> Pieces:
     found, whole = _level_pieces(first, column), first.map(COLUMNS).factors[column]
-    return (
-        _split(found, whole.num_codes, total_rows(first) / (2 * MOST_CELLS))
-        if whole.is_ordered
-        else found
-    )
+    return _split(found, whole.num_codes, total_rows(first) / (2 * MOST_CELLS)) if whole.is_ordered else found
 
 
 def _split(pieces: Pieces, num_codes: int, limit: float) -> Pieces:
@@ -135,18 +129,12 @@ def _level_pieces(first: Reading, column: int) -> Pieces:
             fine = (*_without_bounds(fine[0], fine[1], stands_out), fine[2])
     if fine is None:
         lows = tuple(cells.first_codes.tolist())
-        is_atom = (
-            cells.is_ordered
-            & (masses > ATOM_DEVIATIONS * noise)
-            & (cells.num_codes > cells.num_pieces)
-        )
+        is_atom = cells.is_ordered & (masses > ATOM_DEVIATIONS * noise) & (cells.num_codes > cells.num_pieces)
         return Pieces(lows, masses, is_atom & (cells.last_codes == cells.first_codes), null_mass)
     return _refined(cells, masses, null_mass, *fine, tail=first.tail)
 
 
-def _without_bounds(
-    cells: Cells, masses: Floats, kept: npt.NDArray[np.bool_]
-) -> tuple[Cells, Floats]:
+def _without_bounds(cells: Cells, masses: Floats, kept: npt.NDArray[np.bool_]) -> tuple[Cells, Floats]:
     """Bars of one code at the bounds made part of the next, unless rows surely pile up there."""
     begins = np.ones(len(masses), dtype=bool)
     begins[1], begins[-1] = kept
@@ -183,9 +171,7 @@ def _refined(
     within = np.bincount(top, weights=level, minlength=len(masses))
     widths = np.bincount(top, minlength=len(masses))
     even = masses[top] / np.maximum(widths[top], 1)
-    shared = np.where(
-        within[top] > 0, masses[top] * level / np.where(within > 0, within, 1)[top], even
-    )
+    shared = np.where(within[top] > 0, masses[top] * level / np.where(within > 0, within, 1)[top], even)
     starts = np.flatnonzero(np.concatenate([[True], (np.diff(top) != 0) | (np.diff(level) != 0)]))
     runs = np.add.reduceat(shared, starts)
     lows = fine.first_codes[starts]
@@ -224,14 +210,7 @@ def merged(first: Reading, cells: Cells, count: float) -> Cells:
     return replace(cells, groups=tuple(union[cells.cell_of_piece].tolist()))
 
 
-def _runs(
-    masses: Floats,
-    atoms: npt.NDArray[np.bool_],
-    least: float,
-    most: int,
-    *,
-    has_tails: bool = True,
-) -> Integers:
+def _runs(masses: Floats, atoms: npt.NDArray[np.bool_], least: float, most: int, *, has_tails: bool = True) -> Integers:
     """The run of each piece: neighbours together until they hold enough rows.
 
     Towards both ends less is enough (half of what lies beyond), so that tails are seen.

@@ -8,13 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats, Integers
 from understudy.schema import NULL, Layout
 from understudy.schema.layout import POSITION_BITS, from_position
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -68,9 +65,7 @@ class Points:
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
-        return {
-            "rows": [list(row) for row in self.rows], "spans": [list(span) for span in self.spans],
-        }  # fmt: skip
+        return {"rows": [list(row) for row in self.rows], "spans": [list(span) for span in self.spans]}
 
 
 def points_of_codes(layout: Layout, codes: Integers) -> Points:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats
 from understudy.features.cosines import Cosines
 from understudy.schema.images import LIGHTEST, ImageShape, shape_from_dict
 
-Floats = npt.NDArray[np.float64]
 UNIT = 2.0**14
 """Directions are kept as 16-bit whole numbers of this unit: entries lie between -1 and 1."""
 

@@ -39,10 +39,11 @@ class Intake:
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
         return {
-            "channels": self.channels, "means": list(self.means),
+            "channels": self.channels,
+            "means": list(self.means),
             "deviations": list(self.deviations),
             "size": list(self.size) if self.size else None,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -87,9 +88,10 @@ def from_shelf(sha256: str, name: str) -> PublicNetwork:
     if sha256 in _SHELF:
         return _SHELF[sha256]
     raise InputError(
-        f"network '{name}'", f"the one with SHA-256 {sha256[:16]}... is not at hand",
+        f"network '{name}'",
+        f"the one with SHA-256 {sha256[:16]}... is not at hand",
         "Give the directory or name of the network that the release was planned with: --encoder",
-    )  # fmt: skip
+    )
 
 
 def fingerprint(form: Mapping[str, Any], weights: Weights) -> str:

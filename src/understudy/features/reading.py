@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats
 from understudy.features.embedding import Embedding
 from understudy.features.tables import Tables
 
-Floats = npt.NDArray[np.float64]
 Result = TypeVar("Result")
 
 
@@ -62,9 +62,7 @@ class Reading:
     def noise_of_sum(self, name: str) -> float:
         """Deviation of the noise in the entries of ``sums(name)``; of the noisiest, if they differ."""
         block = self.embedding.block(name)
-        return self.once(
-            ("noise", name), lambda: float(self.noise_std / block.scales(self.lattice).min())
-        )
+        return self.once(("noise", name), lambda: float(self.noise_std / block.scales(self.lattice).min()))
 
     def tables(self, name: str) -> list[Floats]:
         """Noisy counts of listed values in a block of tables.  # (copies, *cells) of each"""

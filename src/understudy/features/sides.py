@@ -76,10 +76,12 @@ class Sides:
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
         return {
-            "kind": "sides", "weighted": self.weighted.to_dict(), "offsets": list(self.offsets),
+            "kind": "sides",
+            "weighted": self.weighted.to_dict(),
+            "offsets": list(self.offsets),
             "classes": list(self.classes) if self.classes else None,
             "normals": [list(normal) for normal in self.normals],
-        }  # fmt: skip
+        }
 
 
 def _load(document: dict[str, Any]) -> Sides:

@@ -170,7 +170,5 @@ def weighted_from_dict(document: dict[str, Any]) -> Weighted:
     return Weighted(shape, int(document["count"]), float(document["tilt"]), principal)
 
 
-MAP_KINDS["spectrum"] = lambda document: Spectrum(
-    weighted_from_dict(document), float(document["reach"])
-)
+MAP_KINDS["spectrum"] = lambda document: Spectrum(weighted_from_dict(document), float(document["reach"]))
 MAP_KINDS["lengths"] = lambda document: Lengths(weighted_from_dict(document))

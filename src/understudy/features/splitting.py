@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats
 from understudy.features.base import FeatureMap
 from understudy.features.combine import Tensors
 from understudy.features.embedding import Embedding
@@ -16,7 +16,6 @@ from understudy.features.reading import Reading
 from understudy.features.sides import Sides
 from understudy.features.spectrum import Spectrum
 
-Floats = npt.NDArray[np.float64]
 LOOK_MEANS, LOOK_SECONDS = "look, means", "look, seconds"
 
 

@@ -11,8 +11,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Singles
+
 Phases = npt.NDArray[np.int32]
-Singles = npt.NDArray[np.float32]
 
 PHASE_BITS = 32
 DROPPED_BITS = 8

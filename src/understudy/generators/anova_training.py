@@ -10,18 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats, LossProgress
 from understudy.features import Cells, Reading
 from understudy.features.choosing import PAIRS
 from understudy.features.margins import Margins, find_margins
-from understudy.features.placing import (
-    CELLS,
-    COLUMNS,
-    LOOKS,
-    level_starts,
-    masses_in,
-    total_rows,
-)
-from understudy.generators.descent import Progress, one_thread, pace, rows_per_label
+from understudy.features.placing import CELLS, COLUMNS, LOOKS, level_starts, masses_in, total_rows
+from understudy.generators.descent import one_thread, pace, rows_per_label
 from understudy.generators.grids import ColumnGrid
 from understudy.generators.mixture import Mixture
 from understudy.generators.shrinkage import (
@@ -34,7 +28,6 @@ from understudy.generators.shrinkage import (
 )
 from understudy.published import Release
 
-Floats = npt.NDArray[np.float64]
 MOST_WORK, FEWEST_COMPONENTS = 8e9, 200
 """Operations of a training step; wide tables get fewer components instead of slower steps."""
 
@@ -64,9 +57,7 @@ class AnovaTraining:
     seed: int = 0
 
 
-def train_anova(
-    release: Release, training: AnovaTraining, *, progress: Progress | None = None
-) -> Mixture:
+def train_anova(release: Release, training: AnovaTraining, *, progress: LossProgress | None = None) -> Mixture:
     """Fit a mixture to a release; the same release and settings give the same mixture."""
     margins = find_margins(release.readings, positive=positive_counts)
     shares = margins.label_shares
@@ -85,7 +76,7 @@ def train_anova(
 
 
 def _fitted(
-    release: Release, margins: Margins, training: AnovaTraining, progress: Progress | None
+    release: Release, margins: Margins, training: AnovaTraining, progress: LossProgress | None
 ) -> tuple[npt.NDArray[np.int64], list[Floats]]:
     second, third = release.readings[1], release.readings[2]
     finer, coarser = third.map(PAIRS).factors, second.map(LOOKS).factors
@@ -96,14 +87,9 @@ def _fitted(
     most = max(FEWEST_COMPONENTS, int(MOST_WORK / work))
     count = max(min(training.num_components, most), 8 * len(margins.label_shares))
     sizes = rows_per_label(margins.label_shares, count)
-    noise = [
-        reading.noise_of_count(name) for reading, name in ((second, CELLS), (second, LOOKS), (third, PAIRS))
-    ]  # fmt: skip
+    noise = [reading.noise_of_count(name) for reading, name in ((second, CELLS), (second, LOOKS), (third, PAIRS))]
     with one_thread() as torch:
-        fit = _Fit(
-            torch, margins, sizes, training,
-            noise=noise[2] / margins.total, slack=noise[0] / margins.total,
-        )  # fmt: skip
+        fit = _Fit(torch, margins, sizes, training, noise=noise[2] / margins.total, slack=noise[0] / margins.total)
         fit.add_margins((noise[2] / noise[0]) ** 2)
         fit.add_pairs(pairs, finer, 1.0)
         fit.add_pairs(looks, coarser, (noise[2] / noise[1]) ** 2)
@@ -156,9 +142,7 @@ class _Fit:
     def add_pairs(self, targets: Targets, cells: Sequence[Cells], weight: float) -> None:
         """Tables of pairs, for all labels together or for each."""
         starts = np.cumsum([0, *self._widths])
-        union = self._tensor(
-            np.concatenate([self._members(each, starts) for each in cells], axis=1)
-        )
+        union = self._tensor(np.concatenate([self._members(each, starts) for each in cells], axis=1))
         edges = np.cumsum([0, *(each.dim for each in cells)])
         copies = len(next(iter(targets.values())).table)
         aim = np.zeros((copies, edges[-1], edges[-1]))
@@ -173,10 +157,7 @@ class _Fit:
         def loss(probabilities: Any) -> Any:
             merged = probabilities @ union
             weighted = merged * self._weights
-            return weight * sum(
-                (((weighted[a:b].T @ merged[a:b] - table) * mask) ** 2).sum()
-                for a, b, table in groups
-            )
+            return weight * sum((((weighted[a:b].T @ merged[a:b] - table) * mask) ** 2).sum() for a, b, table in groups)
 
         self._terms.append(loss)
         if self._moves is None:  # components start apart in the cells that pairs are made of
@@ -200,7 +181,7 @@ class _Fit:
         logs = scores - self._torch.log(sums) @ self._spans.T
         return raised * ((1 / sums) @ self._spans.T), logs
 
-    def descend(self, progress: Progress | None) -> list[Floats]:
+    def descend(self, progress: LossProgress | None) -> list[Floats]:
         """Move the scores; give the components' probabilities, column by column."""
         steps, rate = self._training.steps, self._training.learning_rate
         optimiser = self._torch.optim.Adam([self._moves], lr=rate, betas=(0.9, 0.99))
@@ -296,6 +277,4 @@ def _grid(first: Reading, cells: Cells, counts_of_cells: Floats) -> ColumnGrid:
     held = np.bincount(groups, weights=masses, minlength=cells.num_known)
     masses = np.where(held[groups] > 0, masses, widths)  # nothing is known inside: spread evenly
     held = np.bincount(groups, weights=masses, minlength=cells.num_known)
-    return ColumnGrid(
-        cells.first_codes, cells.last_codes, cells.has_null, groups, masses / held[groups]
-    )
+    return ColumnGrid(cells.first_codes, cells.last_codes, cells.has_null, groups, masses / held[groups])

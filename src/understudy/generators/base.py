@@ -38,12 +38,7 @@ class Generator(Protocol):
         """The (noisy or public) number of rows of the private table."""
 
     def sample(
-        self,
-        num_rows: int,
-        *,
-        seed: int = 0,
-        given: Given | None = None,
-        balance: Balance | None = None,
+        self, num_rows: int, *, seed: int = 0, given: Given | None = None, balance: Balance | None = None
     ) -> pa.Table:
         """Draw rows that obey the schema's rules; the same seed gives the same rows.
 
@@ -72,10 +67,7 @@ AGAIN = "Make it: understudy fit RELEASE -o MODEL"
 
 def save_generator(generator: Generator, directory: str | Path, *, release: str) -> Path:
     """Write a generator; ``release`` is the fingerprint of the release it was fitted to."""
-    document = {
-        "format": 1, "release": release, "schema": generator.schema.to_dict(),
-        "generator": generator.to_dict(),
-    }  # fmt: skip
+    document = {"format": 1, "release": release, "schema": generator.schema.to_dict(), "generator": generator.to_dict()}
     return write_directory(
         directory,
         {

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats, Integers
 from understudy.features.points import Points
 from understudy.schema import Layout
 from understudy.schema.layout import POSITION_BITS
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,7 @@ class Cloud:
     def joined(self, other: Cloud) -> Cloud:
         """These rows and others."""
         return Cloud(
-            self.layout,
-            np.concatenate([self.positions, other.positions]),
-            np.concatenate([self.slots, other.slots]),
+            self.layout, np.concatenate([self.positions, other.positions]), np.concatenate([self.slots, other.slots])
         )
 
     def jittered(self, width: Floats, flips: float, rng: np.random.Generator) -> Cloud:

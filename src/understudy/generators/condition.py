@@ -9,11 +9,9 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats, Integers
 from understudy.generators.grids import ColumnGrid, even_marks, pick
 from understudy.schema.codesets import CodeSet
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -60,9 +58,7 @@ class Components:
         zeros = np.zeros(num_rows, dtype=np.int64)
         chosen = pick(self.weights[None, :], zeros, marks)
         found = np.empty((num_rows, len(self.grids)), dtype=np.int64)
-        for place, (grid, (start, stop)) in enumerate(
-            zip(self.grids, spans_of(self.grids), strict=True)
-        ):
+        for place, (grid, (start, stop)) in enumerate(zip(self.grids, spans_of(self.grids), strict=True)):
             # Components in an order of each column's own, and rows of a component too: even
             # marks in one order for all would tie columns together.
             turns = rng.permutation(len(self.weights))[chosen]
@@ -99,14 +95,10 @@ def restrict(components: Components, condition: Condition) -> Components | None:
         return None
     possible = ~np.isneginf(scores)
     weights = np.exp(scores[possible] - scores.max())
-    return Components(
-        weights / weights.sum(), np.concatenate(pieces, axis=1)[possible], tuple(grids)
-    )
+    return Components(weights / weights.sum(), np.concatenate(pieces, axis=1)[possible], tuple(grids))
 
 
-def cut_cells(
-    grid: ColumnGrid, probabilities: Floats, allowed: CodeSet
-) -> tuple[ColumnGrid, Floats]:
+def cut_cells(grid: ColumnGrid, probabilities: Floats, allowed: CodeSet) -> tuple[ColumnGrid, Floats]:
     """The cells of a column cut to the allowed codes, and the probabilities that are left."""
     first, last = np.asarray(allowed.ranges, dtype=np.int64).reshape(-1, 2).T
     overlaps = (grid.highs[:, None] >= first) & (grid.lows[:, None] <= last)

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from understudy.features.autoencoder import DECODER
-from understudy.generators.image_architectures import (
-    ARCHITECTURES,
-    Architecture,
-    connected_layers,
-)
+from understudy.generators.image_architectures import ARCHITECTURES, Architecture, connected_layers
 from understudy.published import Release
 from understudy.schema.images import ImageShape
 
@@ -24,9 +20,7 @@ def decoded(torch: Any, architecture: Architecture, shape: ImageShape, num_label
     nn, (code_dim, width) = torch.nn, architecture.channels
     widths = (architecture.noise_dim + num_labels, *architecture.hidden)
     codes = nn.Sequential(*connected_layers(torch, widths), nn.Linear(widths[-1], code_dim))
-    decoder = nn.Sequential(
-        nn.Linear(code_dim, width), nn.ReLU(), nn.Linear(width, shape.num_pixels)
-    )
+    decoder = nn.Sequential(nn.Linear(code_dim, width), nn.ReLU(), nn.Linear(width, shape.num_pixels))
 
     class Decoded(nn.Module):  # type: ignore[misc, name-defined]
         def __init__(self) -> None:

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import LossProgress
 from understudy.features.torch_runtime import load_torch as load_torch
 from understudy.features.torch_runtime import one_thread as one_thread
 from understudy.generators.terms import Term
-
-Progress = Callable[[int, int, float], None]
-"""Called with the steps done, the steps in all, and the loss."""
 
 WARM_UP = 0.05
 SETTLED = 0.25
@@ -31,7 +29,7 @@ def descend(
     *,
     steps: int,
     learning_rate: float,
-    progress: Progress | None,
+    progress: LossProgress | None,
 ) -> None:
     """Move the parameters until their cells' mean features are the released ones.
 

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from understudy.arrays import Floats
 
 FALL_OFF = (0.5, 1.0)
 """Signal along an axis goes with the points' variance there, or with its root."""
@@ -56,9 +55,7 @@ def filtered_mean(noisy: Floats, noise: float, features: Floats, shares: Floats)
     return nothing if nothing.risk < public.risk - noise**2 else public
 
 
-def _towards(
-    centre: Floats, noisy: Floats, noise: float, features: Floats, shares: Floats
-) -> Filtered:
+def _towards(centre: Floats, noisy: Floats, noise: float, features: Floats, shares: Floats) -> Filtered:
     spread = features - centre
     variances, axes = np.linalg.eigh((spread * shares[:, None]).T @ spread)
     seen = axes.T @ (noisy - centre)
@@ -66,9 +63,7 @@ def _towards(
     if variances[-1] < LEAST_VARIANCE:  # nothing but the centre is on offer
         risk = float((seen**2 - noise**2).sum())
         return Filtered(centre, np.zeros(len(centre)), base, base, risk, 0.0)
-    reached = variances > LEAST_VARIANCE * float(
-        variances[-1]
-    )  # else no weights of sum one go there
+    reached = variances > LEAST_VARIANCE * float(variances[-1])  # else no weights of sum one go there
     variances = np.where(reached, variances, 1.0)
     falls = [reached * (variances / variances[-1]) ** power for power in FALL_OFF]
     signal = np.concatenate([STRENGTHS[:, None] * fall for fall in falls])  # over that of noise

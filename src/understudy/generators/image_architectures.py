@@ -72,9 +72,7 @@ def connected(torch: Any, architecture: Architecture, shape: ImageShape, num_lab
     return torch.nn.Sequential(*layers, last, torch.nn.Unflatten(1, axes), torch.nn.Sigmoid())
 
 
-def convolutional(
-    torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int
-) -> Any:
+def convolutional(torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int) -> Any:
     """A small image from fully connected layers, then bilinear up-sampling and a convolution in turn.
 
     Every up-sampling doubles height and width, the last to those of the images (DP-MERF's code).

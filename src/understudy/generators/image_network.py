@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats
 from understudy.generators.base import GENERATOR_KINDS, Tensors
 from understudy.generators.condition import Condition
 from understudy.generators.descent import one_thread
@@ -19,7 +20,6 @@ from understudy.generators.sampling import Sampled
 from understudy.schema import NULL, Schema
 from understudy.schema.images import LIGHTEST, ImageShape
 
-Floats = npt.NDArray[np.float64]
 AT_A_TIME = 2**10
 
 

@@ -8,16 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from understudy.arrays import LossProgress
 from understudy.generators.decoded import freeze_decoder
-from understudy.generators.descent import Progress, one_thread, pace, rows_per_label
+from understudy.generators.descent import one_thread, pace, rows_per_label
 from understudy.generators.image_architectures import HIDDEN, Architecture, initialise
-from understudy.generators.image_network import (
-    ImageNetwork,
-    by_pixel,
-    draw_inputs,
-    shape_of,
-    state_of,
-)
+from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, shape_of, state_of
 from understudy.generators.interpolation import trainable
 from understudy.generators.terms import loss_terms
 from understudy.published import Release
@@ -50,16 +45,14 @@ class ImageTraining:
 
 
 def train_image_network(
-    release: Release, training: ImageTraining, *, progress: Progress | None = None
+    release: Release, training: ImageTraining, *, progress: LossProgress | None = None
 ) -> ImageNetwork:
     """Fit a network to a release; the same release and settings give the same network."""
     with one_thread() as torch:
         return _train(torch, release, training, progress)
 
 
-def _train(
-    torch: Any, release: Release, training: ImageTraining, progress: Progress | None
-) -> ImageNetwork:
+def _train(torch: Any, release: Release, training: ImageTraining, progress: LossProgress | None) -> ImageNetwork:
     rng = np.random.default_rng(training.seed)
     schema, counts = release.plan.schema, release.label_counts
     shares = counts / counts.sum()
@@ -71,10 +64,14 @@ def _train(
     if release.weights:
         freeze_decoder(torch, module, release)
     terms = loss_terms(
-        torch, release, sizes, convert=lambda map_: trainable(torch, map_),
+        torch,
+        release,
+        sizes,
+        convert=lambda map_: trainable(torch, map_),
         features_per_step=training.features_per_step,
-        subsets_per_step=training.subsets_per_step, rng=rng,
-    )  # fmt: skip
+        subsets_per_step=training.subsets_per_step,
+        rng=rng,
+    )
 
     def loss(done: float) -> Any:
         inputs = draw_inputs(torch, one_hot, training.noise_dim, rng)
@@ -82,9 +79,13 @@ def _train(
         return sum(term.loss(cells) for term in terms if term.has_turn(done))
 
     minimise(
-        torch, [each for each in module.parameters() if each.requires_grad], loss,
-        steps=training.steps, learning_rate=training.learning_rate, progress=progress,
-    )  # fmt: skip
+        torch,
+        [each for each in module.parameters() if each.requires_grad],
+        loss,
+        steps=training.steps,
+        learning_rate=training.learning_rate,
+        progress=progress,
+    )
     return ImageNetwork(
         schema=schema,
         architecture=training.network,
@@ -101,7 +102,7 @@ def minimise(
     *,
     steps: int,
     learning_rate: float,
-    progress: Progress | None,
+    progress: LossProgress | None,
 ) -> None:
     """Adam on whatever loss: a function of the share of steps that are done."""
     optimiser = torch.optim.Adam(parameters, lr=learning_rate, betas=(0.9, 0.99))

@@ -56,9 +56,7 @@ class InterpolatedPairs:
         used = sorted({j for pair in map_.subsets for j in pair})
         place = {j: i for i, j in enumerate(used)}
         single = [cast(Hermite, map_.factors[j]) for j in used]
-        self._sides = [
-            torch.tensor([place[pair[side]] for pair in map_.subsets]) for side in (0, 1)
-        ]
+        self._sides = [torch.tensor([place[pair[side]] for pair in map_.subsets]) for side in (0, 1)]
         numbers = [factor.numbers[0] for factor in single]
         self._features = Interpolated(torch, _over(single[0], numbers))
         self._tensor, self._shape = torch.from_numpy, (len(used), single[0].dim)

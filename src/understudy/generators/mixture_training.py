@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import LossProgress
 from understudy.features import FeatureMap, Hermite, OneHot, Sign, Tensors
-from understudy.generators.descent import Progress, descend, one_thread, rows_per_label
+from understudy.generators.descent import descend, one_thread, rows_per_label
 from understudy.generators.grids import ColumnGrid, Runs
 from understudy.generators.mixture import Mixture
 from understudy.generators.terms import loss_terms
@@ -38,30 +39,29 @@ class MixtureTraining:
     seed: int = 0
 
 
-def train_mixture(
-    release: Release, training: MixtureTraining, *, progress: Progress | None = None
-) -> Mixture:
+def train_mixture(release: Release, training: MixtureTraining, *, progress: LossProgress | None = None) -> Mixture:
     """Fit a mixture to a release; the same release and settings give the same mixture."""
     with one_thread() as torch:
         return _train(torch, release, training, progress)
 
 
-def _train(
-    torch: Any, release: Release, training: MixtureTraining, progress: Progress | None
-) -> Mixture:
+def _train(torch: Any, release: Release, training: MixtureTraining, progress: LossProgress | None) -> Mixture:
     rng = np.random.default_rng(training.seed)
     shares = release.label_counts / release.label_counts.sum()
     sizes = rows_per_label(shares, max(training.num_components, 8 * len(shares)))
     cells = _ComponentCells(torch, release.plan.layout, release.label, sizes)
     start = training.start_spread * rng.standard_normal((sizes.sum(), cells.runs.width))
     scores = torch.from_numpy(start.astype(np.float32)).requires_grad_()
-    terms = loss_terms(
-        torch, release, sizes, convert=cells.expected, features_per_step=0, rng=rng, is_exact=True
-    )
+    terms = loss_terms(torch, release, sizes, convert=cells.expected, features_per_step=0, rng=rng, is_exact=True)
     descend(
-        torch, [scores], terms, lambda: cells(scores),
-        steps=training.steps, learning_rate=training.learning_rate, progress=progress,
-    )  # fmt: skip
+        torch,
+        [scores],
+        terms,
+        lambda: cells(scores),
+        steps=training.steps,
+        learning_rate=training.learning_rate,
+        progress=progress,
+    )
     return Mixture(
         schema=release.plan.schema,
         probabilities=cells.probabilities(scores).detach().double().numpy(),
@@ -74,13 +74,7 @@ def _train(
 class _ComponentCells:
     """Components as rows of cells: probabilities of grid cells, and null flags that follow."""
 
-    def __init__(
-        self,
-        torch: Any,
-        layout: Layout,
-        label: tuple[int, int] | None,
-        sizes: npt.NDArray[np.int64],
-    ) -> None:
+    def __init__(self, torch: Any, layout: Layout, label: tuple[int, int] | None, sizes: npt.NDArray[np.int64]) -> None:
         self._torch, self.runs = torch, Runs(layout.schema)
         columns = layout.schema.used
         span_of = dict(zip((c.name for c in columns), self.runs.spans, strict=True))
@@ -177,10 +171,7 @@ class _Expected:
     sign = Sign.SIGNED
 
     def __init__(
-        self,
-        torch: Any,
-        map_: Hermite,
-        tables: list[tuple[tuple[int, int], npt.NDArray[np.float64]]],
+        self, torch: Any, map_: Hermite, tables: list[tuple[tuple[int, int], npt.NDArray[np.float64]]]
     ) -> None:
         self._cat, self._map, self.dim = torch.cat, map_, map_.dim
         self._groups: list[tuple[int, int, Any]] = []

@@ -26,9 +26,7 @@ class Moments:
         sizes: images of each class in a batch that is sorted by class.
     """
 
-    def __init__(
-        self, torch: Any, release: Release, block: Block, sizes: npt.NDArray[np.int64]
-    ) -> None:
+    def __init__(self, torch: Any, release: Release, block: Block, sizes: npt.NDArray[np.int64]) -> None:
         counts, sums = release.label_counts, release.sums(block.name)
         is_whole = len(sums) == 1
         totals = counts.sum() if is_whole else counts[:, None]
@@ -88,9 +86,7 @@ class MovingAverage:
         return (self.moments.shares * per_class).sum()
 
 
-def moments_of(
-    torch: Any, release: Release, names: Sequence[str], sizes: npt.NDArray[np.int64]
-) -> list[Moments]:
+def moments_of(torch: Any, release: Release, names: Sequence[str], sizes: npt.NDArray[np.int64]) -> list[Moments]:
     """The moments in several blocks of a release."""
     blocks = {block.name: block for block in release.blocks}
     return [Moments(torch, release, blocks[name], sizes) for name in names]

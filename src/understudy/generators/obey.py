@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Codes
 from understudy.errors import InputError, UsageError
 from understudy.generators.condition import Condition
 from understudy.generators.repair import repair
@@ -15,7 +15,6 @@ from understudy.schema import Schema
 from understudy.schema.rule_entries import rule_words
 from understudy.schema.rules import obeys
 
-Codes = npt.NDArray[np.int64]
 Draw = Callable[[int, np.random.Generator], Codes]
 """Draws codes of that many rows, which are alike in law whatever their order."""
 
@@ -57,23 +56,20 @@ def draw_obeying(
     if not missing:
         return obeying
     if len(broken) < missing:
-        raise UsageError(
-            "given", f"fewer than one row in {DRAWS_PER_MEETING} is such", "Widen the condition"
-        )
+        raise UsageError("given", f"fewer than one row in {DRAWS_PER_MEETING} is such", "Widen the condition")
     donors = np.concatenate([obeying, broken])
     mended = repair(broken[:missing], donors, schema, condition, rng)
     for rule in schema.rules:
         if not rule.holds(schema.used, mended).all():
             raise InputError(
-                rule_words(rule), "no row that obeys it and the other rules was found",
+                rule_words(rule),
+                "no row that obeys it and the other rules was found",
                 "See whether the rules (and the condition) contradict one another",
-            )  # fmt: skip
+            )
     return rng.permutation(np.concatenate([obeying, mended]))
 
 
-def _draw_until(
-    source: Source, schema: Schema, num_rows: int, rng: np.random.Generator
-) -> tuple[Codes, Codes]:
+def _draw_until(source: Source, schema: Schema, num_rows: int, rng: np.random.Generator) -> tuple[Codes, Codes]:
     """Draw until there are enough rows, or enough to mend, or no hope.
 
     Returns:

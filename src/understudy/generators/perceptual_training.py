@@ -9,17 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from understudy.arrays import LossProgress
 from understudy.features.activations import activations
 from understudy.features.public_networks import PublicNetwork, from_shelf
-from understudy.generators.descent import Progress, one_thread, pace, rows_per_label
+from understudy.generators.descent import one_thread, pace, rows_per_label
 from understudy.generators.image_architectures import Architecture, initialise
-from understudy.generators.image_network import (
-    ImageNetwork,
-    by_pixel,
-    draw_inputs,
-    shape_of,
-    state_of,
-)
+from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, shape_of, state_of
 from understudy.generators.moving_average import BETAS, Moments, MovingAverage, moments_of
 from understudy.published import Release
 
@@ -51,13 +46,11 @@ class PerceptualTraining:
     @property
     def network(self) -> Architecture:
         """What the network is made of."""
-        return Architecture(
-            self.architecture, self.noise_dim, tuple(self.hidden), tuple(self.channels)
-        )
+        return Architecture(self.architecture, self.noise_dim, tuple(self.hidden), tuple(self.channels))
 
 
 def train_perceptual(
-    release: Release, training: PerceptualTraining, *, progress: Progress | None = None
+    release: Release, training: PerceptualTraining, *, progress: LossProgress | None = None
 ) -> ImageNetwork:
     """Fit a network to a release; the same release and settings give the same network."""
     with one_thread() as torch:
@@ -75,9 +68,7 @@ class _Fit:
         initialise(torch, self.module, training.seed)
         held = {block.name for block in release.blocks}
         names = [name for name in (FIRST, SECOND, PRODUCTS) if name in held]
-        self.averages = [
-            MovingAverage(torch, each) for each in moments_of(torch, release, names, self.sizes)
-        ]
+        self.averages = [MovingAverage(torch, each) for each in moments_of(torch, release, names, self.sizes)]
         self.judge = _Judge(torch, release, training) if STOPPING in held else None
         self.see = activations_seen(release, [each.moments for each in self.averages])
         self.one_hot = np.repeat(np.eye(len(self.shares)), self.sizes, axis=0)
@@ -85,7 +76,7 @@ class _Fit:
         remembered = [each.remembered for each in self.averages]
         self.memory = torch.optim.Adam(remembered, betas=BETAS)
 
-    def run(self, progress: Progress | None) -> ImageNetwork:
+    def run(self, progress: LossProgress | None) -> ImageNetwork:
         """Train, and keep the checkpoint that the noisier stage likes best."""
         steps, checkpoints = self.training.steps, max(1, self.training.checkpoints)
         every = max(1, steps // checkpoints)
@@ -148,9 +139,7 @@ class _Judge:
         return float((self.moments.shares * distances).sum())
 
 
-def activations_seen(
-    release: Release, moments: Sequence[Moments]
-) -> Callable[[Any], Mapping[str, Any]]:
+def activations_seen(release: Release, moments: Sequence[Moments]) -> Callable[[Any], Mapping[str, Any]]:
     """A function from images to the outputs of every layer that some moments are of."""
     shape = shape_of(release.plan.schema)
     maps = [each.map for each in moments]

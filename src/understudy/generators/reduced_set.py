@@ -18,16 +18,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats, LossProgress
 from understudy.errors import InputError
 from understudy.features import Fourier
 from understudy.features.drawing import Draw, drawn_points
 from understudy.generators.cloud import Cloud, cloud_of
-from understudy.generators.descent import Progress, one_thread
+from understudy.generators.descent import one_thread
 from understudy.generators.simplex import fit_nonnegative
 from understudy.generators.weighted import WeightedDatabase, weighted_database
 from understudy.published import Release
-
-Floats = npt.NDArray[np.float64]
 
 EMBEDDING = "embedding"
 """Name of the block of random features."""
@@ -86,16 +85,14 @@ class _Target:
 
 
 def find_reduced_set(
-    release: Release, settings: ReducedSet, *, progress: Progress | None = None
+    release: Release, settings: ReducedSet, *, progress: LossProgress | None = None
 ) -> WeightedDatabase:
     """Find rows and weights for a release; the same release and settings give the same rows."""
     with one_thread() as torch:
         return _find(torch, release, settings, progress)
 
 
-def _find(
-    torch: Any, release: Release, settings: ReducedSet, progress: Progress | None
-) -> WeightedDatabase:
+def _find(torch: Any, release: Release, settings: ReducedSet, progress: LossProgress | None) -> WeightedDatabase:
     map_ = next(block for block in release.blocks if block.name == EMBEDDING).map
     if not isinstance(map_, Fourier):
         raise InputError("release", "has no random features", "See balog-features")
@@ -117,9 +114,7 @@ def _find(
     cloud, weights = mover.move(cloud, weights, settings.steps)
     if settings.weights == "free":
         weights = _refit(target, cloud, weights)
-    return weighted_database(
-        release.plan.schema, cloud.codes(), weights, release.plan.num_rows or round(count)
-    )
+    return weighted_database(release.plan.schema, cloud.codes(), weights, release.plan.num_rows or round(count))
 
 
 def _nothing(release: Release) -> tuple[Floats, npt.NDArray[np.int64]]:
@@ -128,18 +123,21 @@ def _nothing(release: Release) -> tuple[Floats, npt.NDArray[np.int64]]:
 
 
 def _search(
-    target: _Target, residual: Floats, release: Release, settings: ReducedSet, turn: int,
-    rng: np.random.Generator,
-) -> Cloud:  # fmt: skip
+    target: _Target, residual: Floats, release: Release, settings: ReducedSet, turn: int, rng: np.random.Generator
+) -> Cloud:
     """Candidates where the residual is large: drawn over the domain, then ever closer around the best.
 
     The residual at a row, phi(z) . r, has the noise of one feature, as phi has norm one.
     """
     schema = release.plan.schema
     points = drawn_points(
-        schema, settings.candidates, draw=settings.draw, means=settings.means,
-        deviations=settings.deviations, seed=settings.seed + turn,
-    )  # fmt: skip
+        schema,
+        settings.candidates,
+        draw=settings.draw,
+        means=settings.means,
+        deviations=settings.deviations,
+        seed=settings.seed + turn,
+    )
     cloud = cloud_of(release.plan.layout, points)
     heights = target.features(cloud) @ residual
     scales = np.asarray(target.map.length_scales[: cloud.positions.shape[1]])
@@ -189,15 +187,11 @@ class _Mover:
     """Moves the numbers of all rows, and their weights, down the squared distance."""
 
     def __init__(
-        self, torch: Any, target: _Target, settings: ReducedSet, rng: np.random.Generator,
-        progress: Progress | None,
-    ) -> None:  # fmt: skip
+        self, torch: Any, target: _Target, settings: ReducedSet, rng: np.random.Generator, progress: LossProgress | None
+    ) -> None:
         self._torch, self._settings, self._rng, self._progress = torch, settings, rng, progress
         frequencies = torch.from_numpy((2 * math.pi * target.map.frequencies).astype(np.float32))
-        self._frequencies, self._mean = (
-            frequencies,
-            torch.from_numpy(target.mean.astype(np.float32)),
-        )
+        self._frequencies, self._mean = (frequencies, torch.from_numpy(target.mean.astype(np.float32)))
         self._scales = np.asarray(target.map.length_scales)
         self._done = 0
 

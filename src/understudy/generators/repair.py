@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Codes
 from understudy.generators.condition import Condition
 from understudy.schema import Schema
 from understudy.schema.codesets import CodeSet, every_code
 from understudy.schema.rules import Comparison, Forbidden, Rule, allowed_codes, place_of
 
-Codes = npt.NDArray[np.int64]
 BORROWING_ROUNDS, ROUNDS = 24, 120
 NOWHERE = 2.0**62
 
 
-def repair(
-    codes: Codes,
-    others: Codes,
-    schema: Schema,
-    condition: Condition,
-    rng: np.random.Generator,
-) -> Codes:
+def repair(codes: Codes, others: Codes, schema: Schema, condition: Condition, rng: np.random.Generator) -> Codes:
     """Change as few cells as needed; rows may still break a rule when the effort is spent.
 
     In every round each broken rule has one of its columns changed. In the first rounds a cell
@@ -58,9 +51,7 @@ def _num_broken(schema: Schema, codes: Codes) -> Codes:
     return np.asarray(np.sum(broken, axis=0, dtype=np.int64))
 
 
-def _nearest(
-    rule: Rule, schema: Schema, rows: Codes, place: int, kept: CodeSet, rng: np.random.Generator
-) -> Codes:
+def _nearest(rule: Rule, schema: Schema, rows: Codes, place: int, kept: CodeSet, rng: np.random.Generator) -> Codes:
     """New codes for one column; any category is as near as the others."""
     column = schema.used[place]
     if isinstance(rule, Comparison):
@@ -74,12 +65,7 @@ def _nearest(
 
 
 def _nearest_side(
-    rule: Comparison,
-    schema: Schema,
-    rows: Codes,
-    place: int,
-    kept: CodeSet,
-    rng: np.random.Generator,
+    rule: Comparison, schema: Schema, rows: Codes, place: int, kept: CodeSet, rng: np.random.Generator
 ) -> Codes:
     """New codes for one side of a comparison, given the other; old ones where none would do."""
     is_left = schema.used[place].name == rule.left

@@ -5,13 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from understudy.generators.image_architectures import (
-    ARCHITECTURES,
-    LEAK,
-    Architecture,
-    connected_layers,
-    halved,
-)
+from understudy.generators.image_architectures import ARCHITECTURES, LEAK, Architecture, connected_layers, halved
 from understudy.schema.images import ImageShape
 
 SPREAD = 8.0
@@ -37,10 +31,7 @@ def residual(torch: Any, architecture: Architecture, shape: ImageShape, num_labe
         *connected_layers(torch, hidden),
         nn.Linear(hidden[-1], depths[0] * heights[0] * widths[0]),
         nn.Unflatten(1, (depths[0], heights[0], widths[0])),
-        *(
-            _block(nn, *step, size)
-            for step, size in zip(pairwise((*depths, depths[-1])), sizes, strict=True)
-        ),
+        *(_block(nn, *step, size) for step, size in zip(pairwise((*depths, depths[-1])), sizes, strict=True)),
         nn.BatchNorm2d(depths[-1]),
         nn.LeakyReLU(LEAK),
         nn.Conv2d(depths[-1], shape.channels, 3, padding=1),
@@ -91,10 +82,13 @@ def _block(nn: Any, before: int, after: int, size: tuple[int, int]) -> Any:
             self.larger = nn.Upsample(size, mode="bilinear", align_corners=False)
             self.straight = nn.Conv2d(before, after, 1)
             self.bent = nn.Sequential(
-                nn.BatchNorm2d(before), nn.LeakyReLU(LEAK),
-                nn.Conv2d(before, after, 3, padding=1), nn.BatchNorm2d(after), nn.LeakyReLU(LEAK),
+                nn.BatchNorm2d(before),
+                nn.LeakyReLU(LEAK),
+                nn.Conv2d(before, after, 3, padding=1),
+                nn.BatchNorm2d(after),
+                nn.LeakyReLU(LEAK),
                 nn.Conv2d(after, after, 3, padding=1),
-            )  # fmt: skip
+            )
 
         def forward(self, images: Any) -> Any:
             images = self.larger(images)

@@ -12,13 +12,7 @@ import pyarrow as pa
 from understudy.errors import UsageError
 from understudy.generators.condition import Condition
 from understudy.generators.obey import CHUNK, Source, draw_obeying
-from understudy.generators.wishes import (
-    Balance,
-    Given,
-    class_shares,
-    condition_of,
-    rows_per_class,
-)
+from understudy.generators.wishes import Balance, Given, class_shares, condition_of, rows_per_class
 from understudy.schema import NULL, Schema
 from understudy.schema.codesets import CodeSet
 from understudy.schema.decode import decode_table
@@ -40,17 +34,10 @@ class Sampled(ABC):
         """What draws rows under a condition."""
 
     def sample(
-        self,
-        num_rows: int,
-        *,
-        seed: int = 0,
-        given: Given | None = None,
-        balance: Balance | None = None,
+        self, num_rows: int, *, seed: int = 0, given: Given | None = None, balance: Balance | None = None
     ) -> pa.Table:
         """Draw rows; the same seed gives the same rows."""
-        return sample_table(
-            self.schema, self.source, num_rows, seed=seed, given=given, balance=balance
-        )
+        return sample_table(self.schema, self.source, num_rows, seed=seed, given=given, balance=balance)
 
 
 def sample_table(
@@ -100,12 +87,7 @@ def check_num_rows(schema: Schema, num_rows: int) -> None:
 
 
 def _strata(
-    schema: Schema,
-    num_rows: int,
-    rng: np.random.Generator,
-    *,
-    given: Given | None,
-    balance: Balance | None,
+    schema: Schema, num_rows: int, rng: np.random.Generator, *, given: Given | None, balance: Balance | None
 ) -> tuple[list[Condition], npt.NDArray[np.int64]]:
     """Conditions that rows are drawn under, and which of them each row is drawn under."""
     condition = condition_of(schema, given)
@@ -114,8 +96,7 @@ def _strata(
         return [condition], np.zeros(num_rows, dtype=np.int64)
     place = schema.used.index(schema.label)
     strata = [
-        condition.and_also({place: CodeSet(() if code == NULL else ((code, code),), code == NULL)})
-        for code in shares
+        condition.and_also({place: CodeSet(() if code == NULL else ((code, code),), code == NULL)}) for code in shares
     ]
     members = np.repeat(np.arange(len(strata)), rows_per_class(shares, num_rows))
     return strata, rng.permutation(members)

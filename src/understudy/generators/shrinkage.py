@@ -7,16 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import erfcx
 
+from understudy.arrays import Floats
 from understudy.features import Cells, Reading
 from understudy.features.choosing import PAIRS
 from understudy.features.denoise import centred, project
 from understudy.features.margins import Margins, unions
 from understudy.features.placing import LOOKS
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -58,9 +56,7 @@ def shrunk(table: Floats, noise: float) -> Floats:
     scale, ratio = noise * math.sqrt(long), short / long
     relative = values / scale
     inside = np.maximum((relative**2 - ratio - 1) ** 2 - 4 * ratio, 0.0)
-    kept = np.where(
-        relative > 1 + math.sqrt(ratio), np.sqrt(inside) / np.maximum(relative, 1e-300), 0.0
-    )
+    kept = np.where(relative > 1 + math.sqrt(ratio), np.sqrt(inside) / np.maximum(relative, 1e-300), 0.0)
     return np.asarray((left * (kept * scale)) @ right)
 
 
@@ -92,9 +88,7 @@ def pair_targets(margins: Margins, third: Reading) -> Targets:
     return found
 
 
-def look_targets(
-    margins: Margins, second: Reading, chosen: Targets, finer: Sequence[Cells]
-) -> Targets:
+def look_targets(margins: Margins, second: Reading, chosen: Targets, finer: Sequence[Cells]) -> Targets:
     """All pairs, coarsely and by label: the dependence that labels share, and each label's own.
 
     The shared part is taken from the chosen pairs where there is one: it is less noisy. Labels

@@ -9,9 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.generators.descent import Progress
-
-Floats = npt.NDArray[np.float64]
+from understudy.arrays import Floats, LossProgress
 
 MANY_ROWS, MANY_STEPS, FEW_STEPS = 2048, 3000, 300
 """Up to so many rows steps are cheap and many; beyond, few."""
@@ -38,24 +36,24 @@ def project_to_simplex(weights: Floats) -> Floats:
 
 
 def nearest_in_l1_ball(
-    features: Floats, target: Floats, bound: float, *, steps: int, progress: Progress | None = None
+    features: Floats, target: Floats, bound: float, *, steps: int, progress: LossProgress | None = None
 ) -> Floats:
     """Minimise |features^T w - target| over weights with sum |w_m| <= bound (Theorem 11)."""
     return _descend(
-        features, target, lambda weights: project_to_l1_ball(weights, bound),
-        np.zeros(len(features)), steps=steps, progress=progress,
-    )  # fmt: skip
+        features,
+        target,
+        lambda weights: project_to_l1_ball(weights, bound),
+        np.zeros(len(features)),
+        steps=steps,
+        progress=progress,
+    )
 
 
-def fit_nonnegative(
-    features: npt.NDArray[Any], target: Floats, *, start: Floats | None = None
-) -> Floats:
+def fit_nonnegative(features: npt.NDArray[Any], target: Floats, *, start: Floats | None = None) -> Floats:
     """Minimise |features^T w - target| over nonnegative weights of sum at most one."""
     first = project_to_simplex(np.zeros(len(features)) if start is None else start)
     if len(features) > MANY_ROWS:
-        return _descend(
-            features, target.astype(features.dtype), project_to_simplex, first, steps=FEW_STEPS
-        )
+        return _descend(features, target.astype(features.dtype), project_to_simplex, first, steps=FEW_STEPS)
     # All that matters of the features is their Gram matrix: a root of it is as good and smaller.
     exact = features.astype(np.float64)
     values, axes = np.linalg.eigh(exact @ exact.T)
@@ -72,7 +70,7 @@ def _descend(
     start: Floats,
     *,
     steps: int,
-    progress: Progress | None = None,
+    progress: LossProgress | None = None,
 ) -> Floats:
     """Accelerated projected gradients with restarts (Beck & Teboulle 2009; O'Donoghue & Candès 2015)."""
     step = 1 / max(_largest_square(features), 1e-300)

@@ -6,15 +6,13 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats, LossProgress
 from understudy.features import Spectrum, Tensors
 from understudy.features.spectrum import Basis
-from understudy.generators.descent import Progress
 from understudy.generators.spectral import Spectra, SpectralImages
 from understudy.published import Release
 
-Floats = npt.NDArray[np.float64]
 MEANS, SECONDS, PARTS = "means", "seconds", "parts"
 LOW = (1.5, 6.0)
 """Frequencies that the law of the detail is taken from: above the mean brightness, and clear of noise."""
@@ -38,9 +36,7 @@ class SpectralFit:
     seed: int = 0
 
 
-def fit_spectra(
-    release: Release, settings: SpectralFit, *, progress: Progress | None = None
-) -> SpectralImages:
+def fit_spectra(release: Release, settings: SpectralFit, *, progress: LossProgress | None = None) -> SpectralImages:
     """Fit Gaussian spectra to a release; the same release and settings give the same ones."""
     schema, spectrum = release.plan.schema, _spectrum(release)
     basis, by_part = spectrum.weighted.basis, _counts(release)
@@ -116,14 +112,11 @@ def _of_class(
     size = float(sizes.sum())
     middle = np.einsum("p,pij->ij", sizes / size, parts)
     noise_of_middle = noise * math.sqrt(len(sizes)) / size
-    known = shared + shrunk_symmetric(
-        middle - pooled, noise_of_middle * math.sqrt(max(0.0, 1 - size / total))
-    )
+    known = shared + shrunk_symmetric(middle - pooled, noise_of_middle * math.sqrt(max(0.0, 1 - size / total)))
     if len(parts) == 1:
         return [known]
     return [
-        known
-        + shrunk_symmetric(part - middle, noise / count * math.sqrt(max(0.0, 1 - count / size)))
+        known + shrunk_symmetric(part - middle, noise / count * math.sqrt(max(0.0, 1 - count / size)))
         for part, count in zip(parts, sizes, strict=True)
     ]
 
@@ -178,11 +171,7 @@ class Doubt:
 
 
 def _clipped_alike(
-    spectra: Spectra,
-    basis: Basis,
-    doubt: Doubt,
-    settings: SpectralFit,
-    progress: Progress | None,
+    spectra: Spectra, basis: Basis, doubt: Doubt, settings: SpectralFit, progress: LossProgress | None
 ) -> Spectra:
     """The spectra whose images, once they are clipped, have the moments that were asked for.
 

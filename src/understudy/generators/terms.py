@@ -8,23 +8,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.features import (
-    Block,
-    Buckets,
-    FeatureMap,
-    Fourier,
-    Grid,
-    Lengths,
-    OneHot,
-    Sign,
-    Tensors,
-)
+from understudy.arrays import Integers
+from understudy.features import Block, Buckets, FeatureMap, Fourier, Grid, Lengths, OneHot, Sign, Tensors
 from understudy.generators.interpolation import InterpolatedPairs
 from understudy.published import Release
 
-Integers = npt.NDArray[np.int64]
 Piece = tuple[FeatureMap, Any, float]
 """A map with some of a block's features, where they lie in the block, and their scale here."""
 

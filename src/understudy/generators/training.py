@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from understudy.generators.descent import Progress, descend, one_thread, rows_per_label
+from understudy.arrays import LossProgress
+from understudy.generators.descent import descend, one_thread, rows_per_label
 from understudy.generators.interpolation import trainable
 from understudy.generators.network import STRETCH, Network, draw_inputs
 from understudy.generators.terms import loss_terms
@@ -39,15 +40,13 @@ class Training:
     seed: int = 0
 
 
-def train_network(
-    release: Release, training: Training, *, progress: Progress | None = None
-) -> Network:
+def train_network(release: Release, training: Training, *, progress: LossProgress | None = None) -> Network:
     """Fit a network to a release; the same release and settings give the same network."""
     with one_thread() as torch:
         return _train(torch, release, training, progress)
 
 
-def _train(torch: Any, release: Release, training: Training, progress: Progress | None) -> Network:
+def _train(torch: Any, release: Release, training: Training, progress: LossProgress | None) -> Network:
     rng = np.random.default_rng(training.seed)
     layout, label = release.plan.layout, release.label
     shares = release.label_counts / release.label_counts.sum()
@@ -56,9 +55,13 @@ def _train(torch: Any, release: Release, training: Training, progress: Progress 
     labels = torch.from_numpy(one_hot.astype(np.float32))
     modules = _Modules(torch, training, len(shares), layout.width, rng)
     terms = loss_terms(
-        torch, release, sizes, convert=lambda map_: trainable(torch, map_),
-        features_per_step=training.features_per_step, rng=rng,
-    )  # fmt: skip
+        torch,
+        release,
+        sizes,
+        convert=lambda map_: trainable(torch, map_),
+        features_per_step=training.features_per_step,
+        rng=rng,
+    )
 
     def new_cells() -> Any:
         inputs = draw_inputs(one_hot, training.noise_dim, training.num_components, rng)
@@ -66,9 +69,14 @@ def _train(torch: Any, release: Release, training: Training, progress: Progress 
         return _cells(torch, scores, layout, label, labels, rng)
 
     descend(
-        torch, modules.parameters, terms, new_cells,
-        steps=training.steps, learning_rate=training.learning_rate, progress=progress,
-    )  # fmt: skip
+        torch,
+        modules.parameters,
+        terms,
+        new_cells,
+        steps=training.steps,
+        learning_rate=training.learning_rate,
+        progress=progress,
+    )
     return Network(
         schema=release.plan.schema,
         weights=tuple(weight.detach().double().numpy() for weight in modules.weights),
@@ -85,9 +93,7 @@ def _train(torch: Any, release: Release, training: Training, progress: Progress 
 class _Modules:
     """The layers as leaf tensors; first values come from our own generator, not a global seed."""
 
-    def __init__(
-        self, torch: Any, training: Training, num_labels: int, width: int, rng: np.random.Generator
-    ) -> None:
+    def __init__(self, torch: Any, training: Training, num_labels: int, width: int, rng: np.random.Generator) -> None:
         inputs = training.noise_dim + training.num_components + num_labels
         layers = list(pairwise((inputs, *training.hidden, width)))
 
@@ -111,12 +117,7 @@ class _Modules:
 
 
 def _cells(
-    torch: Any,
-    scores: Any,
-    layout: Layout,
-    label: tuple[int, int] | None,
-    labels: Any,
-    rng: np.random.Generator,
+    torch: Any, scores: Any, layout: Layout, label: tuple[int, int] | None, labels: Any, rng: np.random.Generator
 ) -> Any:
     """Positions and probabilities, differentiable.  # (num_rows, width)"""
     stretched = (1 + 2 * STRETCH) * torch.sigmoid(scores[:, : len(layout.numbers)]) - STRETCH

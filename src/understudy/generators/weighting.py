@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats, LossProgress
 from understudy.errors import InputError
 from understudy.features import KernelSums, Landmarks, Points
 from understudy.features.pivots import COORDINATES, LOOK, seen_density
-from understudy.generators.descent import Progress
 from understudy.generators.filtering import Filtered, filtered_mean
 from understudy.generators.simplex import nearest_in_l1_ball
 from understudy.generators.weighted import WeightedDatabase, weighted_database
 from understudy.published import Release
-
-Floats = npt.NDArray[np.float64]
 
 LITTLE = 0.25
 """Share of the noise (in variance) that weights may put outside the span."""
@@ -32,9 +29,7 @@ class Weighting:
     seed: int = 0
 
 
-def weigh_points(
-    release: Release, settings: Weighting, *, progress: Progress | None = None
-) -> WeightedDatabase:
+def weigh_points(release: Release, settings: Weighting, *, progress: LossProgress | None = None) -> WeightedDatabase:
     """Put weights on the public points of a release."""
     block = next(block for block in release.blocks if block.name == COORDINATES)
     map_ = block.map
@@ -50,17 +45,13 @@ def weigh_points(
         features = map_.precise(points.cells)
         found = filtered_mean(noisy, noise, features, density / density.sum())
         if settings.weights == "bounded":
-            weights = nearest_in_l1_ball(
-                features, found.mean, settings.bound, steps=settings.steps, progress=progress
-            )
+            weights = nearest_in_l1_ball(features, found.mean, settings.bound, steps=settings.steps, progress=progress)
         else:
             points, weights = _shrunk(map_, points, features, found, has_look=_has_look(release))
     if progress is not None and settings.weights != "bounded":
         progress(1, 1, float(noise**2 * len(noisy)))
     codes = points.codes(release.plan.layout)
-    return weighted_database(
-        release.plan.schema, codes, weights, release.plan.num_rows or round(count)
-    )
+    return weighted_database(release.plan.schema, codes, weights, release.plan.num_rows or round(count))
 
 
 def _has_look(release: Release) -> bool:

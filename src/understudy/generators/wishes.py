@@ -43,9 +43,10 @@ def condition_of(schema: Schema, given: Given | None) -> Condition:
     emptied = condition.and_also(allowed_codes(schema.used, schema.rules)).emptied
     if emptied is not None:
         raise UsageError(
-            f"given '{schema.used[emptied].name}'", "the schema's rules allow no such value",
+            f"given '{schema.used[emptied].name}'",
+            "the schema's rules allow no such value",
             "Ask for another, or change the rules",
-        )  # fmt: skip
+        )
     return condition
 
 
@@ -54,9 +55,7 @@ def _asked(column: Column, value: Any) -> CodeSet:
     if column.is_choice and isinstance(value, tuple):
         is_list = True
     try:
-        parts = [
-            codes_of(column, _spelt_wish(column, each)) for each in (value if is_list else [value])
-        ]
+        parts = [codes_of(column, _spelt_wish(column, each)) for each in (value if is_list else [value])]
     except InputError as error:
         raise UsageError(f"given '{column.name}'", error.rule, error.remedy) from None
     ranges = [each for part in parts for each in part.ranges]
@@ -71,9 +70,7 @@ def _spelt_wish(column: Column, value: Any) -> Value:
     return spelt_range(column, *value)
 
 
-def class_shares(
-    schema: Schema, condition: Condition, balance: Balance | None
-) -> dict[int, float] | None:
+def class_shares(schema: Schema, condition: Condition, balance: Balance | None) -> dict[int, float] | None:
     """Shares of the label's codes, of sum 1; None leaves them as the generator has them.
 
     A class that the condition or the rules exclude is left out, and the others fill its place.
@@ -95,11 +92,7 @@ def class_shares(
     place = schema.used.index(label)
     kept = condition.and_also(allowed_codes(schema.used, schema.rules)).allowed
     left = kept.get(place, every_code(label))
-    shares = {
-        code: share
-        for code, share in shares.items()
-        if share > 0 and left.contains(np.asarray([code]))[0]
-    }
+    shares = {code: share for code, share in shares.items() if share > 0 and left.contains(np.asarray([code]))[0]}
     total = sum(shares.values())
     if not shares:
         raise UsageError("balance", "no class with a share is left by the condition and the rules")

@@ -8,10 +8,10 @@ from inspect import signature
 from typing import Any
 
 from understudy.accounting import Budget
+from understudy.arrays import LossProgress
 from understudy.errors import UsageError
 from understudy.generators.anova_training import AnovaTraining, train_anova
 from understudy.generators.base import Generator
-from understudy.generators.descent import Progress
 from understudy.generators.image_training import ImageTraining, train_image_network
 from understudy.generators.mixture_training import MixtureTraining, train_mixture
 from understudy.generators.perceptual_training import PerceptualTraining, train_perceptual
@@ -33,14 +33,30 @@ from understudy.published import Release
 from understudy.schema import Schema
 
 __all__ = [
-    "METHODS", "balog_features", "balog_subspace", "dp_anova", "dp_hp", "dp_mepf", "dp_merf", "dp_merf_ae",
-    "dp_spectrum", "fit_release", "make_plan", "needs_torch",
-]  # fmt: skip
+    "METHODS",
+    "balog_features",
+    "balog_subspace",
+    "dp_anova",
+    "dp_hp",
+    "dp_mepf",
+    "dp_merf",
+    "dp_merf_ae",
+    "dp_spectrum",
+    "fit_release",
+    "make_plan",
+    "needs_torch",
+]
 
 METHODS: dict[str, Callable[..., Plan]] = {
-    "dp-anova": dp_anova, "dp-merf": dp_merf, "dp-hp": dp_hp, "balog-subspace": balog_subspace,
-    "balog-features": balog_features, "dp-spectrum": dp_spectrum, "dp-merf-ae": dp_merf_ae, "dp-mepf": dp_mepf,
-}  # fmt: skip
+    "dp-anova": dp_anova,
+    "dp-merf": dp_merf,
+    "dp-hp": dp_hp,
+    "balog-subspace": balog_subspace,
+    "balog-features": balog_features,
+    "dp-spectrum": dp_spectrum,
+    "dp-merf-ae": dp_merf_ae,
+    "dp-mepf": dp_mepf,
+}
 IMAGE_METHODS = ("dp-spectrum", "dp-merf-ae", "dp-mepf")
 """Methods that take images and nothing else."""
 
@@ -63,20 +79,12 @@ WITHOUT_TORCH = ("weights", "spectral")
 MOST_STEPS = 10**7
 """Steps of training that a plan may ask for."""
 
-LIMITS: dict[str, tuple[float, float]] = {
-    "num_rows": (1, ROW_CAP),
-    "steps": (1, MOST_STEPS),
-    "gamma": (1e-6, 1e6),
-}
+LIMITS: dict[str, tuple[float, float]] = {"num_rows": (1, ROW_CAP), "steps": (1, MOST_STEPS), "gamma": (1e-6, 1e6)}
 """What options of any method may be, where absurd numbers would only be found out after long work."""
 
 
 def make_plan(
-    schema: Schema,
-    budget: Budget,
-    *,
-    method: str = "auto",
-    options: Mapping[str, Any] | None = None,
+    schema: Schema, budget: Budget, *, method: str = "auto", options: Mapping[str, Any] | None = None
 ) -> Plan:
     """Plan a release with a method by name; ``auto`` takes the best one for tables, or for images.
 
@@ -85,16 +93,12 @@ def make_plan(
     automatic = DEFAULT_METHOD if schema.image is None else IMAGE_METHOD
     name = automatic if method == "auto" else method
     if name not in METHODS:
-        raise UsageError(
-            "method", f"'{method}' is unknown", "Methods are auto, " + ", ".join(METHODS)
-        )
+        raise UsageError("method", f"'{method}' is unknown", "Methods are auto, " + ", ".join(METHODS))
     known = signature(METHODS[name]).parameters
     stray = sorted(set(options or {}) - set(known))
     if stray:
         raise UsageError(
-            stray[0].replace("_", " "),
-            f"is not an option of {name}",
-            "Its options are " + ", ".join(list(known)[2:]),
+            stray[0].replace("_", " "), f"is not an option of {name}", "Its options are " + ", ".join(list(known)[2:])
         )
     for option, value in (options or {}).items():
         least, most = LIMITS.get(option, (-math.inf, math.inf))
@@ -104,7 +108,7 @@ def make_plan(
 
 
 @refusing_damage("release")
-def fit_release(release: Release, *, progress: Progress | None = None) -> Generator:
+def fit_release(release: Release, *, progress: LossProgress | None = None) -> Generator:
     """Turn a release into a generator, as its plan's method has it.
 
     Raises:

@@ -23,13 +23,7 @@ from understudy.features import Block, Cells, Embedding, Norm, Sign, Tables
 from understudy.features.choosing import MOST_PAIRS, PAIRS
 from understudy.features.placing import CELLS, COLUMNS, LOOKS, VALUES
 from understudy.generators.anova_training import AnovaTraining
-from understudy.methods.common import (
-    LabelledColumns,
-    Labels,
-    labelled_columns,
-    noise_of_mean,
-    norm_for,
-)
+from understudy.methods.common import LabelledColumns, Labels, labelled_columns, noise_of_mean, norm_for
 from understudy.methods.subsets import draw_subsets
 from understudy.plan import Plan, Stage
 from understudy.schema import Column, Schema
@@ -103,20 +97,13 @@ def dp_anova(
     if not places:
         raise UsageError("schema", "has no column beside the label", "Use --labels none")
 
-    shares, without_pairs = (
-        (SHARES, WITHOUT_PAIRS) if norm is Norm.L2 else (PURE_SHARES, PURE_WITHOUT_PAIRS)
-    )
+    shares, without_pairs = (SHARES, WITHOUT_PAIRS) if norm is Norm.L2 else (PURE_SHARES, PURE_WITHOUT_PAIRS)
 
     def noise(part: float) -> float:
         """Noise on the share of rows in a cell, if there were one table."""
         sign = Sign.NONNEGATIVE
         return noise_of_mean(
-            budget,
-            neighbours,
-            share=part,
-            num_rows=num_rows,
-            sign=sign,
-            max_rows=schema.privacy.max_rows,
+            budget, neighbours, share=part, num_rows=num_rows, sign=sign, max_rows=schema.privacy.max_rows
         )
 
     looks = _looks(len(places), noise(shares[LOOKS]), norm, wanted=pairs, seed=seed)
@@ -134,9 +121,14 @@ def dp_anova(
         "explanation": _explanation(schema, places, looks, fine, parts, pairs),
     }
     return Plan(
-        schema=schema, method="dp-anova", budget=budget, neighbours=neighbours, stages=stages,
-        num_rows=num_rows, settings=tuple(settings.items()),
-    )  # fmt: skip
+        schema=schema,
+        method="dp-anova",
+        budget=budget,
+        neighbours=neighbours,
+        stages=stages,
+        num_rows=num_rows,
+        settings=tuple(settings.items()),
+    )
 
 
 def _labelled(schema: Schema, labels: Labels) -> LabelledColumns:
@@ -167,9 +159,7 @@ def _bars(place: int, column: Column, count: int) -> Cells:
     return replace(whole, lows=tuple(np.unique([*edges, 1, column.num_steps]).tolist()))
 
 
-def _fine_cuts(
-    schema: Schema, cuts: tuple[Cells, ...], noise: float, budget: Budget
-) -> tuple[Cells, ...]:
+def _fine_cuts(schema: Schema, cuts: tuple[Cells, ...], noise: float, budget: Budget) -> tuple[Cells, ...]:
     """Finer histograms of long columns: code by code if they are not too long, in schema order."""
     found: list[Cells] = []
     room = MOST_VALUES
@@ -216,10 +206,7 @@ def _stages(
     by_label = columns.classes is not None
     singles = tuple((j,) for j in range(len(places)))
     rough = [[_rough(cuts[place], count) for place in places] for count in ROUGH_CELLS]
-    first: dict[str, Tables | None] = {
-        "count": None,
-        COLUMNS: _counted(cuts, tuple((j,) for j in range(len(cuts)))),
-    }
+    first: dict[str, Tables | None] = {"count": None, COLUMNS: _counted(cuts, tuple((j,) for j in range(len(cuts))))}
     if fine:
         first[VALUES] = _counted(fine, tuple((j,) for j in range(len(fine))))
     second: dict[str, Tables | None] = {CELLS: _counted(rough[0], singles)}
@@ -227,11 +214,8 @@ def _stages(
         second[LOOKS] = _counted(rough[1], looks)
     found = [
         _stage("columns", first, parts, norm, columns, set()),
-        _stage(
-            "by label" if by_label else "cells", second, parts, norm, columns, {CELLS, LOOKS},
-            rule="place-cells",
-        ),
-    ]  # fmt: skip
+        _stage("by label" if by_label else "cells", second, parts, norm, columns, {CELLS, LOOKS}, rule="place-cells"),
+    ]
     if looks:
         third: dict[str, Tables | None] = {PAIRS: _counted(rough[2], looks[:MOST_PAIRS])}
         found.append(_stage("pairs", third, parts, norm, columns, set(), rule="choose-pairs"))
@@ -284,9 +268,7 @@ def _explanation(
 ) -> list[str]:
     """What the plan has chosen, for people."""
     percent = {name: f"{100 * part:.0f} %" for name, part in parts.items()}
-    found = [
-        f"histograms of {len(schema.used)} columns place the cells: {percent[COLUMNS]} of the budget"
-    ]
+    found = [f"histograms of {len(schema.used)} columns place the cells: {percent[COLUMNS]} of the budget"]
     if fine:
         names = [schema.used[cells.column].name for cells in fine]
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")

@@ -58,9 +58,7 @@ def balog_kernel(
     return Kernel(shape, tuple(terms))
 
 
-def _scales(
-    names: tuple[str, ...], length_scale: float | Mapping[str, float] | None, join: Join
-) -> tuple[float, ...]:
+def _scales(names: tuple[str, ...], length_scale: float | Mapping[str, float] | None, join: Join) -> tuple[float, ...]:
     if isinstance(length_scale, Mapping):
         return scales_by_name(names, length_scale)
     if length_scale is None:

@@ -101,9 +101,7 @@ def scales_by_name(names: tuple[str, ...], scales: Mapping[str, float]) -> tuple
     """A length scale for every numeric column, or a refusal."""
     stray = sorted(set(scales) ^ set(names))
     if stray:
-        raise UsageError(
-            "length scale", f"must name every numeric column and no other; see '{stray[0]}'"
-        )
+        raise UsageError("length scale", f"must name every numeric column and no other; see '{stray[0]}'")
     return tuple(checked_scale(float(scales[name])) for name in names)
 
 
@@ -111,6 +109,4 @@ def checked_scale(scale: float) -> float:
     """A length scale in units of a column's range, or a refusal."""
     if 1e-4 <= scale <= 1e4:
         return scale
-    raise UsageError(
-        "length scale", "must lie between 0.0001 and 10000", "Common choices: 0.05 to 1"
-    )
+    raise UsageError("length scale", "must lie between 0.0001 and 10000", "Common choices: 0.05 to 1")

@@ -41,9 +41,12 @@ LARGEST_SUBSET, LARGEST_RELEASE = 2**20, 10_000_000
 FRESH_RELEASES = 8
 
 IMAGE_KERNELS: dict[str, Any] = {
-    "order": 10, "product_order": 3, "product_length_scale": 0.5,
-    "num_products": 1500, "product_share": 0.5,
-}  # fmt: skip
+    "order": 10,
+    "product_order": 3,
+    "product_length_scale": 0.5,
+    "num_products": 1500,
+    "product_share": 0.5,
+}
 """Pixels are many and mostly dark or bright: a few features of each tell which."""
 
 Noise = Callable[[float], float]
@@ -67,9 +70,7 @@ class Wish:
         for name in ("order", "product_order"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int) and 0 <= value <= HIGHEST_ORDER):
-                raise UsageError(
-                    name.replace("_", " "), f"must be a whole number between 0 and {HIGHEST_ORDER}"
-                )
+                raise UsageError(name.replace("_", " "), f"must be a whole number between 0 and {HIGHEST_ORDER}")
         if self.product_dim is not None and not 2 <= self.product_dim <= 8:
             raise UsageError("product dimension", "must lie between 2 and 8")
         if self.product_length_scale is not None:
@@ -87,11 +88,15 @@ class Wish:
         if preset is not None:
             known = preset_by_name(preset)
             values = {
-                "order": known.order, "product_order": known.product_order,
-                "product_dim": known.product_dim, "num_products": FRESH_RELEASES,
-                "gamma": known.gamma, "product_share": known.product_share(budget),
-                "length_scale": known.length_scale, "product_length_scale": known.length_scale,
-            }  # fmt: skip
+                "order": known.order,
+                "product_order": known.product_order,
+                "product_dim": known.product_dim,
+                "num_products": FRESH_RELEASES,
+                "gamma": known.gamma,
+                "product_share": known.product_share(budget),
+                "length_scale": known.length_scale,
+                "product_length_scale": known.length_scale,
+            }
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         return replace(self, **{k: v for k, v in values.items() if own[k] is None})
 
@@ -119,14 +124,7 @@ class Kernels:
 
 
 def plan_kernels(
-    layout: Layout,
-    columns: LabelledColumns,
-    wish: Wish,
-    *,
-    noise: Noise,
-    norm: Norm,
-    is_fresh: bool,
-    seed: int,
+    layout: Layout, columns: LabelledColumns, wish: Wish, *, noise: Noise, norm: Norm, is_fresh: bool, seed: int
 ) -> Kernels:
     """Settle both kernels."""
     num_columns = len(layout.numbers) + len(columns.spans)
@@ -137,10 +135,7 @@ def plan_kernels(
     if products is not None and wish.product_share is None:
         # Least noise of k_sum + gamma k_product: shares go as the roots of size times weight. (Shares
         # of mu squared; a plan with Laplace noise turns them into its own.)
-        roots = [
-            math.sqrt(sum(map_.dim for map_ in sum_maps.values())),
-            math.sqrt((wish.gamma or 1.0) * products.dim),
-        ]
+        roots = [math.sqrt(sum(map_.dim for map_ in sum_maps.values())), math.sqrt((wish.gamma or 1.0) * products.dim)]
         share = roots[1] / sum(roots)
     counts = {"numbers": len(layout.numbers), "choices": len(columns.spans)}
     return Kernels(
@@ -153,9 +148,7 @@ def plan_kernels(
     )
 
 
-def _sum_maps(
-    layout: Layout, columns: LabelledColumns, wish: Wish, noise: float, norm: Norm
-) -> dict[str, FeatureMap]:
+def _sum_maps(layout: Layout, columns: LabelledColumns, wish: Wish, noise: float, norm: Norm) -> dict[str, FeatureMap]:
     """Numbers and choices, each column by itself."""
     maps: dict[str, FeatureMap] = {}
     if layout.numbers:
@@ -173,14 +166,7 @@ def _sum_maps(
 
 
 def _products(
-    layout: Layout,
-    columns: LabelledColumns,
-    wish: Wish,
-    noise: Noise,
-    norm: Norm,
-    *,
-    is_fresh: bool,
-    seed: int,
+    layout: Layout, columns: LabelledColumns, wish: Wish, noise: Noise, norm: Norm, *, is_fresh: bool, seed: int
 ) -> Tensors | None:
     """Products over all subsets, or over as many drawn ones as the noise leaves room for."""
     dim = wish.product_dim or 2
@@ -195,9 +181,7 @@ def _products(
         return None
     widths = [stop - start for start, stop in columns.spans]
     scales = None if wish.product_length_scale is None else (wish.product_length_scale,)
-    fit = _largest_order(
-        len(layout.numbers), widths, dim, MOST_NUMBERS / (columns.num_labels * count)
-    )
+    fit = _largest_order(len(layout.numbers), widths, dim, MOST_NUMBERS / (columns.num_labels * count))
     quiet = math.sqrt(norm.parts(math.sqrt(TOLERATED_ENERGY) / noise(share / count)))
     bounds = (COARSEST_PRODUCT_ORDER, FINEST_PRODUCT_ORDER)
     order = _order(wish.product_order, scales, min(quiet, fit), bounds)
@@ -207,24 +191,24 @@ def _products(
     choices = [OneHot((span,)) for span in columns.spans]
     factors: tuple[FeatureMap, ...] = (*numbers, *choices)
     subsets = draw_subsets(
-        [factor.dim for factor in factors], dim, count,
-        apart=_numbers_and_flags(layout, columns), largest=LARGEST_SUBSET, seed=seed,
-    )  # fmt: skip
+        [factor.dim for factor in factors],
+        dim,
+        count,
+        apart=_numbers_and_flags(layout, columns),
+        largest=LARGEST_SUBSET,
+        seed=seed,
+    )
     products = Tensors(factors, subsets) if subsets else None
     if products is not None and products.dim * columns.num_labels > LARGEST_RELEASE:
         raise UsageError(
-            "products", f"would release {products.dim * columns.num_labels} numbers",
+            "products",
+            f"would release {products.dim * columns.num_labels} numbers",
             "Lower the product order, the product dimension or the number of products",
-        )  # fmt: skip
+        )
     return products
 
 
-def _order(
-    wished: int | None,
-    scales: tuple[float, ...] | None,
-    allowed: float,
-    bounds: tuple[int, int],
-) -> int:
+def _order(wished: int | None, scales: tuple[float, ...] | None, allowed: float, bounds: tuple[int, int]) -> int:
     """The order that was asked for, or that the length scale needs, or that noise allows."""
     if wished is not None:
         return wished
@@ -238,9 +222,7 @@ def _scale(order: int) -> float:
     return ORDER_TIMES_SCALE / max(1, order)
 
 
-def _scales(
-    names: tuple[str, ...], length_scale: float | Mapping[str, float] | None
-) -> tuple[float, ...] | None:
+def _scales(names: tuple[str, ...], length_scale: float | Mapping[str, float] | None) -> tuple[float, ...] | None:
     if length_scale is None:
         return None
     if isinstance(length_scale, int | float):

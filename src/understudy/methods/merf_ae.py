@@ -66,9 +66,10 @@ def dp_merf_ae(
     image = image_set(schema)
     if image is None:
         raise UsageError(
-            "method", "dp-merf-ae is for images with at most one label of named classes",
+            "method",
+            "dp-merf-ae is for images with at most one label of named classes",
             "Use dp-merf for other tables, or drop the other columns",
-        )  # fmt: skip
+        )
     if not 0.01 <= embedding_share <= 0.99:
         raise UsageError("embedding share", "must lie between 0.01 and 0.99")
     if neighbours_by_name(neighbours) is not Neighbours.ADD_REMOVE:
@@ -77,9 +78,7 @@ def dp_merf_ae(
         raise UsageError("length scale", "must be a number for dp-merf-ae")
     rows = num_rows or schema.rows or ROWS_IF_UNSAID
     num_labels = labelled_columns(schema, labels).num_labels
-    network = AutoEncoder(
-        image.num_pixels, num_labels, max(FEWEST_CODES, num_labels), (HIDDEN, HIDDEN // 2), HIDDEN
-    )
+    network = AutoEncoder(image.num_pixels, num_labels, max(FEWEST_CODES, num_labels), (HIDDEN, HIDDEN // 2), HIDDEN)
     rate = min(0.1, BATCH / rows)
     spendable = Budget(budget.epsilon, float(Fraction(budget.delta) - slack_for(budget, rate)))
     beside = mu_squared_of_budget(spendable) * Fraction(embedding_share)
@@ -87,9 +86,16 @@ def dp_merf_ae(
     codes = training or ImageTraining(noise_dim=network.code_dim, seed=seed)
     codes = replace(codes, architecture=DECODED, channels=(network.code_dim, network.decoder))
     plan = dp_merf(
-        schema, budget, num_rows=num_rows, labels=labels, length_scale=length_scale,
-        num_features=num_features, seed=seed, training=codes, steps=steps,
-    )  # fmt: skip
+        schema,
+        budget,
+        num_rows=num_rows,
+        labels=labels,
+        length_scale=length_scale,
+        num_features=num_features,
+        seed=seed,
+        training=codes,
+        steps=steps,
+    )
     explanation = [
         f"decoder: {descent_steps} steps, each on about {rate * rows:.0f} images, with noise of "
         f"{cost.noise_multiplier:.3g} clipping norms; all images are held in memory meanwhile",

@@ -18,14 +18,13 @@ def given_points(schema: Schema, table: object) -> Points:
     rows = public_table(table)
     missing = [column.name for column in schema.used if column.name not in rows.column_names]
     if missing:
-        raise InputError(
-            "public points", f"have no column '{missing[0]}'", "Give every column of the schema"
-        )
+        raise InputError("public points", f"have no column '{missing[0]}'", "Give every column of the schema")
     if not 1 <= rows.num_rows <= MOST_POINTS:
         raise InputError(
-            "public points", f"must be between 1 and {MOST_POINTS} rows, and are {rows.num_rows}",
+            "public points",
+            f"must be between 1 and {MOST_POINTS} rows, and are {rows.num_rows}",
             "Take a random part of them",
-        )  # fmt: skip
+        )
     names = [column.name for column in schema.used]
     batch = rows.select(names).combine_chunks().to_batches()[0]
     return points_of_codes(Layout(schema), encode_batch(schema, batch))
@@ -42,6 +41,7 @@ def public_table(table: object) -> pa.Table:
     except (AttributeError, TypeError, pa.ArrowException):
         pass
     raise UsageError(
-        "public rows", "must be an Arrow table, a pandas data frame or a mapping of columns",
+        "public rows",
+        "must be an Arrow table, a pandas data frame or a mapping of columns",
         "Read the file first; the command line does it for a FILE",
-    )  # fmt: skip
+    )

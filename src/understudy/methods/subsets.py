@@ -20,13 +20,7 @@ def num_subsets(num_columns: int, size: int) -> int:
 
 
 def draw_subsets(
-    widths: Sequence[int],
-    size: int,
-    count: int,
-    *,
-    apart: set[frozenset[int]],
-    largest: int,
-    seed: int,
+    widths: Sequence[int], size: int, count: int, *, apart: set[frozenset[int]], largest: int, seed: int
 ) -> tuple[Subset, ...]:
     """Different subsets of ``size`` columns, in increasing order of their columns.
 
@@ -55,7 +49,8 @@ def draw_subsets(
             too_large = True
     if too_large and not found:
         raise UsageError(
-            "products", f"every set of {size} columns has more than {largest} features",
+            "products",
+            f"every set of {size} columns has more than {largest} features",
             "Lower the product dimension or the product order",
-        )  # fmt: skip
+        )
     return tuple(sorted(found))

@@ -9,9 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from understudy.arrays import Integers
 from understudy.errors import InputError, UsageError
 from understudy.private.engines.passes import Run, can_be_read_again, sum_table
-from understudy.private.noise import ExactNoise, Integers, NoiseSource
+from understudy.private.noise import ExactNoise, NoiseSource
 from understudy.private.products import publish
 from understudy.private.purity import check_purity
 from understudy.private.release import charge, check_affordable, noisy, release_facts
@@ -43,19 +44,16 @@ def append_rows(
         post-processing. Whoever has rows in one part only is protected by the plan's epsilon, once.
     """
     if earlier.weights:
-        raise UsageError(
-            "release",
-            "was trained on its rows, and what was learnt does not add up",
-            "Make a new one",
-        )
+        raise UsageError("release", "was trained on its rows, and what was learnt does not add up", "Make a new one")
     if directory is not None:
         check_new_directory(directory)
     plan = replace(earlier.plan, parties=earlier.plan.parties + 1)  # refuses public row counts
     if len(plan.stages) > 1 and not can_be_read_again(data):
         raise InputError(
-            "data", "the plan reads it once per stage, and a stream can be read once",
+            "data",
+            "the plan reads it once per stage, and a stream can be read once",
             "Pass a file, a table or a dataset",
-        )  # fmt: skip
+        )
     if ledger is not None:
         check_affordable(ledger, plan)
     source, told = noise or ExactNoise(), dict(earlier.facts)
@@ -71,15 +69,17 @@ def append_rows(
             row = charge(ledger, plan, key=key)
         return noisy(total[:-1], plan, stage, source)
 
-    vectors = tuple(
-        _sum(before, sealed(partial(added, stage))) for stage, before in enumerate(earlier.vectors)
-    )
+    vectors = tuple(_sum(before, sealed(partial(added, stage))) for stage, before in enumerate(earlier.vectors))
     own = dict(release_facts(source, query))
-    facts = own | facts_of_all([told, own]) | {
-        "ledger": {"key": key, "row": row} if row is not None else None,
-        "appended": int(told.get("appended", 0)) + 1,
-        "appended_to": earlier.fingerprint,
-    }  # fmt: skip
+    facts = (
+        own
+        | facts_of_all([told, own])
+        | {
+            "ledger": {"key": key, "row": row} if row is not None else None,
+            "appended": int(told.get("appended", 0)) + 1,
+            "appended_to": earlier.fingerprint,
+        }
+    )
     facts |= {name: told[name] for name in ("merged_from",) if told.get(name)}
     settled = earlier.settled
     if settled is None and any(stage.rule is not None for stage in plan.stages):

@@ -74,9 +74,18 @@ add_pairs = pair_products.pair_products()
 
 
 def _add_rows(
-    positions: Any, order: Any, bounds: Any, starts: Any, pairs: Any, steps: Any, offsets: Any, shifts: Any,
-    amplitude: Any, tile: Any, total: Any,
-) -> None:  # fmt: skip
+    positions: Any,
+    order: Any,
+    bounds: Any,
+    starts: Any,
+    pairs: Any,
+    steps: Any,
+    offsets: Any,
+    shifts: Any,
+    amplitude: Any,
+    tile: Any,
+    total: Any,
+) -> None:
     """Add features of rows to ``total``: block by block of a copy's rows, group by group of frequencies."""
     int32, int64 = np.int32, np.int64
     block = tile.shape[1]
@@ -96,9 +105,7 @@ def _add_rows(
                     shift = shifts[group, i] & BITS_OF_A_SHIFT  # so that it stays in 32 bits
                     cosines, sines, odds = int32(0), int32(0), int32(0)
                     for row in range(num_rows):
-                        cosine, sine, odd = wave(
-                            int32(int32(phase[row] + offset) << shift), amplitude
-                        )
+                        cosine, sine, odd = wave(int32(int32(phase[row] + offset) << shift), amplitude)
                         cosines = int32(cosines + cosine)
                         sines = int32(sines + sine)
                         odds = int32(odds + odd)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Singles
 from understudy.descents import Descent
 from understudy.features.autoencoder import DECODER
 from understudy.plan import Plan
@@ -14,7 +14,6 @@ from understudy.private.noise import NoiseSource
 from understudy.private.readers import open_source
 from understudy.schema.encode import encode_batch
 
-Singles = npt.NDArray[np.float32]
 Arrays = dict[str, Singles]
 AVERAGED = 0.2
 """The outcome is the mean of the last fifth of the steps."""
@@ -27,9 +26,7 @@ def read_images(data: object, plan: Plan, *, query: str | None) -> tuple[Singles
     """
     layout, columns = plan.layout, [column.name for column in plan.schema.used]
     with open_source(data, columns=columns, query=query) as batches:
-        cells = [
-            layout.expand(encode_batch(plan.schema, batch)).astype(np.float32) for batch in batches
-        ]
+        cells = [layout.expand(encode_batch(plan.schema, batch)).astype(np.float32) for batch in batches]
     found = np.concatenate([np.empty((0, layout.width), dtype=np.float32), *cells])
     pixels = len(layout.numbers)
     labels = found[:, pixels:] if layout.choices else np.ones((len(found), 1), dtype=np.float32)
@@ -43,9 +40,7 @@ def check_decoder(images: tuple[Singles, Singles], descent: Descent) -> None:
     check_row_gradients(first, network.loss, images)
 
 
-def train_decoder(
-    images: tuple[Singles, Singles], descent: Descent, *, noise: NoiseSource
-) -> Arrays:
+def train_decoder(images: tuple[Singles, Singles], descent: Descent, *, noise: NoiseSource) -> Arrays:
     """Train encoder and decoder together, and hand out the decoder.
 
     The paper trains the encoder without noise. A decoder's gradients are taken through the encoder, so every
@@ -57,8 +52,13 @@ def train_decoder(
     """
     network = descent.network
     found = descend_from(
-        network.first_parameters(descent.seed), network.loss, images,
-        cost=descent.cost, clip=descent.clip, expected_rows=descent.expected_rows,
-        steps=Steps(descent.learning_rate, rule="adam", averaged=AVERAGED), noise=noise,
-    )  # fmt: skip
+        network.first_parameters(descent.seed),
+        network.loss,
+        images,
+        cost=descent.cost,
+        clip=descent.clip,
+        expected_rows=descent.expected_rows,
+        steps=Steps(descent.learning_rate, rule="adam", averaged=AVERAGED),
+        noise=noise,
+    )
     return {name: value for name, value in found.items() if name.startswith(DECODER)}

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Bytes, StepProgress
 from understudy.encoders.extractor import ExtractorPlan
 from understudy.encoders.private_encoder import PrivateEncoder, load_private_encoder
 from understudy.features.torch_runtime import load_torch
 from understudy.private.descent.charging import charge, check_affordable, check_size
-from understudy.private.descent.networks import Progress, check_row_gradients, noisy_descent
+from understudy.private.descent.networks import check_row_gradients, noisy_descent
 from understudy.private.descent.steps import Steps
 from understudy.private.long_noise import LongNoise
 from understudy.private.noise import NoiseSource
@@ -23,7 +24,7 @@ from understudy.private.sealed import sealed
 from understudy.published.directories import check_new_directory
 from understudy.schema.columns import NULL
 from understudy.schema.encode import encode_column
-from understudy.schema.pixels import Bytes, pixel_array
+from understudy.schema.pixels import pixel_array
 
 Rows = tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
@@ -36,7 +37,7 @@ def train_private_encoder(
     ledger: str | Path | None = None,
     key: str | None = None,
     noise: NoiseSource | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> PrivateEncoder:
     """Read private images, and learn to name their classes by noisy descent.
 
@@ -58,9 +59,11 @@ def train_private_encoder(
     if directory is not None:
         check_new_directory(directory)
     if ledger is not None:
-        found = None if fresh else stored(
-            ledger, key=key, plan_id=plan.fingerprint, load=load_private_encoder, directory=directory
-        )  # fmt: skip
+        found = (
+            None
+            if fresh
+            else stored(ledger, key=key, plan_id=plan.fingerprint, load=load_private_encoder, directory=directory)
+        )
         if found is not None:
             return found
         check_affordable(ledger, plan)
@@ -71,13 +74,17 @@ def train_private_encoder(
     row = charge(ledger, plan, key=key, what="encoder") if ledger is not None else None
     source = noise or LongNoise()
     learnt = noisy_descent(
-        start, row_loss, rows, cost=plan.descent, clip=plan.clip,
-        expected_rows=float(plan.expected_rows), noise=source, progress=progress,
+        start,
+        row_loss,
+        rows,
+        cost=plan.descent,
+        clip=plan.clip,
+        expected_rows=float(plan.expected_rows),
+        noise=source,
+        progress=progress,
         steps=Steps(plan.training.learning_rate, rule="adam"),
-    )  # fmt: skip
-    convolutions = {
-        name: value.numpy() for name, value in learnt.items() if not name.startswith("last.")
-    }
+    )
+    convolutions = {name: value.numpy() for name, value in learnt.items() if not name.startswith("last.")}
     charged = {"key": key, "row": row} if row is not None else None
     facts = (*release_facts(source, None, (*SOFTWARE, "torch")), ("ledger", charged))
     made = PrivateEncoder(plan, plan.encoder(convolutions, dict(facts)), facts)

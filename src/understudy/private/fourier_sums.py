@@ -7,11 +7,12 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats, Integers
 from understudy.features import Block, Fourier, Norm
 from understudy.features.embedding import kept_radius
 from understudy.private.kernels import fourier_sums, has_kernel
-from understudy.private.lattice import Floats, inside
-from understudy.private.rows import Integers, Rows, members_of
+from understudy.private.lattice import inside
+from understudy.private.rows import Rows, members_of
 
 CACHED_FEATURES = 2**16
 
@@ -21,17 +22,13 @@ def is_fourier(block: Block) -> bool:
     return isinstance(block.map, Fourier) and block.norm is Norm.L2
 
 
-def sums_of_fourier(
-    rows: Rows, block: Block, slots: Integers, copies: int, lattice: int
-) -> npt.NDArray[Any]:
+def sums_of_fourier(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> npt.NDArray[Any]:
     """The same for Fourier features, which are whole as they are made."""
     found = compiled_sums(rows, block, slots, copies, lattice) if has_kernel() else None
     return found if found is not None else careful_sums(rows, block, slots, copies, lattice)
 
 
-def compiled_sums(
-    rows: Rows, block: Block, slots: Integers, copies: int, lattice: int
-) -> Integers | None:
+def compiled_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> Integers | None:
     """By the compiled kernel, unless a row could leave its radius there."""
     map_, (radius, unit) = cast(Fourier, block.map), block.rounding(lattice)
     amplitude = map_.amplitude(kept_radius(radius, map_.dim))
@@ -45,9 +42,7 @@ def careful_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice
     map_, (radius, unit) = cast(Fourier, block.map), block.rounding(lattice)
     target, members = kept_radius(radius, map_.dim), members_of(slots, copies)
     total, step = np.zeros((copies, map_.dim)), max(1, CACHED_FEATURES // map_.dim)
-    for start in range(
-        0, len(slots), step
-    ):  # few rows at a time stay in the cache: three times as fast
+    for start in range(0, len(slots), step):  # few rows at a time stay in the cache: three times as fast
         some = slice(start, start + step)
         whole = inside(map_.whole(rows.cells[some], target), radius, Norm.L2)
         total += members[some].T @ whole

@@ -48,19 +48,15 @@ _WITHOUT_SLACK = {"slack_cap": "", "slack": "", "within_slack": "", "kept": ""}
 _WITH_SLACK = {
     "slack_cap": ",\n  slack_cap_units INTEGER NOT NULL CHECK "
     "(typeof(slack_cap_units) = 'integer' AND slack_cap_units > 0)",
-    "slack": ",\n  slack_units INTEGER NOT NULL CHECK "
-    "(typeof(slack_units) = 'integer' AND slack_units >= 0)",
+    "slack": ",\n  slack_units INTEGER NOT NULL CHECK (typeof(slack_units) = 'integer' AND slack_units >= 0)",
     "within_slack": "\n  OR NEW.slack_units > (SELECT slack_cap_units FROM budget)"
     " - (SELECT coalesce(sum(slack_units), 0) FROM releases)",
     "kept": ", slack_units",
 }
 
-UNIT_COLUMN = (
-    "ALTER TABLE releases ADD COLUMN unit TEXT NOT NULL DEFAULT 'row' CHECK (trim(unit) <> '')"
-)
+UNIT_COLUMN = "ALTER TABLE releases ADD COLUMN unit TEXT NOT NULL DEFAULT 'row' CHECK (trim(unit) <> '')"
 UNIT_TRIGGERS = (
-    "CREATE TRIGGER units_are_kept BEFORE UPDATE OF unit ON releases"
-    " BEGIN SELECT RAISE(ABORT, 'final'); END",
+    "CREATE TRIGGER units_are_kept BEFORE UPDATE OF unit ON releases BEGIN SELECT RAISE(ABORT, 'final'); END",
     "CREATE TRIGGER units_are_one BEFORE INSERT ON releases"
     " WHEN EXISTS (SELECT 1 FROM releases WHERE unit <> NEW.unit)"
     " BEGIN SELECT RAISE(ABORT, 'a ledger counts for one unit of privacy'); END",

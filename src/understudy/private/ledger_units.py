@@ -28,6 +28,7 @@ def check_unit(path: str | Path, units: Iterable[str], unit: str) -> None:
     others = set(units) - {unit}
     if others:
         raise InputError(
-            f"ledger '{path}'", f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
+            f"ledger '{path}'",
+            f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
             "Keep a ledger for each unit of privacy",
-        )  # fmt: skip
+        )

@@ -15,8 +15,8 @@ from decimal import Decimal, localcontext
 import numpy as np
 import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
-Truths = npt.NDArray[np.bool_]
+from understudy.arrays import Integers, Truths
+
 Ratio = tuple[int, int]
 
 BITS = 53
@@ -57,8 +57,7 @@ def _gaussian(tries: int, deviation: int) -> Integers:
     proposed = _laplace(tries, deviation)
     sizes = np.abs(proposed)
     kept = _falls_below_exp(
-        ((sizes - deviation) / deviation) ** 2 / 2,
-        lambda i: ((int(sizes[i]) - deviation) ** 2, 2 * deviation**2),
+        ((sizes - deviation) / deviation) ** 2 / 2, lambda i: ((int(sizes[i]) - deviation) ** 2, 2 * deviation**2)
     )
     return proposed[kept]
 

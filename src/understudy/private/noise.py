@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Integers
 from understudy.private.long_noise import LongNoise
-
-Integers = npt.NDArray[np.int64]
 
 LONGEST = 4096
 """Numbers that OpenDP draws; it takes 30 microseconds for each."""

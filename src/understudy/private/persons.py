@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from understudy.private.sums import Integers, Work
+from understudy.arrays import Integers
+from understudy.private.sums import Work
 from understudy.schema import Schema
 from understudy.schema.columns import UNLISTED
 from understudy.schema.encode import encode_batch, encode_ids
@@ -24,9 +25,7 @@ MOST_PASSES = 2**12
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
-def kept_rows(
-    open_batches: Callable[[], Iterable[pa.RecordBatch]], work: Work
-) -> Iterator[Integers]:
+def kept_rows(open_batches: Callable[[], Iterable[pa.RecordBatch]], work: Work) -> Iterator[Integers]:
     """Codes of the rows that count, person by person, in a few large pieces.
 
     People fall into groups by a hash of their ids. A group is read whole, wherever its rows lie; if it

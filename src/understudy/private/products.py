@@ -29,12 +29,7 @@ P = TypeVar("P", bound=Product)
 
 
 def stored(
-    ledger: str | Path,
-    *,
-    key: str,
-    plan_id: str,
-    load: Callable[[str], P],
-    directory: str | Path | None,
+    ledger: str | Path, *, key: str, plan_id: str, load: Callable[[str], P], directory: str | Path | None
 ) -> P | None:
     """What was paid for before under a key, if its directory is still there, unchanged and private.
 
@@ -51,13 +46,7 @@ def stored(
     return found
 
 
-def publish(
-    product: Product,
-    *,
-    directory: Path | str | None,
-    ledger: Path | str | None,
-    row: int | None,
-) -> None:
+def publish(product: Product, *, directory: Path | str | None, ledger: Path | str | None, row: int | None) -> None:
     """Write a product, if it is to be kept, and tell the ledger's row what came of it."""
     if directory is not None:
         write_directory(directory, product.files())

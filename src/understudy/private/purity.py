@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Integers
 from understudy.errors import InputError
 from understudy.features import Embedding
 from understudy.private.fourier_sums import careful_sums, compiled_sums, is_fourier
 from understudy.private.kernels import has_kernel
-from understudy.private.rows import Integers, Rows, copies_of
+from understudy.private.rows import Rows, copies_of
 from understudy.private.sums import partial_sum
 from understudy.schema import Layout
 from understudy.schema.columns import UNLISTED
@@ -31,14 +32,14 @@ def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
     whole, single = summed(codes), sum(summed(codes[i : i + 1]) for i in range(PROBE_ROWS))
     if not np.array_equal(whole, single):
         raise InputError(
-            "this machine", "computes a row's features differently in different batches",
-            "Use another build of NumPy",
-        )  # fmt: skip
+            "this machine", "computes a row's features differently in different batches", "Use another build of NumPy"
+        )
     if has_kernel() and not _kernel_agrees(Rows(layout, codes), embedding, lattice):
         raise InputError(
-            "this machine", "compiles sums of features to others than NumPy's",
+            "this machine",
+            "compiles sums of features to others than NumPy's",
             "Remove numba, or use another build of it",
-        )  # fmt: skip
+        )
 
 
 def _kernel_agrees(rows: Rows, embedding: Embedding, lattice: int) -> bool:

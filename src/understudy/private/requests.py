@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from understudy.arrays import Integers
 from understudy.errors import InputError, UsageError
 from understudy.inert_files import read_json
 from understudy.plan import Plan, plan_from_dict
-from understudy.private.noise import Integers
 from understudy.published.release import to_json
 
 FORMAT = "understudy request, format 1"
@@ -37,11 +37,7 @@ class Request:
 
     def __post_init__(self) -> None:
         if self.plan.descent is not None:
-            raise UsageError(
-                "method",
-                "trains on rows, which parties cannot add up",
-                "Use a method without descent",
-            )
+            raise UsageError("method", "trains on rows, which parties cannot add up", "Use a method without descent")
 
     @property
     def round(self) -> int:
@@ -63,27 +59,23 @@ class Request:
         return self.plan.mechanism.epsilon(costs, self.plan.budget.delta)
 
     def after(
-        self,
-        vector: Integers,
-        ledger: dict[str, Any] | None,
-        *,
-        is_private: bool,
-        answered_by: dict[str, str | None],
+        self, vector: Integers, ledger: dict[str, Any] | None, *, is_private: bool, answered_by: dict[str, str | None]
     ) -> Request:
         """The request of the next round."""
         vectors, alike = (*self.vectors, vector), self.is_private and is_private
-        return replace(
-            self, vectors=vectors, ledger=ledger, is_private=alike, answered_by=answered_by
-        )
+        return replace(self, vectors=vectors, ledger=ledger, is_private=alike, answered_by=answered_by)
 
     def save(self, path: Path | str) -> None:
         """Write it as a file; it must not exist."""
         document = {
-            "format": FORMAT, "plan": self.plan.to_dict(), "ledger": self.ledger,
+            "format": FORMAT,
+            "plan": self.plan.to_dict(),
+            "ledger": self.ledger,
             "vectors": [base64.b64encode(v.astype("<i8").tobytes()).decode() for v in self.vectors],
-            "fingerprint": self.fingerprint, "is_private": self.is_private,
+            "fingerprint": self.fingerprint,
+            "is_private": self.is_private,
             "answered_by": self.answered_by,
-        }  # fmt: skip
+        }
         try:
             with Path(path).open("xb") as file:
                 file.write(to_json(document))
@@ -113,7 +105,5 @@ def load_request(path: Path | str) -> Request:
     except Exception:  # rules run on what the file says, and may stumble over anything in it
         whole = False
     if not whole:
-        raise InputError(
-            f"request '{path}'", "is damaged or is no request", "Make one: understudy plan -o FILE"
-        )
+        raise InputError(f"request '{path}'", "is damaged or is no request", "Make one: understudy plan -o FILE")
     return request

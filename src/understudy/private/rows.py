@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats, Integers
 from understudy.features import Block, Embedding
 from understudy.private.kernels import Positions, centred
-from understudy.private.lattice import Floats
 from understudy.schema import Layout
 from understudy.schema.layout import Choice, to_position
-
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -34,9 +34,7 @@ def read_key(path: Path | str | None) -> bytes:
     except (InputError, KeyError, ValueError):
         key = b""
     if len(key) != KEY_BYTES:
-        raise UsageError(
-            where, f"must hold a key of {2 * KEY_BYTES} hexadecimal digits", HOW_TO_MAKE
-        )
+        raise UsageError(where, f"must hold a key of {2 * KEY_BYTES} hexadecimal digits", HOW_TO_MAKE)
     return key
 
 
@@ -88,9 +86,7 @@ def read_secret(path: Path | str, keys: Sequence[bytes]) -> tuple[dict[str, Any]
         content = _opened(key, nonce, sealed, front)
         if content is not None:
             return header, content
-    raise InputError(
-        where, "no key given opens it, or it was changed", "Use the key that it was written with"
-    )
+    raise InputError(where, "no key given opens it, or it was changed", "Use the key that it was written with")
 
 
 def _opened(key: bytes, nonce: bytes, sealed: bytes, front: bytes) -> bytes | None:

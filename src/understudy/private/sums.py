@@ -12,29 +12,21 @@ import numpy.typing as npt
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
+from understudy.arrays import Floats, Integers
 from understudy.errors import InputError
-from understudy.features import (
-    Block,
-    Constant,
-    Embedding,
-    FeatureMap,
-    Fourier,
-    Tables,
-    Tensors,
-)
+from understudy.features import Block, Constant, Embedding, FeatureMap, Fourier, Tables, Tensors
 from understudy.features.combine import tensor
 from understudy.features.embedding import embedding_from_dict
 from understudy.features.nonzeros import most_nonzeros, nonzeros_of
 from understudy.private.fourier_sums import is_fourier, sums_of_fourier
 from understudy.private.kernels import has_kernel
-from understudy.private.lattice import Floats, to_lattice
+from understudy.private.lattice import to_lattice
 from understudy.private.rows import Rows, copies_of, members_of
 from understudy.schema import Layout
 from understudy.schema.columns import UNLISTED
 from understudy.schema.encode import encode_batch
 from understudy.schema.table import parse_schema
 
-Integers = npt.NDArray[np.int64]
 LARGEST_SUM = 2**62
 TABLE_ROWS, COMPILED_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**15, 2**12, 512, 32, 2**11
 MANY_COLUMNS = 256
@@ -82,9 +74,7 @@ class Work:
         if partial.shape != total.shape or partial[-1] < 0:
             raise ValueError("a partial sum of something else")
         if (int(total[-1]) + int(partial[-1])) * self.lattice > LARGEST_SUM:
-            raise InputError(
-                "data", "has more rows than one release can hold", "Release parts of it"
-            )
+            raise InputError("data", "has more rows than one release can hold", "Release parts of it")
         total += partial
 
     def to_json(self) -> str:
@@ -159,11 +149,14 @@ def _product_sums(cells: Floats, block: Block, members: Floats, lattice: int) ->
     single = {j: np.asarray(f, dtype=np.float64) for j, f in map_.single(cells).items()}
     whole = {
         half: to_lattice(
-            tensor([single[j] for j in half]), radius,
-            sign=map_.sign_of(half), norm=block.norm, nonzeros=nonzeros_of(map_, half),
+            tensor([single[j] for j in half]),
+            radius,
+            sign=map_.sign_of(half),
+            norm=block.norm,
+            nonzeros=nonzeros_of(map_, half),
         )
         for half, radius in block.half_radii(map_, lattice).items()
-    }  # fmt: skip
+    }
     if map_.is_dense:
         whole = {(): np.concatenate(list(whole.values()), axis=1)}
     found = []
@@ -182,9 +175,7 @@ def _row_blocks(codes: Integers, layout: Layout, embedding: Embedding) -> Iterat
     Tables and compiled sums have no features to hold, and their blocks are long.
     """
     summed = (Tables, Constant, Fourier) if has_kernel() else (Tables, Constant)
-    widest = max(
-        (_width(b.map) for b in embedding.blocks if not isinstance(b.map, summed)), default=0
-    )
+    widest = max((_width(b.map) for b in embedding.blocks if not isinstance(b.map, summed)), default=0)
     if widest == 0:
         has_cells = any(isinstance(block.map, Fourier) for block in embedding.blocks)
         step = COMPILED_ROWS if has_cells else TABLE_ROWS

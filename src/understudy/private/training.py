@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Integers, StepProgress
 from understudy.classifier.inputs import Inputs, lengthened, unit_inputs
 from understudy.classifier.maps import LocallyLinearMaps
 from understudy.classifier.model import Classifier, load_classifier
@@ -15,14 +16,7 @@ from understudy.classifier.plan import RADIUS, ClassifierPlan
 from understudy.classifier.whitening import Whitening, whitening_from
 from understudy.errors import InputError
 from understudy.private.descent.charging import charge, check_affordable, check_size
-from understudy.private.descent.linear import (
-    BLOCK_NUMBERS,
-    IntegerRows,
-    Progress,
-    check_purity,
-    integer_inputs,
-    train_maps,
-)
+from understudy.private.descent.linear import BLOCK_NUMBERS, IntegerRows, check_purity, integer_inputs, train_maps
 from understudy.private.descent.steps import Steps
 from understudy.private.long_noise import LongNoise
 from understudy.private.noise import NoiseSource
@@ -34,8 +28,6 @@ from understudy.published.directories import check_new_directory
 from understudy.schema.columns import NULL
 from understudy.schema.encode import encode_batch
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 PROBE_ROWS, ENCODED = 12, 1024
 
 
@@ -48,7 +40,7 @@ def train_classifier(
     key: str | None = None,
     query: str | None = None,
     noise: NoiseSource | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Classifier:
     """Read private rows, and publish maps that predict their label.
 
@@ -70,9 +62,11 @@ def train_classifier(
     if directory is not None:
         check_new_directory(directory)
     if ledger is not None:
-        found = None if fresh else stored(
-            ledger, key=key, plan_id=plan.fingerprint, load=load_classifier, directory=directory
-        )  # fmt: skip
+        found = (
+            None
+            if fresh
+            else stored(ledger, key=key, plan_id=plan.fingerprint, load=load_classifier, directory=directory)
+        )
         if found is not None:
             return found
         check_affordable(ledger, plan)
@@ -91,7 +85,7 @@ def train_classifier(
 
 
 def noisy_maps(
-    rows: IntegerRows, plan: ClassifierPlan, *, noise: NoiseSource, progress: Progress | None = None
+    rows: IntegerRows, plan: ClassifierPlan, *, noise: NoiseSource, progress: StepProgress | None = None
 ) -> tuple[LocallyLinearMaps, Whitening | None]:
     """Look at the second moments of rows, and descend; the caller has charged the plan's costs before."""
     whitening, num_rows = None, plan.expected_rows
@@ -102,9 +96,15 @@ def noisy_maps(
     training = plan.training
     rate = training.learning_rate * plan.shape.map_dim
     maps = train_maps(
-        rows, plan.shape, cost=plan.descent, clip=training.clip, expected_rows=float(num_rows or 1),
-        steps=Steps(rate, averaged=training.averaged), noise=noise, progress=progress,
-    )  # fmt: skip
+        rows,
+        plan.shape,
+        cost=plan.descent,
+        clip=training.clip,
+        expected_rows=float(num_rows or 1),
+        steps=Steps(rate, averaged=training.averaged),
+        noise=noise,
+        progress=progress,
+    )
     return maps, whitening
 
 
@@ -175,11 +175,7 @@ def _check_purity(inputs: Inputs) -> None:
     largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in used]
     codes = rng.integers(0, np.asarray(largest) + 1, (PROBE_ROWS, len(used)))
     whole = _encoded(inputs, codes)
-    if any(
-        not np.array_equal(whole[i], _encoded(inputs, codes[i : i + 1])[0])
-        for i in range(PROBE_ROWS)
-    ):
+    if any(not np.array_equal(whole[i], _encoded(inputs, codes[i : i + 1])[0]) for i in range(PROBE_ROWS)):
         raise InputError(
-            "this machine", "computes a row's inputs differently in different batches",
-            "Use another build of NumPy",
-        )  # fmt: skip
+            "this machine", "computes a row's inputs differently in different batches", "Use another build of NumPy"
+        )

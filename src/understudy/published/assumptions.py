@@ -37,26 +37,17 @@ def shared_assumptions(schema: Schema, facts: dict[str, Any]) -> list[Assumption
     """What every product of private rows rests on, whatever was computed of them."""
     unit = schema.privacy
     found = [
-        (
-            "one row, one unit",
-            "Each protected person or thing has at most one row in the table as read.",
-        )
+        ("one row, one unit", "Each protected person or thing has at most one row in the table as read.")
         if unit.is_row
         else (
             "one id, one unit",
             f"All rows of a protected person or thing have the same cell in '{unit.unit}', and no two of them "
             "share one. Rows whose cell there is null, blank or a word for null, such as NA, are left out.",
         ),
-        (
-            "public schema",
-            "Bounds, categories and settings were chosen without looking at the private rows.",
-        ),
+        ("public schema", "Bounds, categories and settings were chosen without looking at the private rows."),
         TYPES,
         ("randomness", "The operating system's random numbers are unpredictable to an attacker."),
-        (
-            "size",
-            f"The table has at most {ROW_CAP:,} rows, which integer sums hold; a larger one is refused.",
-        ),
+        ("size", f"The table has at most {ROW_CAP:,} rows, which integer sums hold; a larger one is refused."),
         (
             "trusted curator",
             "Whoever runs the release sees the rows, and what that machine shows while running (time, memory, "
@@ -65,26 +56,33 @@ def shared_assumptions(schema: Schema, facts: dict[str, Any]) -> list[Assumption
     ]
     queries = queries_in(facts)
     if queries:
-        found.append((
-            "row by row query",
-            f"{'The query' if len(queries) == 1 else 'Every query'} makes each of its rows from the data of one "
-            "protected person or thing alone. Limits, joins, rankings and totals over other rows would break this, and "
-            "with it the guarantee.",
-        ))  # fmt: skip
+        found.append(
+            (
+                "row by row query",
+                f"{'The query' if len(queries) == 1 else 'Every query'} makes each of its rows from the data of one "
+                "protected person or thing alone. Limits, joins, rankings and totals over other rows would break "
+                "this, and "
+                "with it the guarantee.",
+            )
+        )
     rounded = [column.name for column in schema.used if column.bounds_from == "rounded"]
     if rounded:
-        found.append((
-            "bounds from data",
-            f"The bounds of {len(rounded)} column(s), such as '{rounded[0]}', are the data's own extremes rounded "
-            "outward. They are outside the guarantee.",
-        ))  # fmt: skip
+        found.append(
+            (
+                "bounds from data",
+                f"The bounds of {len(rounded)} column(s), such as '{rounded[0]}', are the data's own extremes rounded "
+                "outward. They are outside the guarantee.",
+            )
+        )
     unstated = [column.name for column in schema.used if column.bounds_from == "not stated"]
     if unstated:
-        found.append((
-            "source of bounds",
-            f"The schema does not say where the bounds or categories of {len(unstated)} column(s), such as "
-            f"'{unstated[0]}', come from; they are taken to be public.",
-        ))  # fmt: skip
+        found.append(
+            (
+                "source of bounds",
+                f"The schema does not say where the bounds or categories of {len(unstated)} column(s), such as "
+                f"'{unstated[0]}', come from; they are taken to be public.",
+            )
+        )
     return found
 
 
@@ -99,36 +97,50 @@ def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
         ),
     ]
     if facts.get("merged_from"):
-        found.append((
-            "one party, one unit",
-            f"The rows of {facts['merged_from']} parties were summed apart and merged. Each protected person or thing "
-            "has rows at one of them only." + _OWN_NOISE * (plan.parties > 1),
-        ))  # fmt: skip
+        found.append(
+            (
+                "one party, one unit",
+                f"The rows of {facts['merged_from']} parties were summed apart and merged. Each protected person or "
+                "thing "
+                "has rows at one of them only." + _OWN_NOISE * (plan.parties > 1),
+            )
+        )
     if facts.get("appended"):
-        found.append((
-            "one part, one unit",
-            f"Rows were added to this release {facts['appended']} time(s), and each protected person or thing has rows "
-            "in one part only. Every part has the whole noise; the release states the noise of all of them together.",
-        ))  # fmt: skip
+        found.append(
+            (
+                "one part, one unit",
+                f"Rows were added to this release {facts['appended']} time(s), and each protected person or thing "
+                "has rows "
+                "in one part only. Every part has the whole noise; the release states the noise of all of them "
+                "together.",
+            )
+        )
     if given_points(plan):
-        found.append((
-            "public points",
-            f"The {given_points(plan)} rows that were given as public points are part of the release as they are. "
-            "They were public before, and which rows they are does not depend on any other row of the table. What "
-            "they themselves tell is outside the guarantee.",
-        ))  # fmt: skip
+        found.append(
+            (
+                "public points",
+                f"The {given_points(plan)} rows that were given as public points are part of the release as they are. "
+                "They were public before, and which rows they are does not depend on any other row of the table. What "
+                "they themselves tell is outside the guarantee.",
+            )
+        )
     if has_given_basis(plan):
-        found.append((
-            "public images",
-            "The images whose principal directions are the basis were public before and are no part of the table. What "
-            "the directions, which the release holds as they are, tell of them is outside the guarantee.",
-        ))  # fmt: skip
+        found.append(
+            (
+                "public images",
+                "The images whose principal directions are the basis were public before and are no part of the "
+                "table. What "
+                "the directions, which the release holds as they are, tell of them is outside the guarantee.",
+            )
+        )
     if plan.descent is not None:
-        found.append((
-            "row independence of gradients",
-            "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on "
-            "made-up rows before training.",
-        ))  # fmt: skip
+        found.append(
+            (
+                "row independence of gradients",
+                "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on "
+                "made-up rows before training.",
+            )
+        )
     for name, sha256 in public_networks(plan):
         found += [
             *_origin(plan, name, sha256),
@@ -146,20 +158,22 @@ def _origin(plan: Plan, name: str, sha256: str) -> list[Assumption]:
     """Where a network comes from, and what that adds to the guarantee."""
     cost, network = plan.network_cost, f"The network '{name}' (SHA-256 {sha256})"
     if cost is None:
-        return [(
-            "public network",
-            f"{network} was public before, and nothing in it was learnt from the private rows.",
-        )]  # fmt: skip
-    found = [(
-        "network learnt from the same rows",
-        f"{network} was learnt from the private rows by noisy descent, in a release of its own with epsilon "
-        f"{round_up(cost['epsilon'])} at delta {cost['delta']:g}. The guarantee above counts both; the moments alone "
-        f"have epsilon {round_up(plan.own_epsilon())} at delta {plan.budget.delta:g} (add-remove).",
-    )]  # fmt: skip
+        return [("public network", f"{network} was public before, and nothing in it was learnt from the private rows.")]
+    found = [
+        (
+            "network learnt from the same rows",
+            f"{network} was learnt from the private rows by noisy descent, in a release of its own with epsilon "
+            f"{round_up(cost['epsilon'])} at delta {cost['delta']:g}. The guarantee above counts both; the moments "
+            "alone "
+            f"have epsilon {round_up(plan.own_epsilon())} at delta {plan.budget.delta:g} (add-remove).",
+        )
+    ]
     if "is_private" not in cost:
-        found.append((
-            "noise of the network",
-            f"The files of the network '{name}' are of an earlier version and do not say which noise it was learnt "
-            "with; it is taken to be that of private releases.",
-        ))  # fmt: skip
+        found.append(
+            (
+                "noise of the network",
+                f"The files of the network '{name}' are of an earlier version and do not say which noise it was learnt "
+                "with; it is taken to be that of private releases.",
+            )
+        )
     return found

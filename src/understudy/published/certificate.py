@@ -82,10 +82,7 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
 def status(facts: dict[str, Any], plan: Plan | None = None) -> dict[str, str]:
     """Whether everything that a product rests on had real noise; if not, what had not."""
     if not facts.get("is_private"):
-        return {
-            "status": NOT_PRIVATE,
-            "status_reason": f"Its noise came from {facts.get('noise')}.",
-        }
+        return {"status": NOT_PRIVATE, "status_reason": f"Its noise came from {facts.get('noise')}."}
     if plan is not None and plan.network_has_test_noise:
         reason = f"The network it was made with is not: that noise came from {plan.network_noise}."
         return {"status": NOT_PRIVATE, "status_reason": reason}
@@ -133,9 +130,7 @@ def _template() -> Any:
     import jinja2
 
     template = files("understudy.published").joinpath("certificate.html.jinja").read_text("utf-8")
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True
-    )
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     return environment.from_string(template)
 
 
@@ -166,7 +161,9 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
                 **_laplace_numbers(plan, index),
                 "blocks": [
                     {
-                        "name": block.name, "features": block.map.dim, "weight": block.weight,
+                        "name": block.name,
+                        "features": block.map.dim,
+                        "weight": block.weight,
                         "copies": stage.embedding.copies(block),
                         "kind": block.map.to_dict()["kind"],
                         "noise_std_of_a_sum": plan.noise_std_of_sum(index, block),
@@ -174,11 +171,9 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
                     for block in stage.embedding.blocks
                 ],
             }
-            for index, (stage, parts) in enumerate(
-                zip(plan.stages, plan.mechanism_sensitivities, strict=True)
-            )
+            for index, (stage, parts) in enumerate(zip(plan.stages, plan.mechanism_sensitivities, strict=True))
         ],
-    }  # fmt: skip
+    }
 
 
 def _descent(plan: Plan) -> dict[str, Any]:
@@ -186,15 +181,10 @@ def _descent(plan: Plan) -> dict[str, Any]:
     if plan.descent is None:
         return {}
     described = plan.descent.to_dict()
-    told = {
-        name: described[name] for name in ("sampling_rate", "noise_multiplier", "steps", "clip")
-    }
+    told = {name: described[name] for name in ("sampling_rate", "noise_multiplier", "steps", "clip")}
     return {
         "descent": told
-        | {
-            "mu": round_up(math.sqrt(plan.charge.mu_squared)),
-            "except_with_probability": float(plan.charge.slack),
-        }
+        | {"mu": round_up(math.sqrt(plan.charge.mu_squared)), "except_with_probability": float(plan.charge.slack)}
     }
 
 
@@ -204,9 +194,7 @@ def _laplace_numbers(plan: Plan, index: int) -> dict[str, Any]:
         return {}
     parts, scale = plan.mechanism_sensitivities[index], plan.noise_scales[index]
     spent = plan.mechanism.epsilon([plan.mechanism.cost(part, scale) for part in parts], 0.0)
-    return {
-        "sensitivity_norm": "L1", "noise_scale": scale / plan.lattice, "epsilon": round_up(spent),
-    }  # fmt: skip
+    return {"sensitivity_norm": "L1", "noise_scale": scale / plan.lattice, "epsilon": round_up(spent)}
 
 
 def _composition(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
@@ -248,15 +236,10 @@ def public_columns(schema: Schema) -> dict[str, Any]:
     """Columns, their domains, and where these come from."""
     used, image = schema.used, schema.image
     listed = without_pixels(image, used)
-    columns = [
-        {"name": c.name, "domain": domain_words(c), "source": c.bounds_from}
-        for c in listed[:COLUMNS_SHOWN]
-    ]
+    columns = [{"name": c.name, "domain": domain_words(c), "source": c.bounds_from} for c in listed[:COLUMNS_SHOWN]]
     if image is not None:
         size = f"{image.height} x {image.width} x {image.channels} pixels"
-        columns.insert(
-            0, {"name": "image", "domain": f"{size} from 0 to {LIGHTEST}", "source": "image format"}
-        )
+        columns.insert(0, {"name": "image", "domain": f"{size} from 0 to {LIGHTEST}", "source": "image format"})
     return {
         "columns": columns,
         "columns_not_shown": max(0, len(listed) - COLUMNS_SHOWN),

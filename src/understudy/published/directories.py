@@ -26,11 +26,7 @@ def check_new_directory(directory: str | Path) -> Path:
     if is_taken:
         raise InputError(f"directory '{target}'", "exists already", "Choose another, or remove it")
     if not has_parent:
-        raise InputError(
-            f"directory '{target}'",
-            "its parent does not exist or cannot be written",
-            "Choose another",
-        )
+        raise InputError(f"directory '{target}'", "its parent does not exist or cannot be written", "Choose another")
     return target
 
 
@@ -56,9 +52,7 @@ def new_directory(target: Path) -> Iterator[Path]:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     except OSError:
-        raise InputError(
-            f"directory '{target}'", "cannot be written", "Check space and permissions"
-        ) from None
+        raise InputError(f"directory '{target}'", "cannot be written", "Check space and permissions") from None
 
 
 def _write_durably(path: Path, content: bytes) -> None:

@@ -29,16 +29,8 @@ def public_networks(plan: Plan) -> dict[tuple[str, str], tuple[str, ...]]:
 
 def has_given_basis(plan: Plan) -> bool:
     """Whether the plan holds directions that were found in images given as public."""
-    maps = [
-        map_
-        for stage in plan.stages
-        for block in stage.embedding.blocks
-        for map_ in _factors(block.map)
-    ]
-    return any(
-        isinstance(map_, Spectrum | Lengths | Sides) and map_.weighted.principal is not None
-        for map_ in maps
-    )
+    maps = [map_ for stage in plan.stages for block in stage.embedding.blocks for map_ in _factors(block.map)]
+    return any(isinstance(map_, Spectrum | Lengths | Sides) and map_.weighted.principal is not None for map_ in maps)
 
 
 def _factors(map_: FeatureMap) -> tuple[FeatureMap, ...]:

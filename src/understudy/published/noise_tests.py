@@ -20,9 +20,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import gammainc, gammaincc, gammaln
 
+from understudy.arrays import Floats, Integers
 from understudy.features import (
     Block,
     Buckets,
@@ -43,8 +43,6 @@ from understudy.published.release import Release
 REFUSED_BELOW = 1e-9
 """A true release fails one of its tests about so often, at most."""
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Effects = dict[Hashable, list[tuple[Floats, float]]]
 
 
@@ -103,9 +101,7 @@ def residues(vector: Integers, units: Integers, noise: float) -> tuple[int, floa
     return count, float(gammaincc(count, seen)), float(gammaincc(count, most))
 
 
-def disagreement(
-    embedding: Embedding, vector: Integers, units: Integers, noise: float
-) -> tuple[float, int, int]:
+def disagreement(embedding: Embedding, vector: Integers, units: Integers, noise: float) -> tuple[float, int, int]:
     """How far tables of counts disagree, in squares of deviations, its degrees of freedom, and the cells looked at.
 
     A table's total and its deviations from it along each column are orthogonal, as in an analysis of variance.
@@ -198,9 +194,7 @@ def _tables(
             yield (*label, *keys), counts if block.per_label else counts[0], unit
 
 
-def _tables_by_copy(
-    map_: FeatureMap, rows: Floats
-) -> Iterator[tuple[tuple[Hashable, ...], Floats]]:
+def _tables_by_copy(map_: FeatureMap, rows: Floats) -> Iterator[tuple[tuple[Hashable, ...], Floats]]:
     """The tables of a map, a copy per row.  # (copies, *shape) of each"""
     match map_:
         case Tables():

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
 
+from understudy.arrays import Floats, Integers
 from understudy.errors import InputError
 from understudy.features import Block, Embedding, Reading
 from understudy.inert_files import MOST_TENSOR_BYTES, has_file, parse_tensors, read_file, read_json
@@ -27,14 +28,8 @@ LEARNT, SETTLED = "learnt/", "settled/"
 EMBEDDING, DOCUMENT, SCHEMA = "embedding.safetensors", "release.json", "schema.yaml"
 CERTIFICATE, CERTIFICATE_PAGE = "certificate.json", "certificate.html"
 
-STAGE_NUMBERS = {
-    "gaussian": ("noise_std", "squared_sensitivities"),
-    "laplace": ("noise_scale", "l1_sensitivities"),
-}
+STAGE_NUMBERS = {"gaussian": ("noise_std", "squared_sensitivities"), "laplace": ("noise_scale", "l1_sensitivities")}
 """What a stage's scale of noise and its sensitivities are called in files."""
-
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -125,10 +120,7 @@ class Release:
             "stages": [
                 {"name": stage.name, scale_name: scale, sensitivity_name: list(parts)}
                 for stage, scale, parts in zip(
-                    self.plan.stages,
-                    self.plan.noise_scales,
-                    self.plan.mechanism_sensitivities,
-                    strict=True,
+                    self.plan.stages, self.plan.noise_scales, self.plan.mechanism_sensitivities, strict=True
                 )
             ],
             "embedding_sha256": hashlib.sha256(self.tensors()).hexdigest(),
@@ -136,14 +128,16 @@ class Release:
 
     def tensors(self) -> bytes:
         """The vectors, and what a descent has learnt, as safetensors bytes."""
-        named = {
-            stage.name: vector for stage, vector in zip(self.plan.stages, self.vectors, strict=True)
-        }
+        named = {stage.name: vector for stage, vector in zip(self.plan.stages, self.vectors, strict=True)}
         learnt = {f"{LEARNT}{name}": value for name, value in self.weights}
-        settled = {} if self.settled is None else {
-            f"{SETTLED}{stage.name}": vector
-            for stage, vector in zip(self.plan.stages, self.settled.vectors, strict=True)
-        }  # fmt: skip
+        settled = (
+            {}
+            if self.settled is None
+            else {
+                f"{SETTLED}{stage.name}": vector
+                for stage, vector in zip(self.plan.stages, self.settled.vectors, strict=True)
+            }
+        )
         return bytes(safetensors.numpy.save(named | learnt | settled))
 
     @property
@@ -183,11 +177,7 @@ def load_release(directory: str | Path) -> Release:
     """Read a release back; its vectors must be the ones it was made with."""
     folder = Path(directory)
     if not has_file(folder, DOCUMENT):
-        raise InputError(
-            f"'{folder}'",
-            "is not the directory of a release",
-            "Make one: understudy release --help",
-        )
+        raise InputError(f"'{folder}'", "is not the directory of a release", "Make one: understudy release --help")
     content = read_file(folder / EMBEDDING, most=MOST_TENSOR_BYTES)
     try:
         document = read_json(folder / DOCUMENT)
@@ -200,25 +190,19 @@ def load_release(directory: str | Path) -> Release:
             vectors=tuple(tensors[stage.name] for stage in plan.stages),
             facts=tuple(document["facts"].items()),
             weights=tuple(
-                (name.removeprefix(LEARNT), value)
-                for name, value in sorted(tensors.items())
-                if name.startswith(LEARNT)
+                (name.removeprefix(LEARNT), value) for name, value in sorted(tensors.items()) if name.startswith(LEARNT)
             ),
             settled=_settled(plan, document, tensors),
         )
         sizes = [embedding.dim for embedding in release.embeddings]
         kept = [release.vectors] + ([release.settled.vectors] if release.settled else [])
         whole = all(
-            v.dtype == np.int64 and v.shape == (n,)
-            for vectors in kept
-            for v, n in zip(vectors, sizes, strict=True)
+            v.dtype == np.int64 and v.shape == (n,) for vectors in kept for v, n in zip(vectors, sizes, strict=True)
         )
     except Exception:  # rules run on what the files say, and may stumble over anything in them
         whole = False
     if not whole:
-        raise InputError(
-            f"release '{folder}'", "is damaged: its files do not fit each other", "Fetch it again"
-        )
+        raise InputError(f"release '{folder}'", "is damaged: its files do not fit each other", "Fetch it again")
     return release
 
 

@@ -11,22 +11,11 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Protocol
 
-from understudy.accounting import (
-    Budget,
-    Neighbours,
-    best_guess_probability,
-    epsilon_of,
-    exceedance_probability,
-)
+from understudy.accounting import Budget, Neighbours, best_guess_probability, epsilon_of, exceedance_probability
 from understudy.accounting.descent import Charge, DescentCost, exceedance_of_charges
 from understudy.errors import InputError
 from understudy.published.assumptions import Assumption, described, shared_assumptions
-from understudy.published.certificate import (
-    CURVE_DELTAS,
-    NEIGHBOUR_WORDS,
-    public_columns,
-    status,
-)
+from understudy.published.certificate import CURVE_DELTAS, NEIGHBOUR_WORDS, public_columns, status
 from understudy.published.release import CERTIFICATE
 from understudy.published.verify import Verification, check_files
 from understudy.published.words import round_up
@@ -134,9 +123,7 @@ class TrainedProduct(Protocol):
         """Whether its noise was real."""
 
 
-def verify_trained(
-    made: TrainedProduct, folder: Path, expected: dict[str, bytes], *, what: str
-) -> Verification:
+def verify_trained(made: TrainedProduct, folder: Path, expected: dict[str, bytes], *, what: str) -> Verification:
     """Compare a trained model's files with what follows from its plan, byte for byte.
 
     Raises:
@@ -145,9 +132,7 @@ def verify_trained(
     check_files(folder, expected, what=what)
     plan = made.plan
     if max(plan.epsilon(), plan.charged_epsilon()) > plan.budget.epsilon:
-        raise InputError(
-            f"{what} '{folder}'", "spends more than its stated epsilon", "Do not rely on it"
-        )
+        raise InputError(f"{what} '{folder}'", "spends more than its stated epsilon", "Do not rely on it")
     certificate = json.loads(expected[CERTIFICATE])
     stages = certificate["mechanism"]["stages"]
     return Verification(
@@ -167,9 +152,7 @@ def verify_trained(
 
 def gradient_stage(descent: DescentCost, numbers: int) -> dict[str, Any]:
     """What a certificate says of the steps, in units of the clipping norm."""
-    chance = (
-        f"each row with chance {descent.sampling_rate:.6g}" if descent.is_sampled else "all rows"
-    )
+    chance = f"each row with chance {descent.sampling_rate:.6g}" if descent.is_sampled else "all rows"
     return {
         "name": f"sums of clipped gradients, {descent.steps} times, of {chance}",
         "numbers_released": numbers,
@@ -196,9 +179,7 @@ def _guarantee(plan: TrainedPlan) -> dict[str, Any]:
         else round_up(epsilon_of([doubled], plan.budget.delta)),
         "mu": round_up(math.sqrt(charged)),
         "slack": slack,
-        "curve": [
-            [delta, round_up(plan.epsilon(delta))] for delta in CURVE_DELTAS if delta > slack
-        ],
+        "curve": [[delta, round_up(plan.epsilon(delta))] for delta in CURVE_DELTAS if delta > slack],
     }
 
 
@@ -210,9 +191,7 @@ def _odds(plan: TrainedPlan) -> dict[str, Any]:
         "suspicion_from_percent": 50.0,
         "suspicion_to_percent": round_up(100 / (1 + math.exp(-epsilon))),
         "except_with_probability": round_up(
-            exceedance_of_charges(plan.charges, epsilon)
-            if slack
-            else exceedance_probability(costs, epsilon)
+            exceedance_of_charges(plan.charges, epsilon) if slack else exceedance_probability(costs, epsilon)
         ),
     }
 
@@ -224,13 +203,11 @@ def _composition(plan: TrainedPlan, facts: dict[str, Any]) -> dict[str, Any]:
     else:
         words = "Charged to a ledger with a cap before noise was drawn; the cap covers all releases in it."
     return {
-        "ledger": ledger, "in_words": words,
+        "ledger": ledger,
+        "in_words": words,
         "rule": "mu squared adds up over releases, and so does slack",
-        "charged": [
-            {"mu_squared": float(charge.mu_squared), "slack": float(charge.slack)}
-            for charge in plan.charges
-        ],
-    }  # fmt: skip
+        "charged": [{"mu_squared": float(charge.mu_squared), "slack": float(charge.slack)} for charge in plan.charges],
+    }
 
 
 def _public(plan: TrainedPlan, facts: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:

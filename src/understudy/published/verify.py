@@ -74,9 +74,10 @@ def verify_release(directory: str | Path) -> Verification:
         expected = release.files()
     except Exception:  # nothing can be said of what a damaged description stumbles over
         raise InputError(
-            f"release '{folder}'", "is damaged: its certificate cannot be computed anew",
+            f"release '{folder}'",
+            "is damaged: its certificate cannot be computed anew",
             "Do not rely on this release; fetch it again from its owner",
-        ) from None  # fmt: skip
+        ) from None
     found = names_in(folder)
     for name in sorted(set(expected) | found):
         if name not in expected:
@@ -92,9 +93,7 @@ def verify_release(directory: str | Path) -> Verification:
     plan = release.plan
     alone = plan.own_epsilon()
     if alone > plan.budget.epsilon:
-        raise InputError(
-            f"release '{folder}'", "spends more than its stated epsilon", "Do not rely on it"
-        )
+        raise InputError(f"release '{folder}'", "spends more than its stated epsilon", "Do not rely on it")
     is_private = bool(dict(release.facts).get("is_private"))
     tests = _passed(noise_tests(release), where=f"release '{folder}'") if is_private else ()
     return Verification(
@@ -107,10 +106,7 @@ def verify_release(directory: str | Path) -> Verification:
         mechanism=plan.mechanism.name,
         assumptions=tuple(each["name"] for each in assumptions(plan, dict(release.facts))),
         noise_std=tuple(noise / plan.lattice for noise in plan.noise_stds),
-        sensitivity=tuple(
-            plan.mechanism.length(sum(parts)) / plan.lattice
-            for parts in plan.mechanism_sensitivities
-        ),
+        sensitivity=tuple(plan.mechanism.length(sum(parts)) / plan.lattice for parts in plan.mechanism_sensitivities),
         checks=(*sorted(expected), *([NOISE] if any(test.is_able for test in tests) else [])),
         noise_tests=tests,
     )
@@ -146,7 +142,5 @@ def _remedy(facts: dict[str, Any]) -> str:
     """Wordings change between versions, so an old release is verified with its own."""
     made_with = (facts.get("software") or {}).get("understudy")
     if made_with != version("understudy"):
-        return (
-            f"If it was made with understudy {made_with}, as it says, verify it with that version"
-        )
+        return f"If it was made with understudy {made_with}, as it says, verify it with that version"
     return "Do not rely on this release; fetch it again from its owner"

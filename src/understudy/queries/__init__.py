@@ -9,6 +9,16 @@ from understudy.queries.from_points import Points
 from understudy.queries.pushed import PushedForward, gaussian
 
 __all__ = [
-    "Answer", "Askable", "Asker", "CannotTellError", "Estimate", "Points", "PushedForward", "QueryError", "ask",
-    "expectation", "gaussian", "what_can_be_asked",
-]  # fmt: skip
+    "Answer",
+    "Askable",
+    "Asker",
+    "CannotTellError",
+    "Estimate",
+    "Points",
+    "PushedForward",
+    "QueryError",
+    "ask",
+    "expectation",
+    "gaussian",
+    "what_can_be_asked",
+]

@@ -82,8 +82,7 @@ class Answer:
             return min(max(value, low), high)
 
         rows = tuple(
-            replace(row, estimate=inside(row.estimate), low=inside(row.low), high=inside(row.high))
-            for row in self.rows
+            replace(row, estimate=inside(row.estimate), low=inside(row.low), high=inside(row.high)) for row in self.rows
         )
         return replace(self, rows=rows, notes=(*self.notes, CLIPPED))
 
@@ -95,14 +94,11 @@ class Answer:
 
         rows = tuple(
             replace(
-                row, estimate=days(row.estimate), std_error=days(row.std_error), low=days(row.low),
-                high=days(row.high),
+                row, estimate=days(row.estimate), std_error=days(row.std_error), low=days(row.low), high=days(row.high)
             )
             for row in self.rows
-        )  # fmt: skip
-        return replace(
-            self, rows=rows, bounds=(days(self.bounds[0]), days(self.bounds[1])), unit="date"
         )
+        return replace(self, rows=rows, bounds=(days(self.bounds[0]), days(self.bounds[1])), unit="date")
 
     def shown(self, number: float) -> str:
         """A number in words."""
@@ -126,17 +122,21 @@ class Answer:
             for row in self.rows
         ]
         return {
-            "query": self.query, "aggregate": self.aggregate, "level": self.level, "unit": self.unit,
-            "exact": self.is_exact, "model_based": self.is_model, "source": self.source,
-            "notes": list(self.notes), "rows": rows,
-        }  # fmt: skip
+            "query": self.query,
+            "aggregate": self.aggregate,
+            "level": self.level,
+            "unit": self.unit,
+            "exact": self.is_exact,
+            "model_based": self.is_model,
+            "source": self.source,
+            "notes": list(self.notes),
+            "rows": rows,
+        }
 
     def to_table(self) -> pa.Table:
         """As an Arrow table: a column for each grouping, then the numbers."""
         names = [name for name, _ in self.rows[0].group] if self.rows else []
-        columns: dict[str, list[Any]] = {
-            name: [row.group[i][1] for row in self.rows] for i, name in enumerate(names)
-        }
+        columns: dict[str, list[Any]] = {name: [row.group[i][1] for row in self.rows] for i, name in enumerate(names)}
         for field in ("estimate", "std_error", "low", "high", "is_exact"):
             columns[field] = [getattr(row, field) for row in self.rows]
         return pa.table(columns)

@@ -56,9 +56,10 @@ class Asker:
         question = understand(query, self.release.plan.schema)
         if population and question.aggregate in COUNTED:
             raise UsageError(
-                "population", f"has no {question.aggregate} that rows could tell of",
+                "population",
+                f"has no {question.aggregate} that rows could tell of",
                 "Ask for a share or a mean, or leave the population out",
-            )  # fmt: skip
+            )
         factor = critical(level, self.sources.measured.law)
         if question.aggregate in ("median", "quantile"):
             posed, rows = quantiles_of(self.sources, question, level, is_population=population)
@@ -77,9 +78,7 @@ class Asker:
         answer = _noted(posed, answer)
         return answer.in_days() if question.is_of_dates(measured.columns) else answer
 
-    def _estimates(
-        self, question: Question, factor: float, population: bool
-    ) -> tuple[Posed, list[Estimate]]:
+    def _estimates(self, question: Question, factor: float, population: bool) -> tuple[Posed, list[Estimate]]:
         posed = pose(self.sources, question)
         if question.aggregate in ("count", "histogram"):
             return posed, sums_of(posed, posed.members, factor)
@@ -93,16 +92,12 @@ class Asker:
         return posed, variances if question.aggregate == "var" else roots_of(variances)
 
 
-def ask(
-    release: Release | str | Path, query: str, *, level: float = LEVEL, population: bool = False
-) -> Answer:
+def ask(release: Release | str | Path, query: str, *, level: float = LEVEL, population: bool = False) -> Answer:
     """Answer one query from a release, or from the directory of one; see ``Asker.ask``."""
     return Asker(release).ask(query, level=level, population=population)
 
 
-def bounds_of(
-    question: Question, columns: Sequence[Column], num_rows: float | None
-) -> tuple[float, float]:
+def bounds_of(question: Question, columns: Sequence[Column], num_rows: float | None) -> tuple[float, float]:
     """Between what an answer must lie, whatever the rows."""
     aggregate, most = question.aggregate, math.inf if num_rows is None else float(num_rows)
     if aggregate in ("count", "histogram"):

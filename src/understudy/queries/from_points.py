@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from understudy.arrays import Floats
 from understudy.errors import UsageError
 from understudy.queries.answers import Answer, Estimate
 from understudy.queries.ask import bounds_of
@@ -25,12 +26,8 @@ from understudy.schema import NULL, Schema
 from understudy.schema.encode import encode_batch
 from understudy.schema.scales import own_scale
 
-Floats = npt.NDArray[np.float64]
 BARS = 20
-ONLY_DRAWS = (
-    "model-based: the interval covers the draw of rows and the noisy row count, "
-    "not how well the model fits"
-)
+ONLY_DRAWS = "model-based: the interval covers the draw of rows and the noisy row count, not how well the model fits"
 AS_IF_DRAWN = (
     "model-based: sums of w h(z) over all points; the interval is as wide as if the points were drawn at random "
     "and covers the noisy row count, but neither the release's noise in the weights nor how well few points "
@@ -119,11 +116,7 @@ class Points:
         return groups_of(column, cells, most=bars)
 
     def _estimate(
-        self,
-        question: Question,
-        where: npt.NDArray[np.bool_],
-        inside: npt.NDArray[np.bool_],
-        factor: float,
+        self, question: Question, where: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_], factor: float
     ) -> Estimate:
         kept = where & inside
         aggregate = question.aggregate
@@ -145,9 +138,7 @@ class Points:
         found = self._mean((values - middle) ** 2 * kept, kept, factor)
         if aggregate == "var":
             return found
-        low, middle, high = (
-            math.sqrt(max(0.0, v)) for v in (found.low, found.estimate, found.high)
-        )
+        low, middle, high = (math.sqrt(max(0.0, v)) for v in (found.low, found.estimate, found.high))
         error = found.std_error / (2 * middle) if middle > 0 else math.inf
         return Estimate((), middle, error, low, high, False)
 
@@ -158,18 +149,14 @@ class Points:
         return _around(mean * self.num_rows, error, factor)
 
     def _mean(self, values: Floats, inside: npt.NDArray[np.bool_], factor: float) -> Estimate:
-        held = (
-            1.0 if inside.all() else float(self.shares @ inside)
-        )  # all rows are 1, whatever weights add up to
+        held = 1.0 if inside.all() else float(self.shares @ inside)  # all rows are 1, whatever weights add up to
         if held <= 0:
             return Estimate((), math.nan, math.inf, -math.inf, math.inf, False)
         mean = float(self.shares @ values) / held
         drawn = float(self.shares**2 @ ((values - mean * inside) ** 2))
         return _around(mean, math.sqrt(drawn) / held, factor)
 
-    def _quantile(
-        self, values: Floats, inside: npt.NDArray[np.bool_], level: float, factor: float
-    ) -> Estimate:
+    def _quantile(self, values: Floats, inside: npt.NDArray[np.bool_], level: float, factor: float) -> Estimate:
         own, place = np.unique(values[inside], return_inverse=True)
         shares = self.shares[inside]
         held = float(shares.sum())

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats
 from understudy.features import Cells
 from understudy.schema import Column
 from understudy.schema.codesets import CodeSet
 from understudy.schema.scales import own_scale
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,28 +33,20 @@ class Ranged:
 
     def outer(self, other: Ranged) -> Ranged:
         """Products of every value here with every value there.  # (a,), (b,) -> (a, b)"""
-        ends = [
-            np.multiply.outer(mine, theirs)
-            for mine in (self.low, self.high)
-            for theirs in (other.low, other.high)
-        ]
+        ends = [np.multiply.outer(mine, theirs) for mine in (self.low, self.high) for theirs in (other.low, other.high)]
         middle = np.multiply.outer(self.middle, other.middle)
         return Ranged(np.minimum.reduce(ends), middle, np.maximum.reduce(ends))
 
     def minus(self, factor: float, other: Ranged) -> Ranged:
         """This less a nonnegative multiple of another, cell by cell."""
         return Ranged(
-            self.low - factor * other.high,
-            self.middle - factor * other.middle,
-            self.high - factor * other.low,
+            self.low - factor * other.high, self.middle - factor * other.middle, self.high - factor * other.low
         )
 
     def squared(self) -> Ranged:
         """Squares; in the middle of a cell those of values spread evenly over it."""
         ends = np.maximum(self.low**2, self.high**2)
-        least = np.where(
-            (self.low < 0) & (self.high > 0), 0.0, np.minimum(self.low**2, self.high**2)
-        )
+        least = np.where((self.low < 0) & (self.high > 0), 0.0, np.minimum(self.low**2, self.high**2))
         return Ranged(least, self.middle**2 + (self.high - self.low) ** 2 / 12, ends)
 
     def within(self, members: Ranged) -> Ranged:
@@ -86,9 +76,7 @@ def membership(cells: Cells, codes: CodeSet, masses: Floats | None = None) -> Ra
     return _by_cell(cells, pieces, widths if masses is None else masses, others)
 
 
-def values(
-    column: Column, cells: Cells, *, centre: float = 0.0, masses: Floats | None = None
-) -> Ranged:
+def values(column: Column, cells: Cells, *, centre: float = 0.0, masses: Floats | None = None) -> Ranged:
     """A column's values, less ``centre``, in each cell; 0 for nulls."""
     scale = own_scale(column)
     ends = [scale.values(codes) - centre for codes in (cells.first_codes, cells.last_codes)]
@@ -98,9 +86,7 @@ def values(
     return _by_cell(cells, pieces, widths if masses is None else masses, (0.0, 0.0))
 
 
-def _by_cell(
-    cells: Cells, pieces: Ranged, masses: npt.NDArray[np.generic], others: tuple[float, float]
-) -> Ranged:
+def _by_cell(cells: Cells, pieces: Ranged, masses: npt.NDArray[np.generic], others: tuple[float, float]) -> Ranged:
     """Ranges of pieces made ranges of the cells that they lie in, and values of nulls and of unlisted ones."""
     if cells.groups:
         place, weight = cells.cell_of_piece, np.maximum(masses.astype(np.float64), 1e-9)

@@ -24,9 +24,7 @@ from typing import Any
 
 from understudy.queries.errors import Place, QueryError, suggestion
 
-AGGREGATES = (
-    "count", "share", "sum", "mean", "var", "std", "median", "quantile", "histogram", "min", "max",
-)  # fmt: skip
+AGGREGATES = ("count", "share", "sum", "mean", "var", "std", "median", "quantile", "histogram", "min", "max")
 ALSO = {"avg": "mean", "average": "mean", "variance": "var", "stddev": "std", "sd": "std"}
 WITHOUT_COLUMN = ("count", "share")
 COMPARISONS = ("<=", ">=", "!=", "<>", "==", "=", "<", ">")

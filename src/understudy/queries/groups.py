@@ -29,10 +29,7 @@ class Group:
 def groups_of(column: Column, cells: Cells, *, most: int | None = None) -> list[Group]:
     """The groups of a column; for a number runs of the given cells, at most ``most`` of them."""
     if column.is_choice:
-        found = [
-            Group(str(category), CodeSet(((code, code),)))
-            for code, category in enumerate(column.categories)
-        ]
+        found = [Group(str(category), CodeSet(((code, code),))) for code, category in enumerate(column.categories)]
     else:
         found = _runs(column, cells, most or MOST_GROUPS)
     return [*found, Group("null", CodeSet((), has_null=True))] if column.nullable else found

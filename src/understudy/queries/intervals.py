@@ -38,12 +38,7 @@ def critical(level: float = LEVEL, law: Law = Law.NORMAL) -> float:
 
 
 def ratio_interval(
-    numerator: float,
-    denominator: float,
-    covariance: tuple[float, float, float],
-    factor: float,
-    *,
-    extra: float = 0.0,
+    numerator: float, denominator: float, covariance: tuple[float, float, float], factor: float, *, extra: float = 0.0
 ) -> tuple[float, float] | None:
     """Fieller's interval: all ratios r for which numerator - r denominator may be noise alone.
 

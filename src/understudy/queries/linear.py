@@ -7,8 +7,9 @@ from collections.abc import Callable
 
 import numpy as np
 
+from understudy.arrays import Floats
 from understudy.queries.answers import Estimate
-from understudy.queries.functions import Floats, Ranged
+from understudy.queries.functions import Ranged
 from understudy.queries.intervals import crossing, ratio_interval
 from understudy.queries.pose import Posed
 from understudy.schema import Column
@@ -35,7 +36,7 @@ def sums_of(posed: Posed, weights: Ranged, factor: float) -> list[Estimate]:
     return [
         Estimate(name, float(middle[i]), float(error[i]), float(low[i]), float(high[i]), bool(exact[i]))
         for i, name in enumerate(posed.names)
-    ]  # fmt: skip
+    ]
 
 
 def shares_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estimate]:
@@ -85,9 +86,7 @@ def variances_of(posed: Posed, factor: float, *, is_population: bool) -> list[Es
         def residual(value: float, top: Ranged = squares, bottom: Ranged = bottom) -> Ranged:
             return top.minus(value, bottom)
 
-        own = _ratio(
-            posed, mean.group, squares, bottom, residual, (0.0, widest), factor, is_population
-        )
+        own = _ratio(posed, mean.group, squares, bottom, residual, (0.0, widest), factor, is_population)
         # Around an estimated mean squares are too small by its variance; and where cells leave the
         # mean open, the least variance is around the farthest mean.
         shift = 0.0
@@ -97,10 +96,14 @@ def variances_of(posed: Posed, factor: float, *, is_population: bool) -> list[Es
         bias = mean.std_error**2
         found.append(
             Estimate(
-                mean.group, own.estimate + bias, own.std_error, max(0.0, own.low + bias - shift),
-                own.high + bias, own.is_exact,
+                mean.group,
+                own.estimate + bias,
+                own.std_error,
+                max(0.0, own.low + bias - shift),
+                own.high + bias,
+                own.is_exact,
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -125,9 +128,7 @@ def limits(posed: Posed) -> Interval:
 
 def range_of(column: Column) -> Interval:
     """The least and the largest value that a column may hold."""
-    codes = (
-        np.arange(len(column.categories)) if column.is_choice else np.array([0, column.num_steps])
-    )
+    codes = np.arange(len(column.categories)) if column.is_choice else np.array([0, column.num_steps])
     reached = own_scale(column).values(codes)
     return float(reached.min()), float(reached.max())
 
@@ -156,15 +157,11 @@ def _ratio(
     ratio = middle / count
     weight = weights[1] - ratio * weights[3]
     extra = max(0.0, float(weight**2 @ fit.atoms)) if is_population else 0.0
-    error = math.sqrt(
-        max(0.0, spread[1, 1] - 2 * ratio * spread[1, 3] + ratio**2 * spread[3, 3] + extra)
-    )
+    error = math.sqrt(max(0.0, spread[1, 1] - 2 * ratio * spread[1, 3] + ratio**2 * spread[3, 3] + extra))
     exact = top.is_exact and bottom.is_exact
     if bottom.is_exact:
         ends = [
-            ratio_interval(
-                value, count, (spread[k, k], spread[k, 3], spread[3, 3]), factor, extra=extra
-            )
+            ratio_interval(value, count, (spread[k, k], spread[k, 3], spread[3, 3]), factor, extra=extra)
             for k, value in ((0, low), (2, high))
         ]
         if ends[0] is None or ends[1] is None:  # the denominator may be zero
@@ -194,7 +191,4 @@ def fit_residual(
 
 def _inverted(reach: Callable[[float, int], float], bounds: Interval) -> Interval:
     """All values that neither the least nor the largest residual rules out."""
-    return (
-        crossing(lambda value: reach(value, -1), *bounds),
-        crossing(lambda value: reach(value, +1), *bounds),
-    )
+    return (crossing(lambda value: reach(value, -1), *bounds), crossing(lambda value: reach(value, +1), *bounds))

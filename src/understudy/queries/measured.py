@@ -9,16 +9,14 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from understudy.accounting import Neighbours
+from understudy.arrays import Floats
 from understudy.features import Block, Cells, Constant, Grid, OneHot, Reading, Tables, Tensors
 from understudy.published import Release
 from understudy.queries.intervals import Law, law_of
 from understudy.schema import Column, Layout
 from understudy.schema.layout import to_position
-
-Floats = npt.NDArray[np.float64]
 
 SHORTFALL_DEVIATIONS = 4.0
 """Deviations of noise by which a table's total must fall short for rows to be surely missing."""
@@ -151,9 +149,7 @@ def _tables(layout: Layout, reading: Reading, block: Block) -> Iterator[Counted]
         yield Counted(block.name, tuple(each.column for each in every), every, counts, noise)
 
 
-def _by_copy(
-    layout: Layout, reading: Reading, block: Block
-) -> Iterator[tuple[tuple[Cells, ...], Floats, float]]:
+def _by_copy(layout: Layout, reading: Reading, block: Block) -> Iterator[tuple[tuple[Cells, ...], Floats, float]]:
     """Cells, counts and noise of each table of a block.  # (copies, *shape)"""
     map_, name = block.map, block.name
     if isinstance(map_, Tables):

@@ -10,11 +10,10 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
+from understudy.arrays import Integers
 from understudy.features import Cells
 from understudy.schema import Column
 from understudy.schema.codesets import CodeSet
-
-Integers = npt.NDArray[np.int64]
 
 
 def whole_column(place: int, column: Column, *, has_unlisted: bool) -> Cells:

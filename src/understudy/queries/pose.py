@@ -9,14 +9,14 @@ from itertools import product
 
 import numpy as np
 
+from understudy.arrays import Floats, Integers
 from understudy.features import Cells
 from understudy.queries.atoms import Sources, can_tell, finest_cells, several_axes, single_axis
 from understudy.queries.diagnostics import bound_notes, unlisted_note
 from understudy.queries.errors import CannotTellError, QueryError
-from understudy.queries.functions import Floats, Ranged, membership, values
+from understudy.queries.functions import Ranged, membership, values
 from understudy.queries.groups import Group, groups_of
 from understudy.queries.measured import Measured
-from understudy.queries.partitions import Integers
 from understudy.queries.question import Question
 from understudy.queries.reconcile import Reconciled, gather
 from understudy.schema.codesets import CodeSet, every_code
@@ -74,9 +74,8 @@ class Posed:
             part = self._memberships(i, self.sets[i])
             if cells.column == self.question.column:
                 own = values(
-                    self.sources.measured.columns[cells.column], cells, centre=centre,
-                    masses=self.sources.masses(cells),
-                )  # fmt: skip
+                    self.sources.measured.columns[cells.column], cells, centre=centre, masses=self.sources.masses(cells)
+                )
                 part = (own.squared() if is_squared else own).within(part)
             parts.append(part)
         return self._product(parts)
@@ -85,9 +84,7 @@ class Posed:
         """Membership of one axis' cells in each of its groups.  # (groups, cells)"""
         cells = self.axes[axis]
         found = [membership(cells, codes, self.sources.masses(cells)) for codes in sets]
-        return Ranged(
-            *(np.stack([getattr(f, end) for f in found]) for end in ("low", "middle", "high"))
-        )
+        return Ranged(*(np.stack([getattr(f, end) for f in found]) for end in ("low", "middle", "high")))
 
     def _product(self, parts: list[Ranged]) -> Ranged:
         """Functions of axes multiplied.  # (groups, cells) of each -> (all groups, atoms)"""
@@ -109,9 +106,7 @@ class Posed:
         """Each group as pairs of a column's name and words."""
         columns = self.sources.measured.columns
         by = [columns[cells.column].name for cells in self.axes if cells.column in self.by]
-        return [
-            tuple(zip(by, [group.words for group in each], strict=True)) for each in self.groups
-        ]
+        return [tuple(zip(by, [group.words for group in each], strict=True)) for each in self.groups]
 
     @property
     def by(self) -> tuple[int, ...]:
@@ -158,29 +153,28 @@ def pose(sources: Sources, question: Question, *, also: Integers | None = None) 
         cells = finest_cells(measured, place, columns)
         if cells is None:
             raise _no_table(measured, question)
-        bars = (
-            int(question.number) if question.aggregate == "histogram" and question.number else None
-        )
+        bars = int(question.number) if question.aggregate == "histogram" and question.number else None
         groups[place] = groups_of(measured.columns[place], cells, most=bars)
     sets, unconditional = _sets(measured, question, groups)
     count = int(np.prod([len(each) for each in sets.values()])) if sets else 1
     if count > MOST_GROUPS:
         raise QueryError(
-            question.whole, f"would have {count} groups, and {MOST_GROUPS} are the most",
+            question.whole,
+            f"would have {count} groups, and {MOST_GROUPS} are the most",
             "Group by fewer columns, or ask about one group with where",
-        )  # fmt: skip
+        )
     axes = _axes(sources, question, sets, also)
     size = int(np.prod([cells.dim for cells in axes])) if axes else 1
     if count * size > MOST_WEIGHTS:
-        raise QueryError(
-            question.whole, "is too large a table", "Ask about fewer groups, with where"
-        )
+        raise QueryError(question.whole, "is too large a table", "Ask about fewer groups, with where")
     return Posed(
-        sources, question, tuple(axes),
+        sources,
+        question,
+        tuple(axes),
         tuple(tuple(sets[cells.column]) for cells in axes),
         tuple(tuple(unconditional[cells.column]) for cells in axes),
         tuple(product(*(groups[place] for place in columns if place in groups))),
-    )  # fmt: skip
+    )
 
 
 def _sets(
@@ -200,14 +194,11 @@ def _sets(
     return sets, unconditional
 
 
-def _axes(
-    sources: Sources, question: Question, sets: dict[int, list[CodeSet]], also: Integers | None
-) -> list[Cells]:
+def _axes(sources: Sources, question: Question, sets: dict[int, list[CodeSet]], also: Integers | None) -> list[Cells]:
     measured, columns = sources.measured, question.columns
     for place in columns:
         is_cut = place == question.column or any(
-            codes.ranges not in ((), every_code(measured.columns[place]).ranges)
-            for codes in sets[place]
+            codes.ranges not in ((), every_code(measured.columns[place]).ranges) for codes in sets[place]
         )
         if not measured.over((place,)) or (is_cut and not can_tell(measured, place)):
             raise _no_counts(measured, question, place)
@@ -225,8 +216,7 @@ def _axes(
 def _no_counts(measured: Measured, question: Question, place: int) -> CannotTellError:
     return CannotTellError(
         question.whole,
-        _incomplete(measured, question)
-        or f"this release holds no counts of column '{measured.columns[place].name}'",
+        _incomplete(measured, question) or f"this release holds no counts of column '{measured.columns[place].name}'",
         "Ask a fitted generator (--generator DIR), or in Python for an expectation",
     )
 

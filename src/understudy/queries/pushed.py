@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from understudy.arrays import Floats
+
 Kernel = Callable[[Floats, Floats], Floats]
 """Points and points to the matrix of their kernel values.  # (a, dim), (b, dim) -> (a, b)"""
 

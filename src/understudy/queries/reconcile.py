@@ -15,17 +15,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array, vstack
 from scipy.special import chdtrc
 
+from understudy.arrays import Floats, Integers
 from understudy.features import Cells
 from understudy.queries.intervals import Law
 from understudy.queries.measured import Counted, Measured, holds_all
-from understudy.queries.partitions import Integers, common_coarsening
-
-Floats = npt.NDArray[np.float64]
+from understudy.queries.partitions import common_coarsening
 
 DENSE = 1500
 """Up to so many atoms M is one matrix; beyond, most of them must have a sum of their own."""
@@ -145,9 +143,7 @@ class Reconciled:
     they are multiplied by the root of the excess, which for a single total is the spread of the tables' own totals.
     """
 
-    def __init__(
-        self, evidence: Sequence[Evidence], *, num_rows: int | None, law: Law = Law.NORMAL
-    ) -> None:
+    def __init__(self, evidence: Sequence[Evidence], *, num_rows: int | None, law: Law = Law.NORMAL) -> None:
         self._law = law
         self.size = len(evidence[0].index)
         self._parts = [(_selector(each), each.sums, 1 / each.variances, each) for each in evidence]

@@ -92,8 +92,7 @@ def histogram(series: Series) -> Histogram:
         bars="" if is_noisy else outline(tops, step, floor, is_closed=True),
         dots=tuple(zip(middles, tops, strict=True)) if is_noisy else (),
         whiskers="".join(
-            f"M{place(x)} {place(height(share - series.doubt))}"
-            f"V{place(height(share + series.doubt))}"
+            f"M{place(x)} {place(height(share - series.doubt))}V{place(height(share + series.doubt))}"
             for x, share in zip(middles, series.given, strict=True)
         )
         if is_noisy
@@ -122,10 +121,7 @@ def _ticks(words: Sequence[str], step: float, *, is_at_edges: bool) -> tuple[Tic
     picked = sorted({round(i * last / room) for i in range(room + 1)})
     if not is_at_edges:
         return tuple(Tick((i + 0.5) * step, words[i]) for i in picked)
-    return tuple(
-        Tick(i * step, words[i], "start" if i == 0 else "end" if i == last else "middle")
-        for i in picked
-    )
+    return tuple(Tick(i * step, words[i], "start" if i == 0 else "end" if i == last else "middle") for i in picked)
 
 
 def categories(series: Series) -> Categories:

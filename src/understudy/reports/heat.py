@@ -43,30 +43,19 @@ def association_map(names: Sequence[str], matrix: Matrix) -> HeatMap:
 
 def difference_map(names: Sequence[str], real: Matrix, synthetic: Matrix) -> HeatMap:
     """Synthetic less real: ties that were lost, and ties that were made up."""
-    apart = [
-        [b - a for a, b in zip(*rows, strict=True)] for rows in zip(real, synthetic, strict=True)
-    ]
+    apart = [[b - a for a, b in zip(*rows, strict=True)] for rows in zip(real, synthetic, strict=True)]
     return _draw(
-        names,
-        apart,
-        lambda value: (
-            "lost" if value < 0 else "made",
-            abs(value) / LARGEST_DIFFERENCE * SHADES,
-        ),
+        names, apart, lambda value: ("lost" if value < 0 else "made", abs(value) / LARGEST_DIFFERENCE * SHADES)
     )
 
 
 def residual_map(names: Sequence[str], matrix: Sequence[Sequence[float]]) -> HeatMap:
     """Sizes of standardised residuals: noise alone gives 1, which stays blank."""
-    return _draw(
-        names, matrix, lambda value: ("lost", (value - 1) / (LARGEST_RESIDUAL - 1) * SHADES)
-    )
+    return _draw(names, matrix, lambda value: ("lost", (value - 1) / (LARGEST_RESIDUAL - 1) * SHADES))
 
 
 def _draw(
-    names: Sequence[str],
-    matrix: Sequence[Sequence[float]],
-    shade_of: Callable[[float], tuple[str, float]],
+    names: Sequence[str], matrix: Sequence[Sequence[float]], shade_of: Callable[[float], tuple[str, float]]
 ) -> HeatMap:
     found: dict[tuple[str, int], list[str]] = {}
     for y, row in enumerate(matrix):

@@ -9,17 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from understudy.arrays import Floats, Integers
 from understudy.features import Cells, Grid, OneHot, Tables
 from understudy.published import Release
-from understudy.reports.agreement import (
-    INTERVAL,
-    Agreement,
-    Floats,
-    Integers,
-    counts_per_feature,
-    root_mean_square,
-    share_inside,
-)
+from understudy.reports.agreement import INTERVAL, Agreement, counts_per_feature, root_mean_square, share_inside
 from understudy.reports.charts import Series
 from understudy.reports.words import short
 from understudy.schema import Column
@@ -57,8 +50,7 @@ class Margin:
         merged = -(-len(self.measured) // MOST_BINS)
         starts = np.arange(0, len(self.measured), merged)
         given, drawn = (
-            tuple((np.add.reduceat(side, starts) / total).tolist())
-            for side in (self.measured, self.expected)
+            tuple((np.add.reduceat(side, starts) / total).tolist()) for side in (self.measured, self.expected)
         )
         edges = [*starts.tolist(), len(self.measured)]
         return Series(
@@ -101,12 +93,14 @@ def _margins(release: Release, agreement: Agreement) -> Iterator[Margin]:
         if column is None:
             continue
         yield Margin(
-            column, names, ticks,
+            column,
+            names,
+            ticks,
             agreement.measured[:, part].sum(axis=0)[: len(names)] * scale,
             agreement.expected[:, part].sum(axis=0)[: len(names)] * scale,
             agreement.mechanism.deviations(INTERVAL) * agreement.noise * scale * math.sqrt(copies),
             agreement.residuals[:, part],
-        )  # fmt: skip
+        )
 
 
 def _columns(

@@ -9,11 +9,12 @@ import io
 import numpy as np
 import pyarrow as pa
 
+from understudy.arrays import Bytes
 from understudy.schema import Schema
 from understudy.schema.columns import Column
 from understudy.schema.encode import encode_column
 from understudy.schema.images import ImageShape
-from understudy.schema.pixels import Bytes, pixel_array
+from understudy.schema.pixels import pixel_array
 
 GAP, PAPER = 2, 255
 LARGEST_ZOOMED = 56
@@ -27,9 +28,7 @@ def named_classes(schema: Schema) -> Column | None:
     return schema.label if schema.label is not None and schema.label.is_choice else None
 
 
-def images_by_class(
-    rows: pa.Table | pa.RecordBatch, shape: ImageShape, label: Column | None
-) -> list[Bytes]:
+def images_by_class(rows: pa.Table | pa.RecordBatch, shape: ImageShape, label: Column | None) -> list[Bytes]:
     """The images of every class, in the order of the rows; without classes all of them."""
     images = pixel_array(rows, shape)
     if label is None:

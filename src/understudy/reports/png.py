@@ -7,10 +7,8 @@ import struct
 import zlib
 
 import numpy as np
-import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
-Floats = npt.NDArray[np.float64]
+from understudy.arrays import Bytes, Floats
 
 FOR, AGAINST = (47, 111, 191), (201, 60, 50)
 """Colours of what speaks for a class and against it, clear on light and on dark ground."""
@@ -23,8 +21,7 @@ def picture(pixels: Bytes) -> str:
     header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
     chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")]
     content = b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-        for kind, data in chunks
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
     )
     return "data:image/png;base64," + base64.b64encode(content).decode()
 

@@ -69,13 +69,9 @@ def judge(evaluation: Evaluation, *, epsilon: float | None = None) -> Verdict:
         if use.level <= Level.FAIR and use.words.startswith("three")
     ]
     doubt.append(
-        "Single rows: no synthetic row stands for a person, and rare groups smaller than the noise "
-        "are not kept."
+        "Single rows: no synthetic row stands for a person, and rare groups smaller than the noise are not kept."
     )
-    return Verdict(
-        _headline(uses, evaluation, ties, epsilon), uses, tuple(trust), tuple(doubt), ties,
-        tuple(copies),
-    )  # fmt: skip
+    return Verdict(_headline(uses, evaluation, ties, epsilon), uses, tuple(trust), tuple(doubt), ties, tuple(copies))
 
 
 def _uses(evaluation: Evaluation) -> Iterable[Use]:
@@ -131,9 +127,7 @@ def _beside(score: Score) -> str:
     return words
 
 
-def _headline(
-    uses: tuple[Use, ...], evaluation: Evaluation, ties: tuple[Tie, ...], epsilon: float | None
-) -> str:
+def _headline(uses: tuple[Use, ...], evaluation: Evaluation, ties: tuple[Tie, ...], epsilon: float | None) -> str:
     groups = {
         "good enough for": [use.words for use in uses if use.level >= Level.CLOSE],
         "with care for": [use.words for use in uses if use.level is Level.FAIR],
@@ -203,14 +197,11 @@ def _columns(views: tuple[ColumnView, ...]) -> tuple[list[str], list[str]]:
     if far:
         named = [f"'{view.name}' ({percent(view.distance)})" for view in far[:NAMED]]
         more = f" and {counted(len(far) - NAMED, 'more column')}" if len(far) > NAMED else ""
-        doubt.append(
-            f"Shares of {', '.join(named)}{more}: so many rows sit in another bin or category."
-        )
+        doubt.append(f"Shares of {', '.join(named)}{more}: so many rows sit in another bin or category.")
     apart = [v for v in views if abs(v.null_share_real - v.null_share_synthetic) > NULLS]
     if apart:
         named = [
-            f"'{view.name}' ({percent(view.null_share_real)} became "
-            f"{percent(view.null_share_synthetic)})"
+            f"'{view.name}' ({percent(view.null_share_real)} became {percent(view.null_share_synthetic)})"
             for view in apart[:NAMED]
         ]
         more = f" and {counted(len(apart) - NAMED, 'more column')}" if len(apart) > NAMED else ""
@@ -226,11 +217,10 @@ def find_ties(evaluation: Evaluation) -> list[Tie]:
     """All pairs of columns, those that differ most first."""
     names = evaluation.associations.columns
     found = [
-        Tie((names[i], names[j]), evaluation.associations.real[i][j],
-            evaluation.associations.synthetic[i][j])
+        Tie((names[i], names[j]), evaluation.associations.real[i][j], evaluation.associations.synthetic[i][j])
         for i in range(len(names))
         for j in range(i)
-    ]  # fmt: skip
+    ]
     known = [tie for tie in found if tie.difference == tie.difference]
     return sorted(known, key=lambda tie: -abs(tie.difference))
 
@@ -250,8 +240,7 @@ def _ties(ties: tuple[Tie, ...]) -> tuple[list[str], list[str]]:
     ):
         if chosen:
             named = [
-                f"'{tie.pair[0]}' with '{tie.pair[1]}' "
-                f"({decimal(tie.real, 2)} became {decimal(tie.synthetic, 2)})"
+                f"'{tie.pair[0]}' with '{tie.pair[1]}' ({decimal(tie.real, 2)} became {decimal(tie.synthetic, 2)})"
                 for tie in chosen[:NAMED]
             ]
             more = f", and {len(chosen) - NAMED} more" if len(chosen) > NAMED else ""

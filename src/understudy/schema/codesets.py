@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Codes
 from understudy.schema.columns import NULL, Column
 
-Codes = npt.NDArray[np.int64]
 PAST_ALL = 2**62
 """Above every code."""
 
@@ -50,11 +50,7 @@ class CodeSet:
 
     def __and__(self, other: CodeSet) -> CodeSet:
         """What is in both."""
-        shared = [
-            (max(low, start), min(high, stop))
-            for low, high in self.ranges
-            for start, stop in other.ranges
-        ]
+        shared = [(max(low, start), min(high, stop)) for low, high in self.ranges for start, stop in other.ranges]
         return replace(
             code_set(shared, has_null=self.has_null and other.has_null),
             has_unlisted=self.has_unlisted and other.has_unlisted,

@@ -40,6 +40,5 @@ def _categories(column: Column) -> Any:
         return pa.array(column.categories, type=pa.string())
     whole = all(isinstance(category, int) for category in column.categories)
     return pa.array(
-        [float(c) if not whole else c for c in column.categories],
-        type=pa.int64() if whole else pa.float64(),
+        [float(c) if not whole else c for c in column.categories], type=pa.int64() if whole else pa.float64()
     )

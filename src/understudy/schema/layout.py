@@ -94,10 +94,7 @@ class Layout:
     def collapse(self, cells: Cells, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Cells with probabilities to codes: positions are rounded, choices are drawn."""
         codes = np.empty((len(cells), len(self.schema.used)), dtype=np.int64)
-        drawn = {
-            choice.column: _draw(cells[:, choice.start : choice.stop], rng)
-            for choice in self.choices
-        }
+        drawn = {choice.column: _draw(cells[:, choice.start : choice.stop], rng) for choice in self.choices}
         number_cell = {name: i for i, name in enumerate(self.numbers)}
         for i, column in enumerate(self.schema.used):
             if column.is_choice:
@@ -140,7 +137,5 @@ def _span(column: Column) -> float:
 def _draw(probabilities: Cells, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     cumulative = np.cumsum(probabilities, axis=1)
     uniforms = rng.random((len(probabilities), 1)) * cumulative[:, -1:]
-    slots: npt.NDArray[np.int64] = np.minimum(
-        (cumulative <= uniforms).sum(axis=1), probabilities.shape[1] - 1
-    )
+    slots: npt.NDArray[np.int64] = np.minimum((cumulative <= uniforms).sum(axis=1), probabilities.shape[1] - 1)
     return slots

@@ -11,15 +11,7 @@ import numpy as np
 from understudy.errors import InputError
 from understudy.schema.codesets import CodeSet, every_code
 from understudy.schema.columns import Column
-from understudy.schema.rules import (
-    Columns,
-    Comparison,
-    Forbidden,
-    Limit,
-    Rule,
-    allowed_codes,
-    place_of,
-)
+from understudy.schema.rules import Columns, Comparison, Forbidden, Limit, Rule, allowed_codes, place_of
 from understudy.schema.scales import Family, Operator, Scale, Values, can_compare, family_of
 from understudy.schema.values import Value, spelt, spelt_known, spelt_number, spelt_range
 
@@ -78,9 +70,10 @@ def _parse_comparison(text: str, columns: Sequence[Column]) -> Rule:
     family = family_of(left)
     if op.is_order and family is Family.NAME:
         raise InputError(
-            where, f"the categories of '{left.name}' have no order",
+            where,
+            f"the categories of '{left.name}' have no order",
             "Use == or !=, or kind: ordinal with the categories in order",
-        )  # fmt: skip
+        )
     is_rank = op.is_order and family is Family.NUMBER  # need not be a listed category
     try:
         constant = (spelt_number if is_rank else spelt_known)(left, _unquoted(right_words))
@@ -103,9 +96,7 @@ def _parse_forbidden(entry: dict[Any, Any], columns: Sequence[Column]) -> Forbid
             raise _reworded(error, where) from None
         rule = Forbidden(((column.name, values),))
         if (rule.forbidden(column) & every_code(column)).is_empty:
-            raise InputError(
-                where, f"names nothing that '{column.name}' can hold", "Mend it, or leave it out"
-            )
+            raise InputError(where, f"names nothing that '{column.name}' can hold", "Mend it, or leave it out")
         cells.append((column.name, values))
     order = [column.name for column in columns]  # files need not keep the order of a mapping
     return Forbidden(tuple(sorted(cells, key=lambda cell: order.index(cell[0]))))
@@ -137,9 +128,7 @@ def _known_column(name: Any, columns: Sequence[Column], *, where: str) -> Column
         known = ", ".join(column.name for column in columns if column.is_used)
         raise InputError(where, f"{name} is not a column", f"Columns are {known}")
     if not found.is_used:
-        raise InputError(
-            where, f"column '{name}' is not synthesised", "Leave the rule out, or change its role"
-        )
+        raise InputError(where, f"column '{name}' is not synthesised", "Leave the rule out, or change its role")
     return found
 
 
@@ -151,9 +140,10 @@ def _unquoted(words: str) -> str:
 def _cannot(where: str, left: Column, right: Column) -> InputError:
     sides = [f"'{column.name}' holds {family_of(column)}" for column in (left, right)]
     return InputError(
-        where, f"{sides[0]} and {sides[1]}, which cannot be compared so",
+        where,
+        f"{sides[0]} and {sides[1]}, which cannot be compared so",
         "Compare numbers with numbers, dates with dates, categories by == or !=",
-    )  # fmt: skip
+    )
 
 
 def _reworded(error: InputError, where: str) -> InputError:
@@ -167,9 +157,10 @@ def _check_single_columns(rules: tuple[Rule, ...], used: Columns) -> None:
             name = used[place].name
             culprits = [rule_words(rule) for rule in rules if rule.columns == (name,)]
             raise InputError(
-                ", ".join(culprits), f"no value of column '{name}' is left",
+                ", ".join(culprits),
+                f"no value of column '{name}' is left",
                 "Mend the rules, or the column's bounds or categories",
-            )  # fmt: skip
+            )
 
 
 def _check_comparison(rule: Comparison, used: Columns, kept: dict[int, CodeSet]) -> None:
@@ -184,9 +175,10 @@ def _check_comparison(rule: Comparison, used: Columns, kept: dict[int, CodeSet])
         can_hold = max(left.min(), right.min()) <= min(left.max(), right.max())
     if not can_hold:
         raise InputError(
-            rule_words(rule), "no two values of its columns obey it",
+            rule_words(rule),
+            "no two values of its columns obey it",
             "Mend the rule, or the columns' bounds or categories",
-        )  # fmt: skip
+        )
 
 
 def _some_values(scale: Scale, kept: CodeSet) -> Values:

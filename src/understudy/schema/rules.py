@@ -11,25 +11,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.schema.codesets import Codes, CodeSet, code_set, every_code
+from understudy.arrays import Codes, Truths
+from understudy.schema.codesets import CodeSet, code_set, every_code
 from understudy.schema.columns import NULL, Category, Column
-from understudy.schema.scales import (
-    Family,
-    Operator,
-    Scale,
-    common_scales,
-    family_of,
-    own_scale,
-)
+from understudy.schema.scales import Family, Operator, Scale, common_scales, family_of, own_scale
 from understudy.schema.values import Range, Value, codes_of, measure
 
 if TYPE_CHECKING:
     from understudy.schema.table import Schema
 
 Columns = Sequence[Column]
-Truths = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +142,7 @@ def allowed_codes(used: Columns, rules: Sequence[Rule]) -> dict[int, CodeSet]:
             continue
         place = place_of(used, rule.columns[0])
         column = used[place]
-        kept = (
-            rule.allowed(column)
-            if isinstance(rule, Limit)
-            else every_code(column) - rule.forbidden(column)
-        )
+        kept = rule.allowed(column) if isinstance(rule, Limit) else every_code(column) - rule.forbidden(column)
         found[place] = found.get(place, every_code(column)) & kept
     return found
 
@@ -177,8 +165,5 @@ def _constant(value: Category) -> str:
 
 
 def _listed(values: tuple[Value, ...]) -> Any:
-    written = [
-        {"from": value.low, "to": value.high} if isinstance(value, Range) else value
-        for value in values
-    ]
+    written = [{"from": value.low, "to": value.high} if isinstance(value, Range) else value for value in values]
     return written[0] if len(written) == 1 else written

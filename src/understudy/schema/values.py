@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Codes
 from understudy.errors import InputError
-from understudy.schema.codesets import Codes, CodeSet, code_set
+from understudy.schema.codesets import CodeSet, code_set
 from understudy.schema.columns import BLANKS, EPOCH, Category, Column, Kind
 
 Scalar = Category | None

@@ -64,9 +64,7 @@ def autograd(shape: MapShape, weights: Floats, inputs: Floats, label: int) -> Fl
 def test_the_gradient_of_each_row_is_autograds(shape: MapShape) -> None:
     rows, weights = rows_for(shape), some_weights(shape)
     for place in range(len(rows.labels)):
-        expected = autograd(
-            shape, weights, rows.inputs[place] / RADIUS, int(rows.labels[place])
-        )  # fmt: skip
+        expected = autograd(shape, weights, rows.inputs[place] / RADIUS, int(rows.labels[place]))
         found = gradient_sum(rows, shape, weights, np.array([place]), clip=50.0)
         # Derivatives are rounded at 50 / 2^14.
         assert found / RADIUS**2 * 50.0 == pytest.approx(expected, abs=6e-3)
@@ -91,9 +89,7 @@ def test_a_long_gradient_is_shortened_and_keeps_its_direction(shape: MapShape) -
 @given(data=st.data())
 def test_no_row_moves_a_sum_further_than_the_radius(shape: MapShape, data: st.DataObject) -> None:
     numbers = st.floats(allow_nan=True, allow_infinity=True)
-    row = data.draw(
-        st.lists(numbers, min_size=shape.num_features, max_size=shape.num_features)
-    )  # fmt: skip
+    row = data.draw(st.lists(numbers, min_size=shape.num_features, max_size=shape.num_features))
     weights = some_weights(shape, scale=data.draw(st.sampled_from([0.1, 10.0, 1e4, 1e12])))
     label = data.draw(st.integers(0, shape.num_classes - 1))
     rows = IntegerRows(integer_inputs(np.array([row])), np.array([label]))
@@ -103,9 +99,7 @@ def test_no_row_moves_a_sum_further_than_the_radius(shape: MapShape, data: st.Da
 
 
 @over_shapes
-def test_a_sum_is_the_exact_sum_over_rows_in_any_blocks(
-    shape: MapShape, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sum_is_the_exact_sum_over_rows_in_any_blocks(shape: MapShape, monkeypatch: pytest.MonkeyPatch) -> None:
     rows, weights = rows_for(shape, count=200), some_weights(shape)
     every = np.arange(200)
     whole = gradient_sum(rows, shape, weights, every, clip=0.7)
@@ -120,9 +114,7 @@ def test_answers_are_exact_however_many_inputs_there_are() -> None:
     rng = np.random.default_rng(0)
     seen = rng.integers(-RADIUS, RADIUS, (1, 30, 400)).astype(np.float64)
     whole_weights = rng.integers(-(2**22), 2**22, (1, 4, 400)).astype(np.float64)
-    products = (
-        seen[0].astype(np.int64).astype(object) @ whole_weights[0].astype(np.int64).astype(object).T
-    )
+    products = seen[0].astype(np.int64).astype(object) @ whole_weights[0].astype(np.int64).astype(object).T
     assert max(abs(number) for number in products.ravel()) < 2**53
     expected = products.astype(np.float64) / (RADIUS * WEIGHT_UNIT)
     assert np.array_equal(exact_answers(seen, whole_weights)[0], expected)
@@ -151,9 +143,8 @@ def test_noise_has_the_deviation_that_was_paid_for(rate: float) -> None:
     nobody = IntegerRows(np.zeros((0, 4000), np.int16), np.zeros(0, np.int64))
     clip, expected, multiplier = 0.5, 200.0, 3.0
     maps = train_maps(
-        nobody, shape, cost=DescentCost(rate, multiplier, 1), clip=clip, expected_rows=expected,
-        steps=Steps(1.0),
-    )  # fmt: skip
+        nobody, shape, cost=DescentCost(rate, multiplier, 1), clip=clip, expected_rows=expected, steps=Steps(1.0)
+    )
     deviation = multiplier * clip / (rate * expected)
     ratio = (maps.weights**2).mean() / deviation**2
     assert abs(ratio - 1) < 6.5 * math.sqrt(2 / maps.weights.size)
@@ -166,9 +157,14 @@ def test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there() -> None:
     moved = []
     for each in (rows, twice):
         maps = train_maps(
-            each, shape, cost=DescentCost(1.0, 1e-5, 1), clip=1.0, expected_rows=40.0,
-            steps=Steps(1.0), noise=SeededNoise(0),
-        )  # fmt: skip
+            each,
+            shape,
+            cost=DescentCost(1.0, 1e-5, 1),
+            clip=1.0,
+            expected_rows=40.0,
+            steps=Steps(1.0),
+            noise=SeededNoise(0),
+        )
         moved.append(maps.weights)
     assert moved[1] == pytest.approx(2 * moved[0], abs=1e-4)
 
@@ -181,9 +177,14 @@ def test_private_maps_learn_what_rows_have_in_common() -> None:
     shape = MapShape(num_features=3, num_classes=2)
     done: list[tuple[int, int]] = []
     maps = train_maps(
-        rows, shape, cost=DescentCost(0.25, 4.0, 40), clip=1.0, expected_rows=4000,
-        steps=Steps(4.0, averaged=0.5), progress=lambda *each: done.append(each),
-    )  # fmt: skip
+        rows,
+        shape,
+        cost=DescentCost(0.25, 4.0, 40),
+        clip=1.0,
+        expected_rows=4000,
+        steps=Steps(4.0, averaged=0.5),
+        progress=lambda *each: done.append(each),
+    )
     assert (maps.scores(inputs / 2).argmax(axis=1) == labels).mean() > 0.95
     assert done == [(step, 40) for step in range(1, 41)]
 
@@ -192,8 +193,9 @@ def test_two_runs_differ_because_noise_has_no_seed() -> None:
     shape, rows = SHAPES[0], rows_for(SHAPES[0])
     settings = {"cost": DescentCost(1.0, 1.0, 2), "clip": 1.0, "expected_rows": 30.0}
     first, second = (
-        train_maps(rows, shape, steps=Steps(1.0), **settings) for _ in range(2)  # type: ignore[arg-type]
-    )  # fmt: skip
+        train_maps(rows, shape, steps=Steps(1.0), **settings)
+        for _ in range(2)  # type: ignore[arg-type]
+    )
     assert not np.array_equal(first.weights, second.weights)
 
 

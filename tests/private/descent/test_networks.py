@@ -9,13 +9,7 @@ import torch
 
 from understudy.accounting.descent import DescentCost
 from understudy.errors import InputError, UsageError
-from understudy.private.descent.networks import (
-    RADIUS,
-    _clipped,
-    _clipped_sum,
-    noisy_descent,
-    row_gradients,
-)
+from understudy.private.descent.networks import RADIUS, _clipped, _clipped_sum, noisy_descent, row_gradients
 from understudy.private.descent.steps import Steps
 from understudy.private.lattice import to_lattice
 from understudy.private.noise import SeededNoise
@@ -29,9 +23,10 @@ def row_loss(parameters: dict[str, Any], inputs: Any, label: Any) -> Any:
 def small_network(seed: int = 0) -> dict[str, Any]:
     rng = torch.Generator().manual_seed(seed)
     return {
-        "first": torch.randn(4, 3, generator=rng), "shift": torch.randn(4, generator=rng),
+        "first": torch.randn(4, 3, generator=rng),
+        "shift": torch.randn(4, generator=rng),
         "second": torch.randn(2, 4, generator=rng),
-    }  # fmt: skip
+    }
 
 
 def some_rows(count: int = 20) -> tuple[Any, Any]:
@@ -53,12 +48,17 @@ def moved(rows: tuple[Any, Any], *, clip: float, expected: float, multiplier: fl
     """What one step on all rows does to the parameters."""
     parameters = small_network()
     outcome = noisy_descent(
-        parameters, row_loss, rows, cost=DescentCost(1.0, multiplier, 1), clip=clip,
-        expected_rows=expected, steps=Steps(1.0), block=8, noise=SeededNoise(0),
-    )  # fmt: skip
-    return np.concatenate(
-        [(parameters[name] - outcome[name]).numpy().ravel() for name in parameters]
+        parameters,
+        row_loss,
+        rows,
+        cost=DescentCost(1.0, multiplier, 1),
+        clip=clip,
+        expected_rows=expected,
+        steps=Steps(1.0),
+        block=8,
+        noise=SeededNoise(0),
     )
+    return np.concatenate([(parameters[name] - outcome[name]).numpy().ravel() for name in parameters])
 
 
 def test_a_step_adds_up_gradients_that_were_clipped_one_by_one() -> None:
@@ -84,9 +84,14 @@ def test_one_row_moves_a_step_by_no_more_than_the_clipping_norm() -> None:
 def test_noise_has_the_deviation_that_was_paid_for() -> None:
     parameters = {"weights": torch.zeros(3000)}
     outcome = noisy_descent(
-        parameters, lambda p, x: (p["weights"] * x).sum(), (np.zeros((0, 3000), np.float32),),
-        cost=DescentCost(0.5, 2.0, 1), clip=0.5, expected_rows=100, steps=Steps(1.0),
-    )  # fmt: skip
+        parameters,
+        lambda p, x: (p["weights"] * x).sum(),
+        (np.zeros((0, 3000), np.float32),),
+        cost=DescentCost(0.5, 2.0, 1),
+        clip=0.5,
+        expected_rows=100,
+        steps=Steps(1.0),
+    )
     ratio = float((outcome["weights"] ** 2).mean()) / (2.0 * 0.5 / 50) ** 2
     assert abs(ratio - 1) < 6.5 * math.sqrt(2 / 3000)
 
@@ -97,9 +102,15 @@ def test_a_private_network_learns() -> None:
     inputs = (rng.normal(size=(2000, 3)) + 2.5 * labels[:, None]).astype(np.float32)
     steps: list[int] = []
     outcome = noisy_descent(
-        small_network(), row_loss, (inputs, labels), cost=DescentCost(0.25, 2.0, 25), clip=1.0,
-        expected_rows=2000, steps=Steps(1.0), progress=lambda done, _: steps.append(done),
-    )  # fmt: skip
+        small_network(),
+        row_loss,
+        (inputs, labels),
+        cost=DescentCost(0.25, 2.0, 25),
+        clip=1.0,
+        expected_rows=2000,
+        steps=Steps(1.0),
+        progress=lambda done, _: steps.append(done),
+    )
     hidden = np.tanh(inputs @ outcome["first"].numpy().T + outcome["shift"].numpy())
     predicted = (hidden @ outcome["second"].numpy().T).argmax(axis=1)
     assert (predicted == labels).mean() > 0.9
@@ -116,9 +127,14 @@ def test_a_loss_that_looks_at_the_whole_block_is_refused() -> None:
 
     with pytest.raises(InputError, match="different blocks"):
         noisy_descent(
-            small_network(), unsteady, some_rows(), cost=DescentCost(1.0, 1.0, 1), clip=1.0,
-            expected_rows=20, steps=Steps(1.0),
-        )  # fmt: skip
+            small_network(),
+            unsteady,
+            some_rows(),
+            cost=DescentCost(1.0, 1.0, 1),
+            clip=1.0,
+            expected_rows=20,
+            steps=Steps(1.0),
+        )
 
 
 def test_a_clip_of_zero_is_refused() -> None:
@@ -135,9 +151,14 @@ def test_private_words_stay_inside() -> None:
     calls = [True, *([False] * 4)]
     with pytest.raises(InputError, match="ValueError") as refusal:
         noisy_descent(
-            small_network(), failing, some_rows(), cost=DescentCost(1.0, 1.0, 1), clip=1.0,
-            expected_rows=20, steps=Steps(1.0),
-        )  # fmt: skip
+            small_network(),
+            failing,
+            some_rows(),
+            cost=DescentCost(1.0, 1.0, 1),
+            clip=1.0,
+            expected_rows=20,
+            steps=Steps(1.0),
+        )
     assert "secret" not in str(refusal.value)
 
 

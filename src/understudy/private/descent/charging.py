@@ -22,9 +22,14 @@ def check_affordable(ledger: str | Path, plan: TrainedPlan) -> None:
 def charge(ledger: str | Path, plan: TrainedPlan, *, key: str, what: str) -> int:
     """Pay for the whole training, in the ledger's notion of neighbours."""
     return ledgers.spend(
-        ledger, key=key, plan_id=plan.fingerprint, costs=_costs_in(ledger, plan), slack=_slack(plan),
-        description=described(what, plan.schema), unit=plan.schema.privacy.unit,
-    )  # fmt: skip
+        ledger,
+        key=key,
+        plan_id=plan.fingerprint,
+        costs=_costs_in(ledger, plan),
+        slack=_slack(plan),
+        description=described(what, plan.schema),
+        unit=plan.schema.privacy.unit,
+    )
 
 
 def check_size(num_rows: int) -> None:
@@ -42,14 +47,16 @@ def _costs_in(ledger: str | Path, plan: TrainedPlan) -> tuple[Fraction, ...]:
     state, costs = ledgers.read_ledger(ledger), tuple(each.mu_squared for each in plan.charges)
     if state.is_pure:
         raise InputError(
-            f"ledger '{ledger}'", "is for pure differential privacy (delta 0), which Gaussian noise has not",
+            f"ledger '{ledger}'",
+            "is for pure differential privacy (delta 0), which Gaussian noise has not",
             "Make a ledger with a delta above 0",
-        )  # fmt: skip
+        )
     if state.neighbours is Neighbours.ADD_REMOVE:
         return costs
     if plan.descent.is_sampled:
         raise InputError(
-            f"ledger '{ledger}'", "counts replaced rows, and sampling them is not accounted for",
+            f"ledger '{ledger}'",
+            "counts replaced rows, and sampling them is not accounted for",
             "Use a sampling rate of 1, or a ledger with --neighbours add-remove",
-        )  # fmt: skip
+        )
     return tuple(4 * cost for cost in costs)

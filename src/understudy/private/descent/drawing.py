@@ -6,11 +6,10 @@ import os
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from understudy.accounting.descent import RATE_UNITS
+from understudy.arrays import Integers
 
-Integers = npt.NDArray[np.int64]
 Draw = Callable[[int, float], Integers]
 """From a number of rows and a chance to the places of the rows that were drawn."""
 

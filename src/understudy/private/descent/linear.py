@@ -7,7 +7,6 @@ float64 because every number in it stays below 2^53. No gradient of a single row
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +15,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from understudy.accounting.descent import DescentCost
+from understudy.arrays import Floats, Integers, StepProgress
 from understudy.classifier.maps import LocallyLinearMaps, MapShape, answer_gradients
 from understudy.classifier.plan import RADIUS
 from understudy.errors import InputError
@@ -27,10 +27,6 @@ from understudy.private.lattice import to_lattice
 from understudy.private.long_noise import LongNoise
 from understudy.private.noise import NoiseSource
 from understudy.private.sealed import sealed
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Progress = Callable[[int, int], None]
 
 WEIGHT_UNIT, LARGEST_WEIGHTS = 2.0**20, 2.0**38
 PROJECTION_UNIT = 2.0**20
@@ -71,7 +67,7 @@ def train_maps(
     steps: Steps,
     draw: Draw = drawn_rows,
     noise: NoiseSource | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> LocallyLinearMaps:
     """Train maps on private rows.
 
@@ -101,9 +97,7 @@ def train_maps(
             places = draw(len(rows.labels), cost.sampling_rate)
             weights = walk.place.reshape(first.shape)
             sums = sealed(partial(gradient_sum, rows, shape, weights, places, clip=clip))
-            noisy = noisy_sum(
-                sums, radius=RADIUS**2, noise_multiplier=cost.noise_multiplier, noise=source
-            )
+            noisy = noisy_sum(sums, radius=RADIUS**2, noise_multiplier=cost.noise_multiplier, noise=source)
             walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))
             if progress is not None:
                 progress(done + 1, cost.steps)
@@ -119,9 +113,7 @@ def exact_answers(seen: Floats, whole: Floats) -> Floats:
     return np.asarray(np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT))
 
 
-def gradient_sum(
-    rows: IntegerRows, shape: MapShape, weights: Floats, places: Integers, *, clip: float
-) -> Integers:
+def gradient_sum(rows: IntegerRows, shape: MapShape, weights: Floats, places: Integers, *, clip: float) -> Integers:
     """The exact sum of the drawn rows' integer gradients. PRIVATE.  # (maps, classes, map_dim)"""
     projections = _whole_projections(shape)
     groups = shape.num_maps if projections is not None else 1  # maps that see the same are one
@@ -160,9 +152,8 @@ def check_purity(shape: MapShape, weights: Floats, clip: float) -> None:
     every = np.arange(PROBE_ROWS)
     if not np.array_equal(summed(every), sum(summed(every[i : i + 1]) for i in every)):
         raise InputError(
-            "this machine", "computes a row's gradient differently in different blocks",
-            "Use another build of NumPy",
-        )  # fmt: skip
+            "this machine", "computes a row's gradient differently in different blocks", "Use another build of NumPy"
+        )
 
 
 def _clipped(slopes: Floats, clip: float) -> Floats:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from understudy.accounting.descent import DescentCost
+from understudy.arrays import Floats, Integers, StepProgress
 from understudy.errors import InputError, MissingExtraError, UsageError
 from understudy.features.exact import row_norms
 from understudy.private.descent.drawing import Draw, drawn_rows
@@ -25,14 +26,10 @@ from understudy.private.long_noise import LongNoise
 from understudy.private.noise import NoiseSource
 from understudy.private.sealed import sealed
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Arrays = tuple[npt.NDArray[Any], ...]
 Tensors = dict[str, Any]
 RowLoss = Callable[..., Any]
 """From parameters by name and the tensors of one row to its loss, a torch scalar."""
-Progress = Callable[[int, int], None]
-"""Called with the steps done and the steps in all; it never learns a loss."""
 
 RADIUS = 2**20
 """Integer length of a gradient of the clipping norm."""
@@ -52,7 +49,7 @@ def noisy_descent(
     block: int = BLOCK,
     draw: Draw = drawn_rows,
     noise: NoiseSource | None = None,
-    progress: Progress | None = None,
+    progress: StepProgress | None = None,
 ) -> Tensors:
     """Train parameters on private rows.
 
@@ -90,9 +87,7 @@ def noisy_descent(
             places = draw(len(arrays[0]), cost.sampling_rate)
             drawn = partial(_clipped_sum, gradients, walk.place, arrays, places)
             sums = sealed(partial(drawn, clip=clip, block=block))
-            noisy = noisy_sum(
-                sums, radius=RADIUS, noise_multiplier=cost.noise_multiplier, noise=source
-            )
+            noisy = noisy_sum(sums, radius=RADIUS, noise_multiplier=cost.noise_multiplier, noise=source)
             walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))
             if progress is not None:
                 progress(done + 1, cost.steps)
@@ -100,11 +95,7 @@ def noisy_descent(
 
 
 def check_row_gradients(
-    parameters: Tensors,
-    row_loss: RowLoss,
-    rows: Sequence[npt.NDArray[Any]],
-    *,
-    block: int = BLOCK,
+    parameters: Tensors, row_loss: RowLoss, rows: Sequence[npt.NDArray[Any]], *, block: int = BLOCK
 ) -> None:
     """See on made-up rows, before anything is paid, that a row's gradient does not depend on its block.
 
@@ -127,18 +118,14 @@ def _one_thread(torch: Any) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def row_gradients(
-    parameters: Tensors, row_loss: RowLoss, rows: Sequence[npt.NDArray[Any]]
-) -> npt.NDArray[Any]:
+def row_gradients(parameters: Tensors, row_loss: RowLoss, rows: Sequence[npt.NDArray[Any]]) -> npt.NDArray[Any]:
     """The gradient of every row's loss, unclipped and without noise. PRIVATE.  # (num_rows, num_parameters)"""
     torch = _torch()
     compute = _gradients(torch, parameters, row_loss)
     return compute(_flat(parameters), tuple(np.asarray(array) for array in rows))
 
 
-def _gradients(
-    torch: Any, parameters: Tensors, row_loss: RowLoss
-) -> Callable[[Floats, Arrays], npt.NDArray[Any]]:
+def _gradients(torch: Any, parameters: Tensors, row_loss: RowLoss) -> Callable[[Floats, Arrays], npt.NDArray[Any]]:
     """From flat parameters and a block of rows to the rows' flat gradients."""
     single = torch.func.grad(row_loss)
 
@@ -192,9 +179,10 @@ def _check_purity(
         alone = gradients(place, tuple(_padded(array[row : row + 1], block) for array in made_up))
         if not np.array_equal(whole[row], alone[0], equal_nan=True):
             raise InputError(
-                "this machine", "computes a row's gradient differently in different blocks",
+                "this machine",
+                "computes a row's gradient differently in different blocks",
                 "Use another build of torch",
-            )  # fmt: skip
+            )
 
 
 def _made_up(rng: np.random.Generator, block: int, like: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -207,9 +195,7 @@ def _made_up(rng: np.random.Generator, block: int, like: npt.NDArray[Any]) -> np
 
 
 def _flat(parameters: Tensors) -> Floats:
-    flat = [
-        np.asarray(tensor.detach().numpy(), np.float64).ravel() for tensor in parameters.values()
-    ]
+    flat = [np.asarray(tensor.detach().numpy(), np.float64).ravel() for tensor in parameters.values()]
     return np.concatenate(flat)
 
 
@@ -249,7 +235,13 @@ def descend_from(
 ) -> dict[str, npt.NDArray[np.float32]]:
     """``noisy_descent`` from arrays to arrays, for callers who do not load torch."""
     found = noisy_descent(
-        tensors_of(parameters), row_loss, rows,
-        cost=cost, clip=clip, expected_rows=expected_rows, steps=steps, noise=noise,
-    )  # fmt: skip
+        tensors_of(parameters),
+        row_loss,
+        rows,
+        cost=cost,
+        clip=clip,
+        expected_rows=expected_rows,
+        steps=steps,
+        noise=noise,
+    )
     return {name: value.detach().numpy() for name, value in found.items()}

@@ -5,18 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-import numpy.typing as npt
 
 from understudy.accounting import lattice_noise_std
+from understudy.arrays import Floats, Integers
 from understudy.private.noise import NoiseSource
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
-
-def noisy_sum(
-    sums: Integers, *, radius: int, noise_multiplier: float, noise: NoiseSource
-) -> Floats:
+def noisy_sum(sums: Integers, *, radius: int, noise_multiplier: float, noise: NoiseSource) -> Floats:
     """A sum of integer vectors inside a radius plus discrete Gaussian noise, in units of the radius.
 
     Guarantee:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from understudy.arrays import Floats
+
 Rule = Literal["momentum", "adam"]
 
 

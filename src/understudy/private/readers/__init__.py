@@ -5,13 +5,7 @@ becomes never depends on the other rows. Refusals name files and columns, never 
 """
 
 from understudy.private.readers.python_rows import Examples, count_features, feature_names
-from understudy.private.readers.sources import (
-    is_one_pass,
-    open_parts,
-    open_source,
-    source_columns,
-    source_name,
-)
+from understudy.private.readers.sources import is_one_pass, open_parts, open_source, source_columns, source_name
 from understudy.private.readers.stream import RowStream
 
 __all__ = [

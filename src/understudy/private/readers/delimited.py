@@ -14,21 +14,13 @@ import pyarrow.csv
 import pyarrow.dataset as ds
 
 from understudy.errors import InputError, UnderstudyError
-from understudy.private.readers.lines import (
-    BYTE_ORDER_MARK,
-    LineError,
-    check_lines,
-)
+from understudy.private.readers.lines import BYTE_ORDER_MARK, LineError, check_lines
 from understudy.private.readers.stream import Batches, Field, explain_file
 
 # pyarrow reads up to 32 blocks ahead of a slow consumer, and a row must fit in a block.
 _BLOCK_BYTES = 2 << 20
 _HEADER_BYTES = 1 << 20
-_EMPTY_IS_NULL: dict[str, Any] = {
-    "null_values": [""],
-    "strings_can_be_null": True,
-    "quoted_strings_can_be_null": True,
-}
+_EMPTY_IS_NULL: dict[str, Any] = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": True}
 _RAGGED = re.compile(r"CSV parse error: (Row #\d+: )?Expected \d+ columns")
 
 
@@ -78,8 +70,7 @@ class DelimitedFile:
         layout = ds.CsvFileFormat(
             parse_options=self._parsing(names),
             default_fragment_scan_options=ds.CsvFragmentScanOptions(
-                convert_options=pyarrow.csv.ConvertOptions(**_EMPTY_IS_NULL),
-                read_options=_reading(names),
+                convert_options=pyarrow.csv.ConvertOptions(**_EMPTY_IS_NULL), read_options=_reading(names)
             ),
         )
         connection.register(name, ds.dataset(str(self.path), schema=schema, format=layout))
@@ -91,9 +82,7 @@ class DelimitedFile:
         message = str(error)
         if message.startswith("straddling"):
             return InputError(
-                self.where,
-                f"a row is longer than {_BLOCK_BYTES >> 20} MB",
-                "Shorten its cells, or pass a Parquet file",
+                self.where, f"a row is longer than {_BLOCK_BYTES >> 20} MB", "Shorten its cells, or pass a Parquet file"
             )
         if _RAGGED.match(message):
             return InputError(
@@ -133,11 +122,7 @@ class DelimitedFile:
         has_more = bool(text.read(1))
         cut_short = len(head) == _HEADER_BYTES and not has_more
         if not any(names) or cut_short or not all(name.isprintable() for name in names):
-            raise InputError(
-                self.where,
-                "its first line must hold the column names, in UTF-8",
-                "Add a header line",
-            )
+            raise InputError(self.where, "its first line must hold the column names, in UTF-8", "Add a header line")
         return names, has_more
 
     def _reader(self, stream: Any, names: list[str], columns: list[str]) -> Any:
@@ -170,9 +155,7 @@ class DelimitedFiles:
         """The names that all the headers share, in one order."""
         first = self.files[0].fields()
         if any(other.fields() != first for other in self.files[1:]):
-            raise InputError(
-                self.where, "its files differ in their header lines", "Write them with one header"
-            )
+            raise InputError(self.where, "its files differ in their header lines", "Write them with one header")
         return first
 
     def batches(self, columns: list[str]) -> Batches:
@@ -195,10 +178,7 @@ class DelimitedFiles:
 def _reading(names: list[str]) -> Any:
     # Threads would read further ahead and be hardly faster.
     return pyarrow.csv.ReadOptions(
-        use_threads=False,
-        block_size=_BLOCK_BYTES,
-        column_names=names,
-        skip_rows_after_names=1,
+        use_threads=False, block_size=_BLOCK_BYTES, column_names=names, skip_rows_after_names=1
     )
 
 

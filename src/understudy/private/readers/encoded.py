@@ -11,17 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from understudy.arrays import Bytes
 from understudy.errors import InputError, UnderstudyError
 from understudy.private.readers.files import ParquetFiles
-from understudy.private.readers.pictures import (
-    BATCH_IMAGES,
-    explain_pictures,
-    picture_pixels,
-    picture_shape,
-)
+from understudy.private.readers.pictures import BATCH_IMAGES, explain_pictures, picture_pixels, picture_shape
 from understudy.private.readers.stream import Batches, Field, shielded
 from understudy.schema.images import ImageShape, is_pixel, shape_of
-from understudy.schema.pixels import Bytes, pixel_columns
+from understudy.schema.pixels import pixel_columns
 
 IMAGE, BYTES = "image", "bytes"
 
@@ -91,9 +87,10 @@ class EncodedImages:
 
     def _no_image(self) -> InputError:
         return InputError(
-            self.where, f"every cell of column '{IMAGE}' must hold a PNG or JPEG file",
+            self.where,
+            f"every cell of column '{IMAGE}' must hold a PNG or JPEG file",
             "Leave out the rows without an image",
-        )  # fmt: skip
+        )
 
 
 def is_encoded(name: str, kind: pa.DataType | None) -> bool:

@@ -36,18 +36,14 @@ class ParquetFiles:
             differing = {name for name, _ in set(first) ^ set(other)}
             if differing:
                 raise InputError(
-                    self.where,
-                    f"its files differ in column {listed(sorted(differing))}",
-                    "Write them with one schema",
+                    self.where, f"its files differ in column {listed(sorted(differing))}", "Write them with one schema"
                 )
         return first
 
     def batches(self, columns: list[str], batch_rows: int = MAX_BATCH_ROWS) -> Batches:
         """Pages of the columns asked for, a file at a time."""
         for path in self.paths:
-            with pq.ParquetFile(
-                path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False
-            ) as parquet:
+            with pq.ParquetFile(path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False) as parquet:
                 yield from parquet.iter_batches(batch_rows, columns=columns)
 
     def count_rows(self) -> int:
@@ -62,10 +58,7 @@ class ParquetFiles:
     def explain(self, error: Exception) -> UnderstudyError:
         """Damage is the only thing left to go wrong."""
         return explain_file(
-            self.where,
-            error,
-            rule="it is damaged, or not a Parquet file",
-            remedy="Write it again from its source",
+            self.where, error, rule="it is damaged, or not a Parquet file", remedy="Write it again from its source"
         )
 
 
@@ -125,17 +118,12 @@ class ArrowFile:
     def explain(self, error: Exception) -> UnderstudyError:
         """Damage is the only thing left to go wrong."""
         return explain_file(
-            self.where,
-            error,
-            rule="it is damaged, or not an Arrow IPC file",
-            remedy="Write it again from its source",
+            self.where, error, rule="it is damaged, or not an Arrow IPC file", remedy="Write it again from its source"
         )
 
     def _reader(self, mapped: Any, wanted: list[int]) -> Any:
         options = pa.ipc.IpcReadOptions(included_fields=wanted)
-        return (pa.ipc.open_file if self.random_access else pa.ipc.open_stream)(
-            mapped, options=options
-        )
+        return (pa.ipc.open_file if self.random_access else pa.ipc.open_stream)(mapped, options=options)
 
     def _each(self, reader: Any) -> Iterator[pa.RecordBatch]:
         if not self.random_access:

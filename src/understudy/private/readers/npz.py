@@ -69,9 +69,8 @@ class NpzImages:
     def explain(self, error: Exception) -> UnderstudyError:
         """Damage is the only thing left to go wrong."""
         return explain_file(
-            self.where, error, rule="it is damaged, or not an .npz archive",
-            remedy="Write it again from its source",
-        )  # fmt: skip
+            self.where, error, rule="it is damaged, or not an .npz archive", remedy="Write it again from its source"
+        )
 
     @contextlib.contextmanager
     def _arrays(self) -> Iterator[tuple[ImageShape, _Array, _Array | None]]:
@@ -80,9 +79,7 @@ class NpzImages:
             pair = next((pair for pair in MEMBERS if f"{pair[0]}.npy" in names), None)
             if pair is None:
                 looked_for = ", ".join(f"'{images}' and '{labels}'" for images, labels in MEMBERS)
-                raise InputError(
-                    self.where, f"it has no array of images; looked for are {looked_for}", _SAVE
-                )
+                raise InputError(self.where, f"it has no array of images; looked for are {looked_for}", _SAVE)
             images = self._array(archive, pair[0], opened)
             labels = self._array(archive, pair[1], opened) if f"{pair[1]}.npy" in names else None
             shape = self._checked_shape(images)
@@ -99,49 +96,44 @@ class NpzImages:
         sizes, by_columns, dtype = read_header(stream)
         if by_columns:
             raise InputError(
-                self.where, "its arrays must lie in C order, image by image",
-                "Save numpy.ascontiguousarray of them",
-            )  # fmt: skip
+                self.where, "its arrays must lie in C order, image by image", "Save numpy.ascontiguousarray of them"
+            )
         return _Array(stream, dtype, sizes)
 
     def _checked_shape(self, images: _Array) -> ImageShape:
         if images.dtype != np.uint8:
             raise InputError(
-                self.where, "its images must be bytes (uint8) from 0 to 255",
+                self.where,
+                "its images must be bytes (uint8) from 0 to 255",
                 "Scale them to 0..255 and convert them with .astype('uint8')",
-            )  # fmt: skip
+            )
         sizes = images.sizes
         if len(sizes) not in (3, 4) or min(sizes[1:]) < 1 or sizes[3:] not in ((), (1,), (3,)):
             raise InputError(
-                self.where, "its images must have axes (images, rows, columns) or "
-                "(images, rows, columns, channels) with 1 or 3 channels", "Reshape them",
-            )  # fmt: skip
+                self.where,
+                "its images must have axes (images, rows, columns) or "
+                "(images, rows, columns, channels) with 1 or 3 channels",
+                "Reshape them",
+            )
         found = ImageShape(*sizes[1:])
         if found.num_pixels > MOST_PIXELS:
-            raise InputError(
-                self.where,
-                f"images have more than {MOST_PIXELS} numbers",
-                "Make them smaller first",
-            )
+            raise InputError(self.where, f"images have more than {MOST_PIXELS} numbers", "Make them smaller first")
         if self.shape is not None and found != self.shape:
             if found.channels == self.shape.channels:
                 raise wrong_size(self.where, self.shape)
             raise InputError(
-                self.where, f"every image must have {self.shape.channels} channel(s)",
+                self.where,
+                f"every image must have {self.shape.channels} channel(s)",
                 "Mend channels under image: in the schema",
-            )  # fmt: skip
+            )
         return found
 
     def _check_labels(self, images: _Array, labels: _Array) -> None:
         kind, size = labels.dtype.kind, labels.dtype.itemsize
         if kind not in "biufUS" or size > (_LONGEST_LABEL if kind in "US" else 8):
-            raise InputError(
-                self.where, "its labels must be numbers or text, not objects", "Convert them first"
-            )
+            raise InputError(self.where, "its labels must be numbers or text, not objects", "Convert them first")
         if len(labels.sizes) != 1 or labels.length != images.length:
-            raise InputError(
-                self.where, "it must have one label per image, along one axis", "Reshape the labels"
-            )
+            raise InputError(self.where, "it must have one label per image, along one axis", "Reshape the labels")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path, PurePath
 import numpy as np
 import pyarrow as pa
 
+from understudy.arrays import Bytes
 from understudy.errors import InputError, UnderstudyError
 from understudy.private.readers.delimited import DelimitedFile
 from understudy.private.readers.files import files_under
@@ -21,7 +22,7 @@ from understudy.private.readers.pictures import (
 )
 from understudy.private.readers.stream import Batches, Field, RowStream, require_columns
 from understudy.schema.images import LABEL, ImageShape, is_pixel, shape_of
-from understudy.schema.pixels import Bytes, pixel_columns
+from understudy.schema.pixels import pixel_columns
 
 LABELS_FILE, FILE = "labels.csv", "file"
 _PICTURES = (".png", ".jpg", ".jpeg")
@@ -84,9 +85,7 @@ class PictureFolder:
         """The pictures' paths inside the folder in their order, and their labels."""
         files = [path.relative_to(self.folder) for path in files_under(self.folder)]
         if any(path.suffix.lower() in _OTHER_PICTURES for path in files):
-            raise InputError(
-                self.where, "it holds images that are neither PNG nor JPEG", "Convert them to PNG"
-            )
+            raise InputError(self.where, "it holds images that are neither PNG nor JPEG", "Convert them to PNG")
         paths: list[PurePath] = sorted(path for path in files if path.suffix.lower() in _PICTURES)
         if (self.folder / LABELS_FILE).exists():
             return paths, self._labels_in_file(paths)
@@ -95,28 +94,26 @@ class PictureFolder:
             return paths, None
         if depths != {2}:
             raise InputError(
-                self.where, "its images must all lie in it, or all in sub-folders one level below, "
-                "whose names are the labels", f"Move them, or write a {LABELS_FILE}",
-            )  # fmt: skip
+                self.where,
+                "its images must all lie in it, or all in sub-folders one level below, whose names are the labels",
+                f"Move them, or write a {LABELS_FILE}",
+            )
         labels = [path.parts[0].encode("utf-8", "surrogateescape") for path in paths]
         return paths, pa.array(labels, pa.binary()).view(pa.string())
 
     def _labels_in_file(self, paths: list[PurePath]) -> pa.Array:
-        source = DelimitedFile(
-            f"{self.where}, {LABELS_FILE}", self.folder / LABELS_FILE, ",", gzipped=False
-        )
+        source = DelimitedFile(f"{self.where}, {LABELS_FILE}", self.folder / LABELS_FILE, ",", gzipped=False)
         require_columns(source, [FILE, LABEL])
         with RowStream(source, [FILE, LABEL]) as stream:
-            listed = [
-                row for batch in stream for row in zip(*batch.to_pydict().values(), strict=True)
-            ]
+            listed = [row for batch in stream for row in zip(*batch.to_pydict().values(), strict=True)]
         labels = dict(listed)
         names = [path.as_posix().encode("utf-8", "surrogateescape") for path in paths]
         if len(labels) < len(listed) or set(labels) != set(names):
             raise InputError(
-                source.where, "it must list every image of the folder once, by its path inside it",
+                source.where,
+                "it must list every image of the folder once, by its path inside it",
                 "Write it again with a header line: file,label",
-            )  # fmt: skip
+            )
         return pa.array([labels[name] for name in names], pa.binary())
 
 

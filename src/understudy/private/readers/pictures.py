@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from understudy.arrays import Bytes
 from understudy.errors import InputError, UnderstudyError
 from understudy.private.readers.stream import explain_file
 from understudy.schema.images import MOST_PIXELS, ImageShape
-from understudy.schema.pixels import Bytes, require_pillow
+from understudy.schema.pixels import require_pillow
 
 BATCH_IMAGES = 2_000
 """Images are decoded and handed on in batches of this many."""
@@ -51,16 +52,15 @@ def picture_pixels(where: str, content: bytes, shape: ImageShape) -> Bytes:
 def wrong_size(where: str, shape: ImageShape) -> InputError:
     """The refusal of images that are not as large as the others or as the schema says."""
     return InputError(
-        where, f"every image must have {shape.height} rows and {shape.width} columns of pixels",
+        where,
+        f"every image must have {shape.height} rows and {shape.width} columns of pixels",
         "Bring all images to one size, and write it under image: in the schema",
-    )  # fmt: skip
+    )
 
 
 def explain_pictures(where: str, error: Exception) -> UnderstudyError:
     """What Pillow says of a picture is withheld; that it cannot be decoded is all that is told."""
-    return explain_file(
-        where, error, rule="an image is damaged or cut short", remedy="Write it again from its source"
-    )  # fmt: skip
+    return explain_file(where, error, rule="an image is damaged or cut short", remedy="Write it again from its source")
 
 
 def _opened(where: str, content: bytes) -> Any:
@@ -80,14 +80,14 @@ def _opened(where: str, content: bytes) -> Any:
     picture = (PngImageFile if is_png else JpegImageFile)(io.BytesIO(content))
     if picture.mode not in _TAKEN_AS:
         raise InputError(
-            where, "an image must be grey or coloured, with 8 bits per value",
-            "Convert it to PNG of mode L or RGB",
-        )  # fmt: skip
+            where, "an image must be grey or coloured, with 8 bits per value", "Convert it to PNG of mode L or RGB"
+        )
     return picture
 
 
 def _too_large(where: str) -> InputError:
     return InputError(
-        where, f"images may have at most {MOST_PIXELS} numbers and {LARGEST_PICTURE >> 20} MB each",
+        where,
+        f"images may have at most {MOST_PIXELS} numbers and {LARGEST_PICTURE >> 20} MB each",
         "Make them smaller first",
-    )  # fmt: skip
+    )

@@ -63,8 +63,7 @@ class PythonColumns:
             raise ArrayError(self.where, "its columns differ in length", "Give every row all cells")
         for start in range(0, lengths.pop(), MAX_BATCH_ROWS):
             parts = {
-                name: arrow_column(_part(column, start, start + MAX_BATCH_ROWS))
-                for name, column in chosen.items()
+                name: arrow_column(_part(column, start, start + MAX_BATCH_ROWS)) for name, column in chosen.items()
             }
             yield from pa.table(parts).combine_chunks().to_batches()
 
@@ -111,9 +110,10 @@ class PythonRecords:
         for row in self.rows:
             if not isinstance(row, dict) or not dict.__contains__(row, name):
                 raise InputError(
-                    self.where, f"every row must be a dictionary that has '{name}'",
+                    self.where,
+                    f"every row must be a dictionary that has '{name}'",
                     "Spell keys as the schema does, and write None where a row has no cell",
-                )  # fmt: skip
+                )
             yield dict.__getitem__(row, name)
 
 
@@ -158,9 +158,7 @@ class Examples:
         is_column = isinstance(labels, list | tuple | pa.Array | pa.ChunkedArray)
         is_series = is_of(labels, "pandas", "Series") or is_of(labels, "polars", "Series")
         if not (is_column or is_series or (isinstance(labels, np.ndarray) and labels.ndim == 1)):
-            raise ArrayError(
-                "y", "must hold one label per row", "Pass a list, an array or a column"
-            )
+            raise ArrayError("y", "must hold one label per row", "Pass a list, an array or a column")
         return labels
 
 
@@ -177,9 +175,7 @@ def count_features(rows: Any) -> int | None:
     if not _is_frame(rows) or len(shape) != 2:
         raise _no_table()
     if isinstance(rows, np.ndarray) and rows.dtype.kind in "cmV":
-        raise ArrayError(
-            "X", "Complex data not supported, nor are durations and records", "Pass numbers"
-        )
+        raise ArrayError("X", "Complex data not supported, nor are durations and records", "Pass numbers")
     return _at_least_one(shape[1])
 
 
@@ -202,17 +198,13 @@ def feature_columns(rows: Any, count: int) -> list[Any]:
     """Rows of so many features as columns, cells untouched. PRIVATE."""
     rows = _as_array(rows)
     if count_features(rows) not in (None, count):
-        raise ArrayError(
-            "X", "has another number of features than bounds were given for", "Mend bounds"
-        )
+        raise ArrayError("X", "has another number of features than bounds were given for", "Mend bounds")
     if isinstance(rows, np.ndarray):
         return [rows[:, place] for place in range(count)]
     if is_of(rows, "pandas", "DataFrame"):
         return [rows.iloc[:, place] for place in range(count)]
     if isinstance(rows, list | tuple):
-        if not all(
-            isinstance(row, list | tuple | np.ndarray) and len(row) == count for row in rows
-        ):
+        if not all(isinstance(row, list | tuple | np.ndarray) and len(row) == count for row in rows):
             raise ArrayError("X", "its rows differ in length", "Give every row all features")
         return [[row[place] for row in rows] for place in range(count)]
     return list(rows.get_columns() if is_of(rows, "polars", "DataFrame") else rows.columns)
@@ -224,9 +216,7 @@ def _declared_type(column: Any) -> pa.DataType | None:
 
 def _utf8(cells: Any) -> Any:
     """Bytes as text that DuckDB takes; what is no UTF-8 in a cell is replaced, in that cell."""
-    texts = [
-        None if cell is None else cell.decode("utf-8", "replace") for cell in cells.to_pylist()
-    ]
+    texts = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells.to_pylist()]
     return pa.array(texts, pa.string())
 
 
@@ -237,9 +227,10 @@ def _is_frame(rows: Any) -> bool:
 
 def _no_table() -> ArrayError:
     return ArrayError(
-        "X", "must be rows of features. Sparse data, and arrays of one axis or of three, are none",
+        "X",
+        "must be rows of features. Sparse data, and arrays of one axis or of three, are none",
         f"{_TABLES}. Reshape your data, or convert it with .toarray()",
-    )  # fmt: skip
+    )
 
 
 def _as_array(value: Any) -> Any:
@@ -247,9 +238,7 @@ def _as_array(value: Any) -> Any:
     if isinstance(value, np.matrix):  # whose columns have two axes
         return np.asarray(value)
     known = isinstance(value, list | tuple | np.ndarray | pa.Array | pa.ChunkedArray)
-    is_table = (
-        _is_frame(value) or is_of(value, "pandas", "Series") or is_of(value, "polars", "Series")
-    )
+    is_table = _is_frame(value) or is_of(value, "pandas", "Series") or is_of(value, "polars", "Series")
     if known or is_table or not hasattr(value, "__array__"):
         return value
     return np.asarray(value)

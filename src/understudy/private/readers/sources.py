@@ -11,12 +11,7 @@ from pathlib import Path
 from understudy.errors import InputError, UnderstudyError
 from understudy.private.readers.delimited import DelimitedFile, DelimitedFiles
 from understudy.private.readers.encoded import EncodedImages, is_encoded, with_images
-from understudy.private.readers.files import (
-    ParquetFiles,
-    arrow_file,
-    files_under,
-    refuse_table_log,
-)
+from understudy.private.readers.files import ParquetFiles, arrow_file, files_under, refuse_table_log
 from understudy.private.readers.frames import ArrowStream, frame_source
 from understudy.private.readers.npz import NpzImages
 from understudy.private.readers.picture_folder import PictureFolder, picture_folder
@@ -76,9 +71,7 @@ def open_source(source: object, *, columns: Sequence[str], query: str | None = N
     return RowStream(_checked(source, columns, query), columns)
 
 
-def open_parts(
-    source: object, *, columns: Sequence[str], query: str | None = None
-) -> list[RowStream]:
+def open_parts(source: object, *, columns: Sequence[str], query: str | None = None) -> list[RowStream]:
     """The same table as streams that may be read at once: one per file, if there are several.
 
     Guarantee:
@@ -114,9 +107,7 @@ def source_columns(source: object, *, query: str | None = None) -> list[Field]:
 
 def is_one_pass(source: object) -> bool:
     """Whether a source is a stream, which is gone once it has been read."""
-    return not isinstance(source, str | os.PathLike) and isinstance(
-        _find_frame(source), ArrowStream
-    )
+    return not isinstance(source, str | os.PathLike) and isinstance(_find_frame(source), ArrowStream)
 
 
 def source_name(source: object) -> str:
@@ -158,9 +149,10 @@ def _find_frame(source: object) -> Viewable | ArrowStream | PythonRecords:
     found = shielded(lambda: frame_source(where, source), lambda e: explain_frame(where, e))
     if found is None:
         raise InputError(
-            where, "it is not a path and not a table",
+            where,
+            "it is not a path and not a table",
             "Pass a file, a frame, a dictionary of columns or a list of dictionaries",
-        )  # fmt: skip
+        )
     return found
 
 
@@ -169,16 +161,10 @@ def _has_images(source: Source) -> bool:
 
 
 def _no_query(where: str) -> InputError:
-    return InputError(
-        where,
-        "a query cannot select images",
-        "Leave it out, or put the images wanted in a set apart",
-    )
+    return InputError(where, "a query cannot select images", "Leave it out, or put the images wanted in a set apart")
 
 
-def _find_path(
-    source: str | os.PathLike[str], query: str | None
-) -> Viewable | DuckQuery | SqliteQuery | ImageSet:
+def _find_path(source: str | os.PathLike[str], query: str | None) -> Viewable | DuckQuery | SqliteQuery | ImageSet:
     path = Path(source).absolute()
     where = f"file '{path.name}'" if _is_plain(path.name) else "source"
     if not os.fspath(source):
@@ -189,9 +175,7 @@ def _find_path(
     return shielded(lambda: _find_file(where, path, query), lambda e: _unreadable(where, e))
 
 
-def _find_file(
-    where: str, path: Path, query: str | None
-) -> Viewable | DuckQuery | SqliteQuery | ImageSet:
+def _find_file(where: str, path: Path, query: str | None) -> Viewable | DuckQuery | SqliteQuery | ImageSet:
     if path.is_dir():
         return _find_directory(where, path)
     with path.open("rb") as opened:
@@ -273,19 +257,13 @@ def _is_table(path: Path) -> bool:
     return path.is_file() and (suffix in _DELIMITERS or (suffix == ".parquet" and not gzipped))
 
 
-def _find_database(
-    where: str, path: Path, head: bytes, query: str | None
-) -> DuckQuery | SqliteQuery:
+def _find_database(where: str, path: Path, head: bytes, query: str | None) -> DuckQuery | SqliteQuery:
     """A database is known by its first bytes, because both kinds may be called .db."""
     is_duckdb = head[_DUCKDB_OFFSET:].startswith(_DUCKDB_MAGIC)
     if not is_duckdb and not head.startswith(SQLITE_MAGIC):
-        raise InputError(
-            where, "it is neither a DuckDB nor an SQLite database", "Check what wrote it"
-        )
+        raise InputError(where, "it is neither a DuckDB nor an SQLite database", "Check what wrote it")
     if query is None:
-        raise InputError(
-            where, "a database needs a query", "Add a query such as: SELECT * FROM patients"
-        )
+        raise InputError(where, "a database needs a query", "Add a query such as: SELECT * FROM patients")
     return DuckQuery(where, path, query) if is_duckdb else SqliteQuery(where, path, query)
 
 

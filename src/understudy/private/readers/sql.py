@@ -36,26 +36,14 @@ _KINDS = [
         "the query does not fit the columns of the source",
         "Check its names and types against the source",
     ),
-    (
-        "Catalog Error",
-        "the query does not fit the tables of the source",
-        "A file or a frame is the table called data",
-    ),
+    ("Catalog Error", "the query does not fit the tables of the source", "A file or a frame is the table called data"),
     (
         "Out of Memory Error",
         "the query needs more memory than there is; rows are never spilled to disk",
         "Avoid sorting, and join or group less at once",
     ),
-    (
-        "Connection Error",
-        "the database is open in this process in another way",
-        "Close the other connection first",
-    ),
-    (
-        "IO Error",
-        "DuckDB cannot read it: it is in use, damaged or of a newer version",
-        "Close other connections to it",
-    ),
+    ("Connection Error", "the database is open in this process in another way", "Close the other connection first"),
+    ("IO Error", "DuckDB cannot read it: it is in use, damaged or of a newer version", "Close other connections to it"),
     (
         "Permission Error",
         "a query sees the source only; other files cannot be opened",
@@ -106,9 +94,7 @@ class DuckQuery:
         import duckdb
 
         file = self.table if isinstance(self.table, Path) else None
-        with duckdb.connect(
-            str(file or ":memory:"), read_only=file is not None, config=_SETTINGS
-        ) as connection:
+        with duckdb.connect(str(file or ":memory:"), read_only=file is not None, config=_SETTINGS) as connection:
             statements = connection.extract_statements(self.query)
             if [statement.type for statement in statements] != [duckdb.StatementType.SELECT]:
                 raise InputError(self.where, NOT_ONE_SELECT, "Leave out all others")

@@ -20,12 +20,7 @@ SQLITE_MAGIC = b"SQLite format 3\0"
 # Cells pass through Python objects, which take several times the memory of Arrow's.
 _FETCHED_ROWS = 8_192
 
-_READING = {
-    sqlite3.SQLITE_SELECT,
-    sqlite3.SQLITE_READ,
-    sqlite3.SQLITE_FUNCTION,
-    sqlite3.SQLITE_RECURSIVE,
-}
+_READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
 _BROKEN = ("SQLITE_BUSY", "SQLITE_CANTOPEN", "SQLITE_CORRUPT", "SQLITE_IOERR", "SQLITE_NOTADB")
 
 
@@ -50,8 +45,7 @@ class SqliteQuery:
         with self._run(", ".join(quoted_name(column) for column in columns), "") as cursor:
             while rows := cursor.fetchmany(_FETCHED_ROWS):
                 arrays = [
-                    pa.array([raw_text(cell) for cell in column], pa.binary())
-                    for column in zip(*rows, strict=True)
+                    pa.array([raw_text(cell) for cell in column], pa.binary()) for column in zip(*rows, strict=True)
                 ]
                 yield pa.RecordBatch.from_arrays(arrays, names=columns)
 
@@ -63,9 +57,7 @@ class SqliteQuery:
                 "SQLite cannot read it: it is in use or damaged",
                 "Close other programs that write to it, or copy it",
             )
-        return explain_file(
-            self.where, error, rule=WITHHELD, remedy="Run it in SQLite itself to see why"
-        )
+        return explain_file(self.where, error, rule=WITHHELD, remedy="Run it in SQLite itself to see why")
 
     def _planned(self) -> list[Field]:
         with self._run("*", "LIMIT 0") as cursor:
@@ -84,9 +76,7 @@ class SqliteQuery:
         """The query inside an outer one, so that SQLite skips columns not asked for."""
         inner = self.query.strip().rstrip(";")
         address = self.path.absolute().as_uri() + "?mode=ro"
-        with contextlib.closing(
-            sqlite3.connect(address, uri=True, check_same_thread=False)
-        ) as connection:
+        with contextlib.closing(sqlite3.connect(address, uri=True, check_same_thread=False)) as connection:
             connection.text_factory = bytes
             connection.execute("PRAGMA temp_store = MEMORY")  # sorted cells never lie in a file
             connection.set_authorizer(_only_reading)

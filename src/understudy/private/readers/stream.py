@@ -106,18 +106,13 @@ class RowStream:
         return self
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
 
     def __iter__(self) -> Self:
         if self._closed:
-            raise UsageError(
-                self._source.where, "a row stream is read in one pass", "Open the source again"
-            )
+            raise UsageError(self._source.where, "a row stream is read in one pass", "Open the source again")
         return self
 
     def __next__(self) -> pa.RecordBatch:
@@ -155,9 +150,7 @@ def checked_fields(source: Source) -> list[Field]:
         earlier = first_seen.setdefault(name, position)
         if earlier != position:
             raise InputError(
-                source.where,
-                f"columns {earlier} and {position} have the same name",
-                "Give every column its own name",
+                source.where, f"columns {earlier} and {position} have the same name", "Give every column its own name"
             )
     return fields
 
@@ -179,8 +172,7 @@ def require_columns(source: Source, columns: Sequence[str]) -> None:
         raise InputError(
             source.where,
             f"it names none of the columns asked for ({listed(missing)})",
-            "Check that its first line or its schema holds column names, "
-            "spelt as in the schema file",
+            "Check that its first line or its schema holds column names, spelt as in the schema file",
         )
     raise InputError(
         source.where,
