@@ -23,7 +23,7 @@ from classifiers import train_on_synthetic
 from command_line import COMMAND, add_data_argument, add_options_argument, schema_of
 
 from understudy import load_schema
-from understudy.evaluation.marginals import one_way_distances
+from understudy.evaluation.columns import one_way_distances
 from understudy.evaluation.tables import code_table, invalid_cells
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from classifiers import twelve_scores
 from command_line import REAL, Synthesis, Table, add_data_argument, add_options_argument, load_table, synthesise
 
-from understudy.evaluation.marginals import marginal_distance
+from understudy.evaluation.columns import marginal_distance
 from understudy.evaluation.tables import code_table
 from understudy.evaluation.two_sample import two_sample_auc
 

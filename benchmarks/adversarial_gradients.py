@@ -18,13 +18,13 @@ from audited import BUDGET, IMAGES
 
 from understudy.classifier.maps import MapShape
 from understudy.classifier.plan import RADIUS as INPUT_RADIUS
-from understudy.encoders import EncoderTraining
-from understudy.encoders.extractor import ExtractorPlan
 from understudy.features import Norm
-from understudy.features.autoencoder import AutoEncoder
-from understudy.private.descent import networks
-from understudy.private.descent.linear import IntegerRows, gradient_sum, integer_inputs
-from understudy.private.training import second_moments
+from understudy.networks import EncoderTraining
+from understudy.networks.autoencoder import AutoEncoder
+from understudy.plan.encoder import ExtractorPlan
+from understudy.private.dpsgd import networks
+from understudy.private.dpsgd.classifier import second_moments
+from understudy.private.dpsgd.linear import IntegerRows, gradient_sum, integer_inputs
 
 Floats = npt.NDArray[np.float64]
 SCALES = (0.0, 1e-300, 1e-8, 1.0, 1e8, 1e300)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from understudy.accounting import Neighbours
 from understudy.features import Embedding, Norm, Tables
-from understudy.plan import Plan
+from understudy.plan.plan import Plan
 from understudy.private.sums import Work
 from understudy.schema import NULL
 

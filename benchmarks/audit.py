@@ -32,7 +32,7 @@ from audited import MECHANISMS
 from likelihood_ratios import Estimate, audited, canary_ratios, delta_seen, effect_size, mu_of_area, mu_of_spread
 
 from understudy import Budget, make_plan
-from understudy.accounting.descent import DescentCost, epsilon_of_descent
+from understudy.accounting.dpsgd import DescentCost, epsilon_of_descent
 from understudy.errors import UsageError
 
 Row = dict[str, Any]

@@ -28,14 +28,14 @@ from likelihood_ratios import (
 )
 
 from understudy import Budget, load_schema, make_plan
-from understudy.accounting.descent import DescentCost
+from understudy.accounting.dpsgd import DescentCost
 from understudy.classifier.plan import ClassifierPlan
 from understudy.classifier.plan import Training as ClassifierTraining
-from understudy.encoders import EncoderTraining
-from understudy.encoders.extractor import ExtractorPlan
-from understudy.features.public_networks import Intake, network_of_module
 from understudy.methods import merf_ae
-from understudy.plan import Plan
+from understudy.networks import EncoderTraining
+from understudy.networks.public import Intake, network_of_module
+from understudy.plan.encoder import ExtractorPlan
+from understudy.plan.plan import Plan
 
 BUDGET = Budget(10.0)
 SCHEMA = load_schema(

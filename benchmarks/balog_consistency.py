@@ -26,10 +26,10 @@ import numpy as np
 from balog_setting import DELTA, WIDE, Setting
 
 from understudy import Budget, fit_release, make_plan, release_table
-from understudy.features.pivots import pivot_points, spanned_by
 from understudy.generators import WeightedDatabase
 from understudy.methods.balog_kernel import balog_kernel
-from understudy.methods.public_points import given_points
+from understudy.methods.common import given_points
+from understudy.rules.pivots import pivot_points, spanned_by
 from understudy.schema import Layout
 
 ROWS = (1_000, 3_162, 10_000, 31_623, 100_000)

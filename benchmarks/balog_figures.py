@@ -29,7 +29,7 @@ from balog_setting import DELTA, NUM_ROWS, WIDE, Setting
 
 from understudy import Budget, fit_release, make_plan, release_table
 from understudy.generators import WeightedDatabase
-from understudy.published import Release
+from understudy.released import Release
 
 CURVES = ("public-subset", "random-points", "algorithm-2")
 EPSILONS = (0.01, 0.1, 1.0)

@@ -25,8 +25,8 @@ from understudy.accounting import Budget
 from understudy.classifier.maps import LocallyLinearMaps
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.private.long_noise import LongNoise
-from understudy.private.training import noisy_maps
+from understudy.private.dpsgd.classifier import noisy_maps
+from understudy.private.noise import LongNoise
 
 SETS = ("mnist", "fashion_mnist")
 PRINTED = {("mnist", 2.0): 0.942, ("mnist", 0.5): 0.918, ("fashion_mnist", 2.0): 0.832, ("fashion_mnist", 0.5): 0.807}

@@ -20,9 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from understudy import Schema
-from understudy.evaluation.inputs import Examples, examples, task_of
 from understudy.evaluation.models import Protocol, models_for
-from understudy.evaluation.prediction import Exam, run_exam
+from understudy.evaluation.prediction import Exam, Examples, examples, run_exam, task_of
 from understudy.evaluation.tables import code_table
 
 

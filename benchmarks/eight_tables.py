@@ -25,7 +25,7 @@ from classifiers import three_scores
 from command_line import REAL, add_data_argument, add_options_argument, load_table, some, synthesise
 
 from understudy import Schema
-from understudy.evaluation.marginals import marginal_distance
+from understudy.evaluation.columns import marginal_distance
 from understudy.evaluation.tables import code_table, invalid_cells
 from understudy.evaluation.two_sample import two_sample_auc
 

@@ -24,14 +24,14 @@ from command_line import add_data_argument
 from labelled_rows import image_rows
 
 from understudy.accounting import Budget
-from understudy.accounting.descent import calibrated_descent
+from understudy.accounting.dpsgd import calibrated_descent
 from understudy.classifier.explain import contrast, drawn_images, explain_row, patterns
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.private.descent.networks import noisy_descent
-from understudy.private.descent.steps import Steps
-from understudy.private.long_noise import LongNoise
-from understudy.private.training import integer_rows, noisy_maps
+from understudy.private.dpsgd.classifier import integer_rows, noisy_maps
+from understudy.private.dpsgd.networks import noisy_descent
+from understudy.private.dpsgd.steps import Steps
+from understudy.private.noise import LongNoise
 
 Tensors = dict[str, Any]
 HEADER = ("model", "epsilon", "accuracy", "explained_by", "agreement_within_class", "seconds")

@@ -70,9 +70,9 @@ from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.cli import main
 from understudy.cli.app import app
 from understudy.errors import UnderstudyError
-from understudy.plan import Plan
-from understudy.private.requests import Request
-from understudy.private.training import train_classifier
+from understudy.plan.plan import Plan
+from understudy.plan.request import Request
+from understudy.private.dpsgd.classifier import train_classifier
 from understudy.schema.table import parse_schema
 
 SECRET = "SECRET4711"
@@ -1580,7 +1580,7 @@ def plan_for(world: World, name: str) -> Plan:
             "images": {"method": "dp-spectrum"},
         }[name]
         if name == "merf":
-            from understudy.generators.training import Training as Steps
+            from understudy.fits.network import Training as Steps
 
             settings["options"]["training"] = Steps(steps=2)
         _PLANS[key] = make_plan(schema, Budget(1.0), **settings)

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from command_line import COMMAND, add_options_argument
 
-from understudy.evaluation.likelihood import LabelledMixture
+from understudy.evaluation.geometry import LabelledMixture
 
 DEVIATION, PER_MODE = 0.2, 3_600
 CENTRES = np.array([(column - 2, row - 2) for row in range(5) for column in range(5)])

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from understudy.classifier.plan import ClassifierPlan
-from understudy.private.training import integer_rows
+from understudy.private.dpsgd.classifier import integer_rows
 from understudy.schema import Schema, load_schema
 from understudy.schema.pixels import pixel_columns
 

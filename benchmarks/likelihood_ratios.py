@@ -27,17 +27,15 @@ from scipy.stats import chi2, rankdata
 from scipy.stats import t as student
 
 from understudy import release_table
-from understudy.accounting.descent import DescentCost
+from understudy.accounting.dpsgd import DescentCost
 from understudy.classifier.maps import MapShape
 from understudy.classifier.plan import RADIUS as INPUT_RADIUS
 from understudy.classifier.plan import ClassifierPlan
-from understudy.plan import Plan
-from understudy.private import training
-from understudy.private.descent import linear, networks
-from understudy.private.descent.linear import IntegerRows
-from understudy.private.descent.steps import Steps
-from understudy.private.long_noise import LongNoise
-from understudy.private.noise import ExactNoise
+from understudy.plan.plan import Plan
+from understudy.private.dpsgd import classifier, linear, networks
+from understudy.private.dpsgd.linear import IntegerRows
+from understudy.private.dpsgd.steps import Steps
+from understudy.private.noise import ExactNoise, LongNoise
 from understudy.private.sums import sum_rows
 
 Floats = npt.NDArray[np.float64]
@@ -251,7 +249,7 @@ class Step:
 def watched_linear(canary: Integers, label: int, *, is_there: bool) -> Iterator[list[Step]]:
     """Steps of ``train_maps``; the row is the last one, if it is there, and ``canary`` its integer inputs."""
     steps: list[Step] = []
-    real_sum, real_whitened = linear.gradient_sum, training._whitened
+    real_sum, real_whitened = linear.gradient_sum, classifier._whitened
     own = IntegerRows(canary[None], np.asarray([label]))
 
     def whitened(rows: IntegerRows, whitening: Any) -> IntegerRows:
@@ -267,7 +265,7 @@ def watched_linear(canary: Integers, label: int, *, is_there: bool) -> Iterator[
         steps.append(Step(others.ravel(), moved.ravel(), is_drawn))
         return real_sum(rows, shape, weights, places, clip=clip)
 
-    with patch.object(linear, "gradient_sum", summed), patch.object(training, "_whitened", whitened):
+    with patch.object(linear, "gradient_sum", summed), patch.object(classifier, "_whitened", whitened):
         yield steps
 
 
@@ -322,14 +320,14 @@ def joined(*parts: Parts) -> Parts:
 def classifier_parts(plan: ClassifierPlan, table: pa.Table, row: pa.Table, *, is_there: bool) -> Parts:
     """One classifier: the second moments of inputs, if they are looked at, and all steps of the descent."""
     data = pa.concat_tables([table, row]) if is_there else table
-    base, own = (training.integer_rows(part, plan, query=None) for part in (table, row))
+    base, own = (classifier.integer_rows(part, plan, query=None) for part in (table, row))
     noise = Overheard(LongNoise())
     with watched_linear(own.inputs[0], int(own.labels[0]), is_there=is_there) as steps:
-        training.train_classifier(data, plan, noise=noise)
+        classifier.train_classifier(data, plan, noise=noise)
     published, looks = noise.published, []
     if plan.look_noise is not None:
         upper = np.triu_indices(plan.inputs.dim)
-        moved, before = (training.second_moments(rows.inputs)[upper] for rows in (own, base))
+        moved, before = (classifier.second_moments(rows.inputs)[upper] for rows in (own, base))
         ratio, apart, residue = mechanism_seen(moved, published[0] - before, plan.look_noise, is_there=is_there)
         published, looks = published[1:], [Parts((ratio,), (apart,), (residue,))]
     descent = plan.descent
@@ -339,7 +337,7 @@ def classifier_parts(plan: ClassifierPlan, table: pa.Table, row: pa.Table, *, is
 
 def decoder_parts(plan: Plan, table: pa.Table, row: pa.Table, *, is_there: bool) -> Parts:
     """One release with a descent before its stages: the descent first, then the stages."""
-    from understudy.private.decoders import read_images
+    from understudy.private.dpsgd.decoder import read_images
 
     if plan.descent is None:
         raise ValueError("the plan has no descent")
@@ -356,12 +354,12 @@ def decoder_parts(plan: Plan, table: pa.Table, row: pa.Table, *, is_there: bool)
 
 def encoder_parts(plan: Any, table: pa.Table, row: pa.Table, *, is_there: bool) -> Parts:
     """One private encoder."""
-    from understudy.private import extractor
+    from understudy.private.dpsgd import encoder
 
     data = pa.concat_tables([table, row]) if is_there else table
     noise = Overheard(LongNoise())
-    with watched_network(extractor._rows(row, plan), is_there=is_there) as steps:
-        extractor.train_private_encoder(data, plan, noise=noise)
+    with watched_network(encoder._rows(row, plan), is_there=is_there) as steps:
+        encoder.train_private_encoder(data, plan, noise=noise)
     cost = plan.descent
     return descent_parts(
         steps, noise.published, rate=cost.sampling_rate, deviation=cost.noise_multiplier * networks.RADIUS

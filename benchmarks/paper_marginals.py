@@ -29,7 +29,7 @@ from peers import PEERS, installed, run_peer
 
 from understudy import load_schema
 from understudy.errors import UsageError
-from understudy.evaluation.marginals import marginal_distance
+from understudy.evaluation.columns import marginal_distance
 from understudy.evaluation.tables import code_table
 
 OURS = ("dp-merf", "dp-hp", "dp-anova")

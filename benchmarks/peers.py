@@ -19,8 +19,7 @@ import pandas as pd
 from command_line import Synthesis, timed
 
 from understudy import Schema
-from understudy.evaluation.binning import column_bins
-from understudy.evaluation.tables import code_table
+from understudy.evaluation.tables import code_table, column_bins
 from understudy.schema.columns import Column
 
 RUNNER = Path(__file__).with_name("peer_run.py")

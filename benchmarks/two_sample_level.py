@@ -30,10 +30,10 @@ import numpy as np
 import pyarrow as pa
 
 from understudy import Budget, fit_release, load_schema, make_plan, release_table
-from understudy.comparing.two_sample import Comparison, Question, compare_releases, compare_with_rows
-from understudy.generators.anova_training import AnovaTraining
-from understudy.generators.mixture_training import MixtureTraining
-from understudy.generators.training import Training
+from understudy.fits.anova import AnovaTraining
+from understudy.fits.mixture import MixtureTraining
+from understudy.fits.network import Training
+from understudy.two_sample.compare import Comparison, Question, compare_releases, compare_with_rows
 
 SCHEMA = load_schema(
     {

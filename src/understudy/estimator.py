@@ -16,10 +16,10 @@ from understudy.arrays import Floats
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.errors import ArrayError, InputError, UsageError
-from understudy.private.readers import Examples, count_features, feature_names, open_source
-from understudy.private.readers.cells import raw_text
+from understudy.private.dpsgd.classifier import train_classifier
 from understudy.private.sealed import sealed
-from understudy.private.training import train_classifier
+from understudy.readers import Examples, count_features, feature_names, open_source
+from understudy.readers.cells import raw_text
 from understudy.schema import Schema
 from understudy.schema.columns import Column, Kind
 from understudy.schema.entries import parse_column

@@ -13,13 +13,13 @@ from understudy.accounting import Budget
 from understudy.arrays import LossProgress
 from understudy.errors import SchemaWarning, UsageError
 from understudy.generators.base import Generator
-from understudy.generators.descent import load_torch
-from understudy.generators.wishes import Balance, Given
+from understudy.generators.conditioning import Balance, Given
 from understudy.methods import fit_release, make_plan, needs_torch
-from understudy.plan import Plan
+from understudy.networks.public import load_torch
+from understudy.plan.plan import Plan
 from understudy.private.release import release_table
-from understudy.published import Release
 from understudy.queries.diagnostics import release_warnings
+from understudy.released import Release
 from understudy.schema import Schema, load_schema
 
 

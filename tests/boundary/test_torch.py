@@ -11,8 +11,8 @@ import pytest
 
 import understudy
 from understudy import Budget, fit_release, load_schema, make_plan, release_table, save_generator
-from understudy.generators.anova_training import AnovaTraining
-from understudy.generators.training import Training
+from understudy.fits.anova import AnovaTraining
+from understudy.fits.network import Training
 
 SCHEMA = load_schema(
     {

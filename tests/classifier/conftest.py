@@ -7,7 +7,7 @@ import pytest
 from understudy.accounting import Budget
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.private.training import train_classifier
+from understudy.private.dpsgd.classifier import train_classifier
 from understudy.schema import Schema, load_schema
 from understudy.schema.pixels import pixel_columns
 

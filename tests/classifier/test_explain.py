@@ -9,7 +9,7 @@ from understudy.classifier.inputs import CosineInputs, unit_inputs
 from understudy.classifier.maps import LocallyLinearMaps, MapShape
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan
-from understudy.private.training import train_classifier
+from understudy.private.dpsgd.classifier import train_classifier
 
 from .conftest import TABLE, bars, visits
 

@@ -10,8 +10,13 @@ import pytest
 from scipy.stats import norm
 
 from understudy.accounting import Budget
-from understudy.classifier.certificate import classifier_certificate
-from understudy.classifier.model import Classifier, load_classifier, save_classifier, verify_classifier
+from understudy.classifier.model import (
+    Classifier,
+    classifier_certificate,
+    load_classifier,
+    save_classifier,
+    verify_classifier,
+)
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.errors import InputError
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from understudy.accounting import Budget, epsilon_of
-from understudy.accounting.descent import epsilon_of_descent
+from understudy.accounting.dpsgd import epsilon_of_descent
 from understudy.classifier.plan import RADIUS, ClassifierPlan, Training, classifier_plan_from_dict
 from understudy.errors import InputError, UsageError
 from understudy.schema import load_schema

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from understudy.classifier.powersets import combined, powerset_column
+from understudy.classifier.inputs import combined, powerset_column
 from understudy.errors import InputError, UsageError
 
 LABELS = ("hypertension", "diabetes", "fatty_liver")

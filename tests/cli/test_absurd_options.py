@@ -18,8 +18,8 @@ from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.cli.app import app
 from understudy.generators import save_generator
 from understudy.methods import balog_subspace, fit_release
+from understudy.private.dpsgd.classifier import train_classifier
 from understudy.private.release import release_table
-from understudy.private.training import train_classifier
 from understudy.schema.table import parse_yaml
 
 from .conftest import SCHEMA, small_table

@@ -132,11 +132,11 @@ def _raise(kind: type[BaseException]) -> Callable[..., Any]:
 DEEP = (
     "understudy.private.sums.encode_batch",
     "understudy.private.sums.to_lattice",
-    "understudy.private.readers.delimited.DelimitedFile.batches",
+    "understudy.readers.delimited.DelimitedFile.batches",
     "understudy.private.noise.ExactNoise.add_noise",
     "understudy.private.release.Release",
-    "understudy.private.products.write_directory",
-    "understudy.published.release.render_html",
+    "understudy.private.spending.write_directory",
+    "understudy.released.release.render_html",
     "understudy.cli.reading.outcome",
 )
 

@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from understudy import Budget, load_schema
-from understudy.encoders import EncoderTraining
-from understudy.encoders.extractor import ExtractorPlan
-from understudy.features import public_networks
-from understudy.private.extractor import train_private_encoder
+from understudy.networks import EncoderTraining, public
+from understudy.plan.encoder import ExtractorPlan
+from understudy.private.dpsgd.encoder import train_private_encoder
 from understudy.private.ledger import read_ledger
 from understudy.private.noise import SeededNoise
-from understudy.published.words import round_up
+from understudy.released.assumptions import round_up
 
 SCHEMA = """\
 name: squares
@@ -114,7 +113,7 @@ def test_a_release_names_the_network_and_fitting_needs_it(
     )
     sha256 = run("encoder", "show", encoder, "--json").document["sha256"]
     assert sha256 in (made / "certificate.html").read_text()
-    monkeypatch.setattr(public_networks, "_SHELF", {})
+    monkeypatch.setattr(public, "_SHELF", {})
     assert run("verify", made).code == 0, "verification needs no network"
     refused = run("fit", made, "-o", studio / "model")
     assert refused.code == 1

@@ -169,7 +169,7 @@ def test_the_public_report_opens_no_table_and_charges_no_ledger(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a table was opened")
 
-    monkeypatch.setattr("understudy.private.readers.open_source", refuse)
+    monkeypatch.setattr("understudy.readers.open_source", refuse)
     spent = made.spent()
     assert run("report", made.path("release"), "-o", made.path("public.html")).code == 0
     assert made.spent() == spent

@@ -41,8 +41,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from understudy.accounting import Budget
     from understudy.generators import save_generator
     from understudy.methods import dp_anova, fit_release
+    from understudy.plan.request import Request
     from understudy.private.release import release_table
-    from understudy.private.requests import Request
     from understudy.schema.table import parse_yaml
 
     from .conftest import SCHEMA, small_table

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from understudy.cli.image_files import check_sample_output, write_sample
+from understudy.cli.files import check_sample_output, write_sample
 from understudy.errors import InputError, MissingExtraError, UnderstudyError, UsageError
-from understudy.private.readers import open_source
+from understudy.readers import open_source
 from understudy.schema import Schema, load_schema
-from understudy.schema.decode import decode_table
 from understudy.schema.encode import encode_batch
+from understudy.schema.layout import decode_table
 
 
 def schema_of(*columns: dict[str, Any], channels: int = 1) -> Schema:

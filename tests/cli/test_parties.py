@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from understudy.plan import plan_from_dict
-from understudy.private.requests import Request
-from understudy.published import load_release, verify_release
+from understudy.plan.plan import plan_from_dict
+from understudy.plan.request import Request
+from understudy.released import load_release, verify_release
 
 KEYS = {"a": "11" * 32, "b": "22" * 32}
 PLAN = ("--schema", "schema.yaml", "--epsilon", "1", "--rows", "300")

@@ -15,9 +15,9 @@ import torch
 from understudy.cli.options import build_plan
 from understudy.cli.reference import write_reference
 from understudy.errors import UsageError
-from understudy.features.public_networks import Intake, network_of_module
 from understudy.methods import IMAGE_METHODS, METHODS
-from understudy.plan import Plan
+from understudy.networks.public import Intake, network_of_module
+from understudy.plan.plan import Plan
 
 TABLE = """\
 rows: 100

@@ -16,14 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
-from understudy.features import Block, Embedding, Fourier, Scales, turns
+from understudy.features import Block, Embedding, Fourier, Scales, exact
+from understudy.features.exact import cosines_and_sines
 from understudy.features.fourier import SLACK
-from understudy.features.turns import cosines_and_sines
-from understudy.private import compiled, fourier_sums, kernels, pair_products
+from understudy.private import compiled, kernels, pair_products, sums
 from understudy.private.kernels import TILE_FREQUENCIES, TILE_ROWS
-from understudy.private.purity import check_purity
-from understudy.private.rows import Rows
-from understudy.private.sums import partial_sum
+from understudy.private.row_independence import check_purity
+from understudy.private.sums import Rows, partial_sum
 from understudy.schema import Layout, load_schema
 
 LATTICE = 2**32
@@ -46,7 +45,7 @@ def rows_of(num_numbers: int, num_rows: int, seed: int) -> Rows:
 def both(rows: Rows, embedding: Embedding, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     found = []
     for is_there in (False, True):
-        monkeypatch.setattr(fourier_sums, "has_kernel", lambda is_there=is_there: is_there)
+        monkeypatch.setattr(sums, "has_kernel", lambda is_there=is_there: is_there)
         found.append(partial_sum(rows, embedding=embedding, lattice=LATTICE))
     return found
 
@@ -159,7 +158,7 @@ def test_images_with_hundreds_of_columns_take_fewer_rows_at_a_time(monkeypatch: 
 
 def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of(7, 4, 5)
-    embedding, found = embedding_of_labels(rows), fourier_sums.fourier_sums
+    embedding, found = embedding_of_labels(rows), sums.fourier_sums
     check_purity(rows.layout, embedding, LATTICE)
 
     def off_by_one(*given: Any, **named: Any) -> Any:
@@ -167,7 +166,7 @@ def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(monkeypatch
         total[0, 0] += len(given[2])  # as much for every row, so that rows add up
         return total
 
-    monkeypatch.setattr(fourier_sums, "fourier_sums", off_by_one)
+    monkeypatch.setattr(sums, "fourier_sums", off_by_one)
     with pytest.raises(InputError, match="than NumPy's"):
         check_purity(rows.layout, embedding, LATTICE)
 
@@ -175,7 +174,7 @@ def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(monkeypatch
 def test_what_was_kept_on_disk_is_known_by_all_that_it_was_made_from() -> None:
     names = {compiled.add_rows.py_func.__qualname__, compiled.longest.py_func.__qualname__}
     (digest,) = {name.rpartition("_")[2] for name in names}
-    modules = (compiled, turns, kernels, pair_products)
+    modules = (compiled, exact, kernels, pair_products)
     sources = b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
     assert hashlib.sha256(sources).hexdigest().startswith(digest)
     assert len(digest) == 16

@@ -43,16 +43,15 @@ from understudy.features import (
 )
 from understudy.features.base import MAP_KINDS, map_from_dict
 from understudy.features.fourier import SLACK
+from understudy.features.image_bases import principal_of
 from understudy.features.landmarks import kernel_sums
 from understudy.features.nonzeros import most_nonzeros
 from understudy.features.perceptual import perceptual
-from understudy.features.pivots import pivot_points
 from understudy.features.points import points_of_codes
-from understudy.features.principal import principal_of
-from understudy.features.public_networks import PIXELS, Intake, network_of_module
-from understudy.plan import LATTICE
-from understudy.private.rows import Rows
-from understudy.private.sums import partial_sum
+from understudy.networks.public import PIXELS, Intake, network_of_module
+from understudy.plan.plan import LATTICE
+from understudy.private.sums import Rows, partial_sum
+from understudy.rules.pivots import pivot_points
 from understudy.schema import NULL, Layout, load_schema
 from understudy.schema.images import ImageShape
 

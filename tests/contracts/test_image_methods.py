@@ -24,10 +24,10 @@ from understudy import (
     verify_release,
 )
 from understudy.errors import UsageError
-from understudy.features.public_networks import Intake, network_of_module
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.perceptual_training import PerceptualTraining
+from understudy.fits.images import ImageTraining
+from understudy.fits.perceptual import PerceptualTraining
 from understudy.methods import IMAGE_METHODS
+from understudy.networks.public import Intake, network_of_module
 from understudy.schema.images import ImageShape
 
 NUM_IMAGES = 400

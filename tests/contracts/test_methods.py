@@ -21,11 +21,11 @@ from understudy import (
     save_generator,
     verify_release,
 )
-from understudy.generators.anova_training import AnovaTraining
-from understudy.generators.mixture_training import MixtureTraining
-from understudy.generators.training import Training
+from understudy.fits.anova import AnovaTraining
+from understudy.fits.mixture import MixtureTraining
+from understudy.fits.network import Training
 from understudy.methods import IMAGE_METHODS, METHODS
-from understudy.plan import Plan
+from understudy.plan.plan import Plan
 from understudy.schema import Schema
 from understudy.schema.encode import encode_batch
 

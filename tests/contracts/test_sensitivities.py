@@ -14,10 +14,10 @@ from understudy import Budget, Neighbours, Schema, load_schema, make_plan
 from understudy.errors import UsageError
 from understudy.features import Norm
 from understudy.methods import METHODS
-from understudy.plan import Plan
+from understudy.plan.plan import Plan
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.sums import Work
-from understudy.schema.decode import decode_table
+from understudy.schema.layout import decode_table
 
 from . import test_image_methods as images
 from . import test_methods as tables

@@ -44,7 +44,7 @@ def found_in(world: fuzz.World, act: Callable[[fuzz.Case], Any], count: int = 25
 
 def test_the_fuzzer_sees_a_seal_that_is_open(world: fuzz.World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("understudy.private.release.sealed", lambda step: step())
-    monkeypatch.setattr("understudy.private.readers.sources.shielded", lambda step, explain: step())
+    monkeypatch.setattr("understudy.readers.sources.shielded", lambda step, explain: step())
     found = found_in(world, fuzz.case_of_objects)
     assert "left the library" in found
     assert "error holds a secret cell" in found

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from understudy.evaluation.binning import NUM_BINS, UNLISTED, bin_codes, column_bins
+from understudy.evaluation.tables import NUM_BINS, UNLISTED, bin_codes, column_bins
 from understudy.schema import Column, Kind, load_schema
 
 WIDE = Column(name="x", kind=Kind.CONTINUOUS, bounds=(0.0, 100.0))

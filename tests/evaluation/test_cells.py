@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from understudy.errors import InputError
-from understudy.evaluation.cells import choice_codes, is_invalid, numbers
+from understudy.evaluation.tables import choice_codes, is_invalid, numbers
 from understudy.schema import Column, Kind, load_schema
 
 CITY = Column(name="city", kind=Kind.CATEGORICAL, categories=("a", "b"), nullable=True)

@@ -5,18 +5,17 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from understudy.evaluation.binning import UNLISTED
 from understudy.evaluation.columns import (
     column_views,
     kolmogorov_smirnov,
     null_gaps,
     number_gaps,
     number_shifts,
+    one_way_distances,
     wasserstein,
 )
 from understudy.evaluation.comparison import Compared
-from understudy.evaluation.marginals import one_way_distances
-from understudy.evaluation.tables import code_table
+from understudy.evaluation.tables import UNLISTED, code_table
 
 RNG = np.random.default_rng(7)
 LEFT, RIGHT = RNG.gamma(2.0, size=301), np.round(RNG.gamma(2.5, size=207), 1)

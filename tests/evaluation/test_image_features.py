@@ -6,8 +6,8 @@ import torch
 
 from understudy.errors import UsageError
 from understudy.evaluation.image_features import features_for, network_features, pixels_of
-from understudy.evaluation.inputs import Examples
-from understudy.features.public_networks import Intake, network_of_module
+from understudy.evaluation.prediction import Examples
+from understudy.networks.public import Intake, network_of_module
 from understudy.schema.images import ImageShape
 
 SHAPE = ImageShape(8, 8)

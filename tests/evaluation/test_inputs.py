@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import OneHotEncoder
 
-from understudy.evaluation.inputs import design, examples, standardise, task_of
+from understudy.evaluation.prediction import design, examples, standardise, task_of
 from understudy.evaluation.tables import code_table
 from understudy.schema import Column, Kind, Role
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from understudy.evaluation.likelihood import LabelledMixture
+from understudy.evaluation.geometry import LabelledMixture
 
 MIXTURE = LabelledMixture(
     centres=np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]]), classes=np.array([0, 0, 1]), deviation=0.5

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from understudy.evaluation import marginals
-from understudy.evaluation.marginals import column_sets, marginal_distance, one_way_distances
+from understudy.evaluation import columns
+from understudy.evaluation.columns import column_sets, marginal_distance, one_way_distances
 from understudy.evaluation.tables import code_table
 from understudy.schema import load_schema
 
@@ -75,7 +75,7 @@ def slow_distance(left, right, chosen) -> float:
 def test_distances_agree_with_the_definition_on_thin_and_full_tables(
     schema, clinic, other_clinic, monkeypatch, most_cells
 ):
-    monkeypatch.setattr(marginals, "MOST_CELLS", most_cells)
+    monkeypatch.setattr(columns, "MOST_CELLS", most_cells)
     real, made = code_table(schema, clinic[:60]), code_table(schema, other_clinic[:40])
     for size in (1, 2, 3):
         expected = np.mean([slow_distance(real.bins, made.bins, list(c)) for c in combinations(range(5), size)])

@@ -9,9 +9,8 @@ from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from understudy.evaluation.inputs import Examples
 from understudy.evaluation.models import Models, Protocol, models_for
-from understudy.evaluation.prediction import Exam, constant_scores, run_exam
+from understudy.evaluation.prediction import Exam, Examples, constant_scores, run_exam
 
 RNG = np.random.default_rng(3)
 INPUTS = RNG.standard_normal((400, 3))

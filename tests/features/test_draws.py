@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from understudy.features.draws import uniform_stream, uniforms
+from understudy.features.points import uniform_stream, uniforms
 
 # In units of 2^-53; every release ever made relies on them.
 GOLDEN = {

@@ -15,8 +15,7 @@ from hypothesis.extra.numpy import arrays
 from understudy.errors import InputError
 from understudy.features import Block, Constant, Embedding, Fourier, Grid, Norm, OneHot, Scales, Sign
 from understudy.features.embedding import embedding_from_dict
-from understudy.private.rows import Rows
-from understudy.private.sums import partial_sum
+from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
 
 Integers = npt.NDArray[np.int64]

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.features import Fourier, Scales
-from understudy.features.exact import EXACT_BITS
-from understudy.features.turns import cosines_and_sines, phases_of
+from understudy.features.exact import EXACT_BITS, cosines_and_sines, phases_of
 from understudy.schema.layout import POSITION_BITS
 
 Floats = npt.NDArray[np.float64]

@@ -11,8 +11,8 @@ import pytest
 from understudy import load_schema
 from understudy.features import Kernel, Landmarks, Points, Term
 from understudy.features.landmarks import KERNEL_BITS, kernel_sums, times_gram
-from understudy.features.pivots import pivot_points, spanned_by
 from understudy.features.points import points_of_codes
+from understudy.rules.pivots import pivot_points, spanned_by
 from understudy.schema import Layout
 
 Floats = npt.NDArray[np.float64]

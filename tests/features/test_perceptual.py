@@ -10,10 +10,10 @@ import torch
 
 from understudy.errors import InputError, UsageError
 from understudy.features import Sign, map_from_dict
-from understudy.features import activations as acts
-from understudy.features.activations import BLOCK, activations, activations_of_rows
 from understudy.features.perceptual import Perceptual, perceptual
-from understudy.features.public_networks import Intake, PublicNetwork, from_shelf, network_of_module
+from understudy.networks import activations as acts
+from understudy.networks.activations import BLOCK, activations, activations_of_rows
+from understudy.networks.public import Intake, PublicNetwork, from_shelf, network_of_module
 from understudy.private.lattice import to_lattice
 from understudy.schema.images import ImageShape
 

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from understudy.features.principal import Principal, principal_from_dict, principal_of
+from understudy.features.image_bases import Principal, principal_from_dict, principal_of
 from understudy.schema.images import ImageShape
 
 SHAPE = ImageShape(4, 3)

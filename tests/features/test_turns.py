@@ -4,8 +4,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from understudy.features.exact import WORST_ERROR, cosines_and_sines, phases_of
 from understudy.features.fourier import SLACK
-from understudy.features.turns import WORST_ERROR, cosines_and_sines, phases_of
 
 EDGES = np.array([0, 1, -1, 2**29, -(2**29), 2**30, -(2**30), 2**31 - 1, -(2**31)], dtype=np.int64)
 

@@ -22,18 +22,18 @@ import pytest
 import torch
 
 from understudy import Budget, Neighbours, Schema, fit_release, load_schema, make_plan, release_table
-from understudy.features.public_networks import Intake, network_of_module
-from understudy.generators.anova_training import AnovaTraining
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.mixture_training import MixtureTraining
-from understudy.generators.perceptual_training import PerceptualTraining
-from understudy.generators.training import Training
+from understudy.files import to_json
+from understudy.fits.anova import AnovaTraining
+from understudy.fits.images import ImageTraining
+from understudy.fits.mixture import MixtureTraining
+from understudy.fits.network import Training
+from understudy.fits.perceptual import PerceptualTraining
 from understudy.methods import FITS, METHODS
-from understudy.plan import Plan, plan_from_dict
-from understudy.private.long_noise import LongNoise
-from understudy.private.noise import SeededNoise
-from understudy.published.certificate import build_certificate, render_html
-from understudy.published.release import Release, to_json
+from understudy.networks.public import Intake, network_of_module
+from understudy.plan.plan import Plan, plan_from_dict
+from understudy.private.noise import LongNoise, SeededNoise
+from understudy.released.certificate import build_certificate, render_html
+from understudy.released.release import Release
 from understudy.schema.encode import encode_column
 
 NUM_ROWS = 150

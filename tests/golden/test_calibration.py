@@ -22,7 +22,7 @@ from understudy.accounting import (
     spent_mu_squared,
 )
 from understudy.features import Block, Embedding, Fourier, Grid, Scales
-from understudy.plan import LATTICE, Plan, Stage
+from understudy.plan.plan import LATTICE, Plan, Stage
 from understudy.schema import load_schema
 
 EPSILONS = [1e-4, 0.01, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 30.0]

@@ -23,8 +23,7 @@ import typer
 
 from understudy.cli import main
 from understudy.cli.app import app
-from understudy.private.long_noise import LongNoise
-from understudy.private.noise import ExactNoise
+from understudy.private.noise import ExactNoise, LongNoise
 from understudy.reports import agreement
 
 SCHEMA = """\

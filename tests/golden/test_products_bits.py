@@ -27,21 +27,21 @@ import safetensors.numpy
 from understudy.accounting import UNITS_PER_COST, Budget, Neighbours
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.encoders import EncoderTraining
-from understudy.encoders.extractor import ExtractorPlan
 from understudy.errors import BudgetError, InputError
 from understudy.methods import fit_release, make_plan
-from understudy.plan import Plan
-from understudy.private.appending import append_rows
-from understudy.private.extractor import train_private_encoder
+from understudy.networks import EncoderTraining
+from understudy.plan.encoder import ExtractorPlan
+from understudy.plan.plan import Plan
+from understudy.plan.request import Request, load_request
+from understudy.private.append import append_rows
+from understudy.private.dpsgd.classifier import train_classifier
+from understudy.private.dpsgd.encoder import train_private_encoder
 from understudy.private.ledger import create_ledger, find_published, mark_published, read_ledger, spend
 from understudy.private.noise import SeededNoise
 from understudy.private.parties import merge_partials, write_partial
 from understudy.private.release import release_table
-from understudy.private.requests import Request, load_request
 from understudy.private.secret_files import read_secret
-from understudy.private.training import train_classifier
-from understudy.published import Release
+from understudy.released import Release
 from understudy.schema import PrivacyUnit, load_schema
 
 LEDGERS = Path(__file__).parent / "ledgers"

@@ -10,9 +10,9 @@ import pytest
 from understudy import Budget, Neighbours, dp_anova, load_schema, make_plan
 from understudy.errors import UsageError
 from understudy.features import Block, Cells, Tables
-from understudy.generators.anova_training import AnovaTraining
+from understudy.fits.anova import AnovaTraining
 from understudy.methods.anova import HISTOGRAM_BARS, LONG_BARS, MOST_CLASSES, MOST_VALUES, ROUGH_CELLS
-from understudy.plan import Plan, plan_from_dict
+from understudy.plan.plan import Plan, plan_from_dict
 from understudy.schema import Schema
 
 AGE = {"name": "age", "kind": "integer", "bounds": [0, 100]}

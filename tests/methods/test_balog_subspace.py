@@ -15,7 +15,7 @@ from understudy import Budget, Neighbours, balog_subspace, fit_release, load_rel
 from understudy.errors import InputError, UsageError
 from understudy.features import KernelSums, Landmarks
 from understudy.methods.balog_kernel import balog_kernel
-from understudy.plan import plan_from_dict
+from understudy.plan.plan import plan_from_dict
 from understudy.schema import Layout
 
 SCHEMA = load_schema(

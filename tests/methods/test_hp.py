@@ -19,8 +19,8 @@ from understudy.accounting import UNITS_PER_COST, mu_squared_of_budget
 from understudy.errors import BudgetError, UsageError
 from understudy.features import Block, Embedding, Hermite, OneHot, Tensors
 from understudy.features.hermite import best_half_range
-from understudy.generators.mixture_training import MixtureTraining
-from understudy.generators.training import Training
+from understudy.fits.mixture import MixtureTraining
+from understudy.fits.network import Training
 from understudy.methods.common import COUNT_SHARE
 from understudy.methods.hp_kernels import (
     COARSEST_ORDER,
@@ -29,9 +29,10 @@ from understudy.methods.hp_kernels import (
     FRESH_RELEASES,
     MOST_SUBSETS,
     ORDER_TIMES_SCALE,
+    PRESETS,
+    Preset,
 )
-from understudy.methods.hp_presets import PRESETS, Preset
-from understudy.plan import Plan, Stage, plan_from_dict
+from understudy.plan.plan import Plan, Stage, plan_from_dict
 from understudy.private.noise import SeededNoise
 from understudy.schema import Schema
 

@@ -10,8 +10,8 @@ import pytest
 from understudy import Budget, load_schema, make_plan
 from understudy.errors import UsageError
 from understudy.features import Fourier, Hermite, Tensors
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.training import Training
+from understudy.fits.images import ImageTraining
+from understudy.fits.network import Training
 from understudy.methods.image_sets import image_set
 from understudy.schema import Schema
 

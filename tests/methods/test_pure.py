@@ -12,7 +12,7 @@ from understudy.features import Fourier, Hermite, Norm, Sign
 from understudy.features.nonzeros import most_nonzeros
 from understudy.methods.anova import PURE_SHARES, PURE_WITHOUT_PAIRS
 from understudy.methods.common import noise_of_mean
-from understudy.plan import Plan
+from understudy.plan.plan import Plan
 from understudy.schema import Schema
 
 PURE = Budget(1.0, 0)

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from understudy.accounting import Budget, Neighbours
 from understudy.features import Embedding
 from understudy.methods import dp_anova
-from understudy.plan import Plan, plan_from_dict
+from understudy.plan.plan import Plan, plan_from_dict
 from understudy.private import release as releasing
 from understudy.private.engines.passes import sum_table
 from understudy.private.noise import ExactNoise
-from understudy.private.purity import check_purity
 from understudy.private.release import release_table
+from understudy.private.row_independence import check_purity
 from understudy.private.sums import Work, sum_rows
 from understudy.schema import load_schema
 

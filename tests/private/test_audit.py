@@ -17,10 +17,10 @@ from scipy.stats import beta
 from understudy.accounting import Budget, Neighbours, epsilon_of
 from understudy.features import Fourier
 from understudy.methods import dp_merf
-from understudy.plan import Plan
+from understudy.plan.plan import Plan
 from understudy.private.noise import OpenDPNoise
-from understudy.private.readers import open_source
 from understudy.private.sums import sum_rows
+from understudy.readers import open_source
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]

@@ -23,7 +23,7 @@ from likelihood_ratios import (
     mu_of_spread,
 )
 
-from understudy.accounting.descent import DescentCost, charge_of_descent, epsilon_of_descent
+from understudy.accounting.dpsgd import DescentCost, charge_of_descent, epsilon_of_descent
 from understudy.arrays import Integers
 from understudy.methods import METHODS
 from understudy.private.noise import ExactNoise

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from understudy.accounting import Budget, mu_squared_of_budget
 from understudy.private.ledger import create_capped_ledger, read_ledger
-from understudy.published import load_release, verify_release
+from understudy.released import load_release, verify_release
 
 KILLS = 50
 

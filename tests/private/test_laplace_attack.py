@@ -17,7 +17,7 @@ from scipy.stats import beta
 from understudy.accounting import Budget, Neighbours
 from understudy.features import Block, Constant, Embedding
 from understudy.methods import make_plan
-from understudy.plan import Plan, Stage
+from understudy.plan.plan import Plan, Stage
 from understudy.private.noise import OpenDPNoise
 from understudy.private.sums import sum_rows
 from understudy.schema import load_schema

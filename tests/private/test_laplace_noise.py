@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import chi2, dlaplace
 
 from understudy.accounting import laplace_std
-from understudy.private.long_noise import LongNoise
-from understudy.private.noise import NoiseSource, OpenDPNoise, SeededNoise
+from understudy.private.noise import LongNoise, NoiseSource, OpenDPNoise, SeededNoise
 
 Integers = npt.NDArray[np.int64]
 SCALES = [1, 2, 3, 10, 30, 1000, 2**40]

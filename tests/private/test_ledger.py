@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.accounting import UNITS_PER_COST, Budget, mu_squared_of_budget
-from understudy.accounting.descent import Charge, epsilon_of_charges
+from understudy.accounting.dpsgd import Charge, epsilon_of_charges
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.private import ledger, ledger_file
 from understudy.private.ledger import (

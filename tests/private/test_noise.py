@@ -12,9 +12,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 
-from understudy.private import long_noise
-from understudy.private.long_noise import LongNoise
-from understudy.private.noise import LONGEST, ExactNoise, NoiseSource, OpenDPNoise, SeededNoise
+from understudy.private import noise
+from understudy.private.noise import LONGEST, ExactNoise, LongNoise, NoiseSource, OpenDPNoise, SeededNoise
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -96,7 +95,7 @@ def test_a_shift_by_a_tenth_of_a_deviation_is_noticed(std: int) -> None:
 
 @pytest.mark.parametrize("std", [1, 3, 1000, 2**40])
 def test_choices_made_in_many_digits_have_the_same_mass_function(std: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(long_noise, "DOUBT", 2.0)  # floats settle nothing any more
+    monkeypatch.setattr(noise, "DOUBT", 2.0)  # floats settle nothing any more
     assert fit(noise_around(0, std, 4000, source=LongNoise()), std) > ALARM
 
 
@@ -104,11 +103,11 @@ def test_floats_and_many_digits_agree_where_floats_are_sure(monkeypatch: pytest.
     """The same first bits lead to the same choice, on both ways."""
     exponents = np.linspace(0.0, 30.0, 301)
     bits = np.random.default_rng(0).integers(0, 2**53, len(exponents))
-    monkeypatch.setattr(long_noise, "_random_bits", lambda count, _: bits[:count])
+    monkeypatch.setattr(noise, "_random_bits", lambda count, _: bits[:count])
     ratios = [(round(10 * x), 10) for x in exponents]
-    by_floats = long_noise._falls_below_exp(exponents, lambda i: ratios[i])
-    monkeypatch.setattr(long_noise, "DOUBT", 2.0)
-    assert np.array_equal(by_floats, long_noise._falls_below_exp(exponents, lambda i: ratios[i]))
+    by_floats = noise._falls_below_exp(exponents, lambda i: ratios[i])
+    monkeypatch.setattr(noise, "DOUBT", 2.0)
+    assert np.array_equal(by_floats, noise._falls_below_exp(exponents, lambda i: ratios[i]))
     assert 0 < by_floats.sum() < len(bits)
 
 
@@ -117,7 +116,7 @@ def test_an_open_choice_is_settled_by_bits_that_are_drawn_anew() -> None:
     with mpmath.workdps(50):
         bits = mpmath.exp(-1) * 2**53
         first_bits, share = int(mpmath.floor(bits)), float(mpmath.frac(bits))
-    found = [long_noise._surely_below_exp(first_bits, (1, 1)) for _ in range(400)]
+    found = [noise._surely_below_exp(first_bits, (1, 1)) for _ in range(400)]
     assert abs(np.mean(found) - share) < 6 * np.sqrt(share * (1 - share) / 400)
 
 

@@ -18,16 +18,16 @@ import pytest
 from understudy.accounting import UNITS_PER_COST, Budget, Neighbours
 from understudy.errors import BudgetError, InputError, UnderstudyError, UsageError
 from understudy.methods import make_plan
-from understudy.plan import Plan, plan_from_dict
+from understudy.plan.plan import Plan, plan_from_dict
+from understudy.plan.request import Request, load_request
 from understudy.private import parties
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.noise import SeededNoise
 from understudy.private.parties import merge_partials, write_partial
 from understudy.private.release import release_table, work_of
-from understudy.private.requests import Request, load_request
 from understudy.private.secret_files import read_key, read_secret, write_secret
-from understudy.published import verify_release
+from understudy.released import verify_release
 from understudy.schema import load_schema
 
 SCHEMA = load_schema(

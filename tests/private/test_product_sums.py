@@ -28,10 +28,9 @@ from understudy.features import (
     Tensors,
     product,
 )
-from understudy.plan import LATTICE
-from understudy.private.purity import check_purity
-from understudy.private.rows import Rows
-from understudy.private.sums import partial_sum
+from understudy.plan.plan import LATTICE
+from understudy.private.row_independence import check_purity
+from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
 
 Floats = npt.NDArray[np.float64]

@@ -24,7 +24,7 @@ from understudy.accounting import (
 )
 from understudy.errors import BudgetError, InputError, UnderstudyError
 from understudy.methods import dp_merf
-from understudy.plan import Plan
+from understudy.plan.plan import Plan
 from understudy.private import ledger as ledgers
 from understudy.private import release as releasing
 from understudy.private import sums as summing
@@ -32,7 +32,7 @@ from understudy.private.engines import passes as passing
 from understudy.private.ledger import create_capped_ledger, read_ledger
 from understudy.private.noise import ExactNoise, SeededNoise
 from understudy.private.release import release_table
-from understudy.published import load_release, verify_release
+from understudy.released import load_release, verify_release
 from understudy.schema import Layout, load_schema
 
 SCHEMA = load_schema(

@@ -14,11 +14,10 @@ from hypothesis import strategies as st
 
 from understudy.errors import InputError
 from understudy.features import Block, Cells, Constant, Embedding, Fourier, Grid, OneHot, Scales, Sign, Tables
-from understudy.plan import LATTICE, ROW_CAP
+from understudy.plan.plan import LATTICE, ROW_CAP
 from understudy.private import sums
-from understudy.private.purity import check_purity
-from understudy.private.rows import Rows
-from understudy.private.sums import partial_sum, sum_rows
+from understudy.private.row_independence import check_purity
+from understudy.private.sums import Rows, partial_sum, sum_rows
 from understudy.schema import NULL, Layout, load_schema
 
 SCHEMA = load_schema(

@@ -14,7 +14,7 @@ from understudy.accounting import Budget
 from understudy.methods import make_plan
 from understudy.private.noise import SeededNoise
 from understudy.private.release import release_table
-from understudy.published import Release
+from understudy.released import Release
 from understudy.schema import Schema, load_schema
 
 NUM_ROWS = 2000

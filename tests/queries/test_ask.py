@@ -11,8 +11,8 @@ import pytest
 from understudy import ask
 from understudy.errors import UsageError
 from understudy.private.noise import SeededNoise
-from understudy.published.release import save_release
-from understudy.queries import Asker, CannotTellError, QueryError, pose
+from understudy.queries import Asker, CannotTellError, QueryError, bind
+from understudy.released.release import save_release
 
 from .conftest import NUM_ROWS, Rows, Silence
 
@@ -205,7 +205,7 @@ def test_numbers_that_a_method_did_not_count_are_refused(world):
 
 
 def test_too_many_groups_are_refused(silent, monkeypatch):
-    monkeypatch.setattr(pose, "MOST_GROUPS", 3)
+    monkeypatch.setattr(bind, "MOST_GROUPS", 3)
     with pytest.raises(QueryError, match="4 groups"):
         ask(silent, "count by sex, ill")
 

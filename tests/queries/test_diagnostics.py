@@ -11,10 +11,10 @@ import pytest
 from understudy import Budget, Synthesizer, dp_merf, load_schema, release_table
 from understudy.errors import SchemaWarning
 from understudy.methods import make_plan
-from understudy.published import Release, verify_release
 from understudy.queries import Asker
 from understudy.queries.diagnostics import release_warnings
-from understudy.queries.measured import measure_release
+from understudy.released import Release, verify_release
+from understudy.released.tables import measure_release
 
 from .conftest import Silence
 

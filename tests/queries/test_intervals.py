@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from understudy.queries.intervals import Law, critical, crossing, ratio_interval
+from understudy.released.intervals import Law, critical, crossing, ratio_interval
 
 
 def test_the_normal_factor_is_the_one_in_every_textbook():

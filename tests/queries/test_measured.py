@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from understudy.features import Cells
-from understudy.queries.intervals import Law
-from understudy.queries.measured import Counted, measure_release
+from understudy.released.intervals import Law
+from understudy.released.tables import Counted, measure_release
 from understudy.schema.encode import encode_batch
 
 from .conftest import Silence

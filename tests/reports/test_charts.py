@@ -6,9 +6,29 @@ from itertools import pairwise
 
 import pytest
 
-from understudy.reports.charts import HEIGHT, WIDTH, Series, categories, histogram, line_chart, outline, round_steps
-from understudy.reports.heat import MOST_COLUMNS, association_map, chosen, difference_map, most_different, residual_map
-from understudy.reports.words import clipped, counted, decimal, listed, percent, short, squeezed
+from understudy.reports.charts import (
+    HEIGHT,
+    MOST_COLUMNS,
+    WIDTH,
+    Series,
+    association_map,
+    categories,
+    chosen,
+    clipped,
+    counted,
+    decimal,
+    difference_map,
+    histogram,
+    line_chart,
+    listed,
+    most_different,
+    outline,
+    percent,
+    residual_map,
+    round_steps,
+    short,
+    squeezed,
+)
 
 
 def test_a_stepped_path_goes_over_every_bin() -> None:

@@ -10,9 +10,9 @@ from PIL import Image
 
 from understudy.accounting import Budget
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.private.training import train_classifier
+from understudy.private.dpsgd.classifier import train_classifier
 from understudy.reports.explanation import STROKES_DRAWN, render_explanation, strokes_of
-from understudy.reports.png import FOR, picture, plain_picture, signed_picture
+from understudy.reports.pictures import FOR, picture, plain_picture, signed_picture
 from understudy.schema import load_schema
 from understudy.schema.pixels import pixel_columns
 

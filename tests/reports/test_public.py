@@ -14,7 +14,7 @@ from understudy.accounting import LAPLACE, Budget, Neighbours
 from understudy.methods import make_plan
 from understudy.private.noise import SeededNoise
 from understudy.private.release import release_table
-from understudy.published import Release
+from understudy.released import Release
 from understudy.reports import agreement
 from understudy.reports.internal import BANNER
 from understudy.reports.public import PublicReport, examine, is_missed, render_public

@@ -9,8 +9,7 @@ import pytest
 
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.results import Evaluation, Score
-from understudy.reports.grading import Level, kept, level_of
-from understudy.reports.verdict import find_ties, judge, mean_score
+from understudy.reports.verdict import Level, find_ties, judge, kept, level_of, mean_score
 
 Make = Callable[..., Evaluation]
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
-from understudy.private.readers import source_columns
+from understudy.readers import source_columns
 from understudy.schema.draft import draft_schema
 from understudy.schema.images import ImageShape
 from understudy.schema.table import parse_yaml

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from understudy.errors import InputError
 from understudy.schema import NULL, Schema, load_schema
-from understudy.schema.codesets import every_code
-from understudy.schema.decode import decode_table
+from understudy.schema.layout import decode_table
 from understudy.schema.rules import Comparison, Forbidden, Limit, allowed_codes, obeys
 from understudy.schema.scales import Operator
 from understudy.schema.table import parse_schema, parse_yaml
-from understudy.schema.values import Range
+from understudy.schema.values import Range, every_code
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "kind": "integer", "bounds": [0, 120]},

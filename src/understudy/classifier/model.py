@@ -14,19 +14,81 @@ import pyarrow as pa
 import safetensors.numpy
 
 from understudy.arrays import Floats, Integers
-from understudy.classifier.certificate import classifier_certificate
-from understudy.classifier.inputs import unit_inputs
+from understudy.classifier.inputs import Whitening, unit_inputs
 from understudy.classifier.maps import LocallyLinearMaps
-from understudy.classifier.plan import ClassifierPlan, classifier_plan_from_dict
-from understudy.classifier.whitening import Whitening
+from understudy.classifier.plan import RADIUS, ClassifierPlan, classifier_plan_from_dict
 from understudy.errors import InputError
-from understudy.inert_files import MOST_TENSOR_BYTES, has_file, parse_tensors, read_file, read_json
-from understudy.published.certificate import render_html
-from understudy.published.directories import write_directory
-from understudy.published.release import CERTIFICATE, CERTIFICATE_PAGE, SCHEMA, to_json
-from understudy.published.trained import verify_trained
-from understudy.published.verify import Verification
+from understudy.files import (
+    CERTIFICATE,
+    CERTIFICATE_PAGE,
+    MOST_TENSOR_BYTES,
+    has_file,
+    parse_tensors,
+    read_file,
+    read_json,
+    to_json,
+    write_directory,
+)
+from understudy.released.certificate import render_html
+from understudy.released.release import SCHEMA
+from understudy.released.trained import gradient_stage, trained_certificate, verify_trained
+from understudy.released.verify import Verification
 from understudy.schema.encode import encode_batch
+
+# The certificate of a classifier: what is claimed of it follows from its plan alone.
+
+METHOD = "DP-LLM (locally linear maps)"
+WORDS = {
+    "post_processing": "Predictions and explanations are computed from the maps alone and cost nothing more, "
+    "however often they are made.",
+    "intended_use": "Predicting the label of further rows, and seeing what the prediction rests on.",
+    "not_for": "Finding out about one of the rows it was trained on; decisions about people without "
+    "a look at its errors.",
+}
+FURTHER = [
+    (
+        "row independence of floating-point numbers",
+        "exp, square roots and Fourier transforms on this machine give a row the same inputs and the same gradient "
+        "whatever other rows are computed with it; checked on made-up rows before anything was charged. Norms are "
+        "checked, and sums formed, in exact integers, and the noise is discrete: no other property of floating-point "
+        "numbers is relied on.",
+    )
+]
+
+
+def classifier_certificate(plan: ClassifierPlan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
+    """All statements about a classifier."""
+    return trained_certificate(
+        plan,
+        facts,
+        fingerprint=fingerprint,
+        method=METHOD,
+        mechanism={
+            "name": "Discrete Gaussian noise on exact integer sums of second moments and of clipped gradients",
+            "stages": _stages(plan),
+            "clip": plan.training.clip,
+        },
+        settings=plan.to_dict()["training"],
+        further=FURTHER,
+        words=WORDS,
+    )
+
+
+def _stages(plan: ClassifierPlan) -> list[dict[str, Any]]:
+    shape, stages = plan.shape, []
+    if plan.look_noise is not None:
+        dim = plan.inputs.dim
+        stages.append(
+            {
+                "name": "second moments of inputs",
+                "numbers_released": dim * (dim + 1) // 2,
+                "sensitivity": 1.0,
+                "noise_std": plan.look_noise / RADIUS**2,
+            }
+        )
+    numbers = shape.num_maps * shape.num_classes * shape.map_dim
+    return [*stages, gradient_stage(plan.descent, numbers)]
+
 
 DOCUMENT, MODEL = "classifier.json", "maps.safetensors"
 BLOCK = 2048

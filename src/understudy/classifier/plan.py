@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from understudy.accounting import Budget, lattice_noise_std, mu_squared_of_budget, spent_mu_squared
-from understudy.accounting.descent import (
+from understudy.accounting.dpsgd import (
     Charge,
     DescentCost,
     calibrated_descent,
@@ -24,7 +24,7 @@ from understudy.accounting.descent import (
 from understudy.classifier.inputs import Inputs, features_of, inputs_for
 from understudy.classifier.maps import MapShape
 from understudy.errors import InputError, UsageError
-from understudy.plan import MOST_NUMBERS, ROW_CAP
+from understudy.plan.plan import MOST_NUMBERS, ROW_CAP
 from understudy.schema import Schema
 from understudy.schema.columns import Column
 from understudy.schema.table import parse_schema

@@ -10,12 +10,12 @@ import typer
 
 from understudy import __version__
 from understudy.cli import (
+    append,
     classify,
     compare,
     encoders,
     evaluate,
     free,
-    growing,
     images,
     ledgers,
     parties,
@@ -55,7 +55,7 @@ def understudy(
 app.command("release", rich_help_panel=READS)(reading.release)
 app.command("synth", rich_help_panel=READS)(reading.synth)
 app.command("classify", rich_help_panel=READS)(classify.classify)
-app.command("append", rich_help_panel=READS)(growing.append)
+app.command("append", rich_help_panel=READS)(append.append)
 app.command("partial", rich_help_panel=READS)(parties.partial)
 app.command("merge", rich_help_panel=READS)(parties.merge)
 app.command("evaluate", rich_help_panel=READS)(evaluate.evaluate)

@@ -71,8 +71,8 @@ def classify(
     """Read private rows and publish a classifier of their label, with its certificate."""
     from understudy.accounting import Budget
     from understudy.classifier.plan import ClassifierPlan, Training
-    from understudy.private.training import train_classifier
-    from understudy.published.words import round_up
+    from understudy.private.dpsgd.classifier import train_classifier
+    from understudy.released.assumptions import round_up
     from understudy.schema import load_schema
 
     if key is not None and ledger is None:
@@ -173,7 +173,7 @@ def _read(loaded: Classifier, rows: str) -> pa.Table:
     """Rows that are to be predicted: the schema's features, whatever else a file holds."""
     import pyarrow as pa
 
-    from understudy.private.readers import open_source
+    from understudy.readers import open_source
 
     names = [column.name for column in loaded.plan.inputs.schema.used]
     with open_source(rows, columns=names) as batches:

@@ -13,8 +13,8 @@ from understudy.cli.files import PUBLIC, check_output, write_bytes
 from understudy.cli.output import emit, table, verbatim, waiting
 
 if TYPE_CHECKING:
-    from understudy.comparing.results import Comparison
-    from understudy.published import Release
+    from understudy.released import Release
+    from understudy.two_sample.results import Comparison
 
 PICTURES = (".png",)
 GENERATED_ROWS = 4000
@@ -48,11 +48,10 @@ def compare(
     as_json: opt.AsJson = False,
 ) -> None:
     """Test whether a release and PUBLIC rows, or two releases, come from one population (a kernel two-sample test)."""
-    from understudy.comparing.picture import draw_comparison
-    from understudy.comparing.results import Question
-    from understudy.comparing.statement import describe
-    from understudy.published import load_release
-    from understudy.published.release import DOCUMENT
+    from understudy.released import load_release
+    from understudy.released.release import DOCUMENT
+    from understudy.two_sample.picture import draw_comparison
+    from understudy.two_sample.results import Question, describe
 
     if output is not None:
         check_output(output, kinds=PICTURES)
@@ -88,9 +87,9 @@ def compare(
 def _against_rows(made: Release, path: Path, settings: dict[str, Any], *, as_json: bool) -> Comparison:
     import pyarrow as pa
 
-    from understudy.comparing.two_sample import compare_with_rows
     from understudy.errors import InputError
-    from understudy.private.readers import open_source
+    from understudy.readers import open_source
+    from understudy.two_sample.compare import compare_with_rows
 
     names = [column.name for column in made.plan.schema.used]
     with waiting("comparing", as_json=as_json), open_source(str(path), columns=names) as stream:
@@ -103,8 +102,8 @@ def _against_rows(made: Release, path: Path, settings: dict[str, Any], *, as_jso
 def _against_release(
     made: Release, second: Release, generator: Path | None, settings: dict[str, Any], *, as_json: bool
 ) -> Comparison:
-    from understudy.comparing.results import Question
-    from understudy.comparing.two_sample import check_same_columns, compare_releases
+    from understudy.two_sample.compare import check_same_columns, compare_releases
+    from understudy.two_sample.results import Question
 
     check_same_columns(made.plan.schema, second.plan.schema)
     rows = None
@@ -116,7 +115,7 @@ def _against_release(
 
 
 def _table(found: Comparison, first: str, other: str) -> list[str]:
-    from understudy.comparing.statement import chance
+    from understudy.two_sample.results import chance
 
     entries = [("all", found.distance, found.threshold, found.p_value)]
     entries += [(each.columns[0], each.distance, each.threshold, each.adjusted) for each in found.columns[:MOST_SHOWN]]

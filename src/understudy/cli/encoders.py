@@ -94,8 +94,8 @@ def train(
     as_json: AsJson = False,
 ) -> None:
     """Train a small network to tell the classes of PUBLIC images apart, or how they are turned if they have none."""
-    from understudy.encoders import EncoderTraining, save_encoder, train_encoder
-    from understudy.published.directories import check_new_directory
+    from understudy.files import check_new_directory
+    from understudy.networks import EncoderTraining, save_encoder, train_encoder
 
     check_new_directory(output)
     with waiting("reading public images", as_json=as_json):
@@ -151,11 +151,11 @@ def private(
 ) -> None:
     """Spend budget on an encoder: learn it from PRIVATE images by noisy descent, where no public ones are to be had."""
     from understudy.accounting import Budget
-    from understudy.encoders import EncoderTraining
-    from understudy.encoders.extractor import ExtractorPlan
-    from understudy.private.extractor import train_private_encoder
+    from understudy.networks import EncoderTraining
+    from understudy.plan.encoder import ExtractorPlan
+    from understudy.private.dpsgd.encoder import train_private_encoder
     from understudy.private.ledger import read_ledger
-    from understudy.published.words import round_up
+    from understudy.released.assumptions import round_up
     from understudy.schema import load_schema
 
     if key is not None and ledger is None:
@@ -203,7 +203,7 @@ def private(
 @app.command("show")
 def show(directory: Annotated[Path, typer.Argument(help="Directory of an encoder.")], as_json: AsJson = False) -> None:
     """Show what an encoder was trained on, its layers and its hash."""
-    from understudy.encoders import load_encoder
+    from understudy.networks import load_encoder
 
     encoder = load_encoder(directory)
     form = encoder.form
@@ -221,7 +221,7 @@ def show(directory: Annotated[Path, typer.Argument(help="Directory of an encoder
 
 def _cost_lines(cost: dict[str, Any] | None) -> list[str]:
     """What learning an encoder from private rows cost, and whether its noise was real."""
-    from understudy.published.words import round_up
+    from understudy.released.assumptions import round_up
 
     if cost is None:
         return []
@@ -235,7 +235,7 @@ def public_images(files: list[str]) -> tuple[Bytes, Any]:
     """Images of several sets, with classes counted on from set to set; labels only if all sets have them."""
     import numpy as np
 
-    from understudy.private.readers import open_source, source_columns
+    from understudy.readers import open_source, source_columns
     from understudy.schema.images import LABEL, shape_of
     from understudy.schema.pixels import pixel_array
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.files import INTERNAL, PAGES, PUBLIC, check_output, write_page
-from understudy.cli.frames import read_frame
+from understudy.cli.files import INTERNAL, PAGES, PUBLIC, check_output, read_frame, write_page
 from understudy.cli.output import emit, stage_bar, table, training_bar, verbatim
 from understudy.errors import InputError, UsageError
 
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from understudy.evaluation.image_features import ImageFeatures
     from understudy.evaluation.results import Evaluation
     from understudy.generators import Generator
-    from understudy.published import Release
+    from understudy.released import Release
     from understudy.schema import Schema
 
 
@@ -59,7 +58,7 @@ def evaluate(
     """Score synthetic rows against real ones. The result is internal: it lies outside the certificate."""
     from understudy import __version__
     from understudy.evaluation.evaluate import evaluate as score_rows
-    from understudy.published import build_certificate
+    from understudy.released import build_certificate
     from understudy.reports.internal import BANNER, render_report, stated_epsilon
     from understudy.reports.verdict import judge
 
@@ -129,7 +128,7 @@ def report(
 ) -> None:
     """Compare a release's noisy numbers with rows of its generator; reads no row and may be published."""
     from understudy import __version__
-    from understudy.published import load_release
+    from understudy.released import load_release
     from understudy.reports.public import examine, render_public
 
     check_output(output, kinds=PAGES)
@@ -176,7 +175,7 @@ def _pictures(real: Any, synthetic: Any, schema: Schema) -> tuple[str, str] | No
 
 def _described(release: Path | None, schema: Path | None) -> tuple[Release | None, Schema]:
     """The release, if one is given, and the schema that it or the file describes."""
-    from understudy.published import load_release
+    from understudy.released import load_release
     from understudy.schema import load_schema
 
     made = load_release(release) if release is not None else None
@@ -208,8 +207,8 @@ def find_sampler(made: Release, directory: Path | None, *, as_json: bool) -> Gen
 
 
 def _score_lines(found: Evaluation) -> list[str]:
-    from understudy.reports.grading import level_of
-    from understudy.reports.words import decimal
+    from understudy.reports.charts import decimal
+    from understudy.reports.verdict import level_of
 
     rows = []
     for score in found.scores:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.image_files import Output, check_sample_output, write_sample
+from understudy.cli.files import Output, check_sample_output, write_sample
 from understudy.cli.output import emit, stage_bar, training_bar, verbatim, waiting
 from understudy.cli.planning import plan_document, plan_lines
 from understudy.cli.wishes import read_balance, read_given
 
 if TYPE_CHECKING:
-    from understudy.plan import Plan
-    from understudy.published import Verification
+    from understudy.plan.plan import Plan
+    from understudy.released import Verification
 
 
 @opt.takes_plan
@@ -32,7 +32,7 @@ def plan(
     as_json: opt.AsJson = False,
 ) -> None:
     """Print noise, expected error, size, memory and cost of a release, without opening data."""
-    from understudy.private.requests import Request
+    from understudy.plan.request import Request
 
     plan = replace(plan, parties=parties)
     if output is not None:
@@ -49,11 +49,11 @@ def fit(
     as_json: opt.AsJson = False,
 ) -> None:
     """Train a generator on a release."""
+    from understudy.files import check_new_directory
     from understudy.generators import WeightedDatabase, save_generator
     from understudy.methods import fit_release
     from understudy.methods.mepf import find_network
-    from understudy.published import load_release
-    from understudy.published.directories import check_new_directory
+    from understudy.released import load_release
 
     check_new_directory(output)
     made = load_release(release)
@@ -86,9 +86,9 @@ def sample(
     as_json: opt.AsJson = False,
 ) -> None:
     """Draw synthetic rows from a generator."""
+    from understudy.files import refusing_damage
     from understudy.generators import load_generator
     from understudy.generators.base import AGAIN
-    from understudy.inert_files import refusing_damage
 
     loaded = load_generator(generator)
     check_sample_output(output, loaded.schema)
@@ -108,10 +108,10 @@ def verify(
 ) -> None:
     """Check that the files of a release fit one another, the accounting and noise; not that noise was really drawn."""
     from understudy.classifier.model import is_classifier, verify_classifier
-    from understudy.encoders.files import is_encoder
-    from understudy.encoders.private_encoder import verify_encoder
-    from understudy.published import verify_release
-    from understudy.published.verify import NOISE
+    from understudy.networks.files import is_encoder
+    from understudy.released import verify_release
+    from understudy.released.encoder import verify_encoder
+    from understudy.released.verify import NOISE
 
     if is_classifier(release):
         found = verify_classifier(release)

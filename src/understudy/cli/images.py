@@ -64,7 +64,7 @@ def first_images(file: Path, shape: ImageShape, label: Column | None, *, per_cla
     """
     import numpy as np
 
-    from understudy.private.readers import open_source
+    from understudy.readers import open_source
     from understudy.reports.pictures import images_by_class, in_rows
 
     wanted = per_class if label is not None else per_class**2

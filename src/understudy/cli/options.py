@@ -14,7 +14,7 @@ import typer
 from understudy.cli import encoders, weighted
 
 if TYPE_CHECKING:
-    from understudy.plan import Plan
+    from understudy.plan.plan import Plan
     from understudy.schema import Schema
 
 DP_ANOVA, DP_MERF, DP_HP, DP_SPECTRUM = "DP-ANOVA", "DP-MERF", "DP-HP", "DP-Spectrum"
@@ -313,7 +313,7 @@ def build_plan(
 ) -> Plan:
     """The plan that the options describe."""
     from understudy.accounting import Budget, neighbours_by_name
-    from understudy.accounting.horizon import share_of
+    from understudy.accounting.mechanisms import share_of
     from understudy.errors import UsageError
     from understudy.methods import make_plan
     from understudy.schema import PrivacyUnit, load_schema

@@ -9,7 +9,7 @@ from understudy.cli.output import table, verbatim
 
 if TYPE_CHECKING:
     from understudy.features import Block
-    from understudy.plan import Plan
+    from understudy.plan.plan import Plan
     from understudy.schema import Schema
 
 HIGH_EPSILON = 10
@@ -94,7 +94,7 @@ def delta_words(plan: Plan) -> str:
 
 def plan_lines(plan: Plan) -> list[str]:
     """The same for people."""
-    from understudy.published.words import round_up
+    from understudy.released.assumptions import round_up
 
     document = plan_document(plan)
     rows = [
@@ -145,7 +145,7 @@ def _unit(schema: Schema) -> list[str]:
 
 def _network(plan: Plan) -> list[str]:
     """What a network adds that was learnt from the same rows, and whether it was private."""
-    from understudy.published.words import round_up
+    from understudy.released.assumptions import round_up
 
     if plan.network_cost is None:
         return []

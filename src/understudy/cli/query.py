@@ -64,7 +64,7 @@ def query(
     answers = [answer.clipped() for answer in answers] if clip else answers
     lines = [line for answer in answers for line in answer_lines(answer)]
     if plot is not None:
-        from understudy.queries.plots import draw_answer
+        from understudy.queries.answers import draw_answer
 
         draw_answer(answers[0], plot)
         lines.append(f"  picture  {verbatim(plot)}")
@@ -91,9 +91,9 @@ def _answer(asker: Asker, points: Points | None, query: str, level: float, popul
 
 def _points(asker: Asker, directory: Path, seed: int) -> Points:
     """The rows and weights of a weighted database, or many rows of another generator; it must be of this release."""
+    from understudy.files import refusing_damage
     from understudy.generators import WeightedDatabase, load_generator
     from understudy.generators.base import AGAIN, release_of
-    from understudy.inert_files import refusing_damage
     from understudy.queries import Points
 
     loaded = load_generator(directory)

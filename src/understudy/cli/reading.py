@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli import running
-from understudy.cli.image_files import Output, check_sample_output, write_sample
+from understudy.cli import passes
+from understudy.cli.files import Output, check_sample_output, write_sample
 from understudy.cli.output import emit, printable, training_bar, verbatim
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
-    from understudy.plan import Plan
-    from understudy.published import Release
+    from understudy.plan.plan import Plan
+    from understudy.released import Release
 
 Data = Annotated[
     str, typer.Argument(help="CSV, Parquet, Arrow, DuckDB or SQLite file; folder or pattern of files; image set.")
@@ -34,10 +34,10 @@ def release(
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     key: opt.Key = None,
-    engine: running.Engine = "auto",
-    threads: running.Threads = None,
-    checkpoint: running.CheckpointPath = None,
-    key_file: running.KeyFile = None,
+    engine: passes.Engine = "auto",
+    threads: passes.Threads = None,
+    checkpoint: passes.CheckpointPath = None,
+    key_file: passes.KeyFile = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Read private rows and publish a noisy embedding with its certificate."""
@@ -62,16 +62,16 @@ def synth(
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     key: opt.Key = None,
-    engine: running.Engine = "auto",
-    threads: running.Threads = None,
-    checkpoint: running.CheckpointPath = None,
-    key_file: running.KeyFile = None,
+    engine: passes.Engine = "auto",
+    threads: passes.Threads = None,
+    checkpoint: passes.CheckpointPath = None,
+    key_file: passes.KeyFile = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
-    from understudy.generators.descent import load_torch
     from understudy.generators.sampling import check_num_rows
     from understudy.methods import fit_release, needs_torch
+    from understudy.networks.public import load_torch
 
     check_sample_output(output, plan.schema)
     check_num_rows(plan.schema, num_rows or 0)
@@ -115,7 +115,7 @@ def _release(
     if key is not None and ledger is None:
         raise UsageError("key", "names a release in a ledger, and none was given", "Add --ledger FILE")
     rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
-    with running.running(**how, as_json=as_json) as run:
+    with passes.running(**how, as_json=as_json) as run:
         made = release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key, run=run)
     charged = dict(made.facts)["ledger"]
     reused = charged is not None and charged["row"] <= rows_before
@@ -131,7 +131,7 @@ def _release(
 def guarantee_words(plan: Plan) -> str:
     """What a release guarantees, in odds."""
     from understudy.cli.planning import delta_words
-    from understudy.published.words import round_up
+    from understudy.released.assumptions import round_up
 
     parts = ""
     if plan.network_cost is not None:
@@ -147,9 +147,9 @@ def guarantee_words(plan: Plan) -> str:
 def told_of(made: Release, ledger: Path | None) -> list[str]:
     """Its fingerprint, what it was charged and for how many more there is room, and warnings."""
     from understudy.private.ledger import read_ledger
-    from understudy.published.certificate import status
-    from understudy.published.facts import queries_in
     from understudy.queries.diagnostics import release_warnings
+    from understudy.released.assumptions import queries_in
+    from understudy.released.certificate import status
 
     lines, charged = [f"  fingerprint  {made.fingerprint}"], dict(made.facts)["ledger"]
     lines += [f"  query        {printable(query)}" for query in queries_in(dict(made.facts))]

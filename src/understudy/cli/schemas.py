@@ -33,7 +33,7 @@ def draft(
 ) -> None:
     """Write a schema with names and types, and ??? where a person must decide."""
     from understudy.errors import InputError
-    from understudy.private.readers import source_columns
+    from understudy.readers import source_columns
     from understudy.schema.draft import draft_schema
 
     columns = source_columns(file, query=query)
@@ -80,7 +80,7 @@ def check(
     """Check a schema, and that a data file has its columns; rows are not read, unless --cells asks for it."""
     from understudy.errors import UsageError
     from understudy.private.misfits import misfits_of
-    from understudy.private.readers import source_columns
+    from understudy.readers import source_columns
     from understudy.schema import load_schema
 
     if cells and data is None:
@@ -164,7 +164,7 @@ def _compare(schema: Schema, names: list[str], data: str) -> None:
 
 def _column_rows(schema: Schema) -> list[list[str]]:
     """A row for every column, and one for all pixels."""
-    from understudy.published.words import domain_words
+    from understudy.released.assumptions import domain_words
     from understudy.schema.images import without_pixels
 
     listed = [(column.name, column) for column in without_pixels(schema.image, schema.used)]

@@ -100,7 +100,7 @@ def public_rows(path: Path, columns: Sequence[str], *, what: str) -> object:
     """The rows of a public file, as they stand in it."""
     import pyarrow as pa
 
-    from understudy.private.readers import open_source
+    from understudy.readers import open_source
 
     with open_source(str(path), columns=list(columns)) as stream:
         batches = list(stream)
@@ -139,9 +139,9 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Write a weighted database: every row with its weight, exactly."""
+    from understudy.files import refusing_damage
     from understudy.generators import WeightedDatabase, load_generator
     from understudy.generators.base import AGAIN
-    from understudy.inert_files import refusing_damage
 
     check_output(output)
     loaded = load_generator(generator)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats
-from understudy.generators.descent import one_thread
 from understudy.generators.image_architectures import initialise
+from understudy.networks.public import one_thread
 
 AT_ONCE = 512
 

@@ -17,10 +17,10 @@ from understudy.arrays import StageProgress
 from understudy.errors import InputError, UsageError
 from understudy.evaluation.comparison import Sides, make_sides
 from understudy.evaluation.image_features import ImageFeatures, features_for
-from understudy.evaluation.inputs import examples
-from understudy.evaluation.judging import Judgement, judge_prediction
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.models import Protocol, parse_protocol
+from understudy.evaluation.parallel import one_thread
+from understudy.evaluation.prediction import examples
 from understudy.evaluation.results import Evaluation, Score
 from understudy.evaluation.scoring import (
     WIDEST_SET,
@@ -33,7 +33,7 @@ from understudy.evaluation.scoring import (
     two_sample_scores,
 )
 from understudy.evaluation.tables import CodedTable, code_table, invalid_cells
-from understudy.evaluation.threads import one_thread
+from understudy.evaluation.train_on_synthetic import Judgement, judge_prediction
 from understudy.schema.table import Schema
 
 if TYPE_CHECKING:

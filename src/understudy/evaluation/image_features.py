@@ -10,10 +10,10 @@ import numpy as np
 
 from understudy.arrays import Floats
 from understudy.errors import UsageError
-from understudy.evaluation.inputs import Examples
-from understudy.features.activations import activations_of_rows, sizes_of
-from understudy.features.cosines import Cosines
-from understudy.features.public_networks import PublicNetwork
+from understudy.evaluation.prediction import Examples
+from understudy.features.image_bases import Cosines
+from understudy.networks.activations import activations_of_rows, sizes_of
+from understudy.networks.public import PublicNetwork
 from understudy.schema.images import LIGHTEST, ImageShape
 
 NUM_COSINES, MOST_FEATURES = 64, 2048

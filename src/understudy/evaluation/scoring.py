@@ -12,16 +12,27 @@ from functools import cache, partial
 import numpy as np
 
 from understudy.evaluation.associations import as_matrix, association_gaps, association_matrix
-from understudy.evaluation.columns import column_views, null_gaps, number_gaps, number_shifts
+from understudy.evaluation.columns import (
+    column_sets,
+    column_views,
+    marginal_gaps,
+    null_gaps,
+    number_gaps,
+    number_shifts,
+)
 from understudy.evaluation.comparison import Compared, Sides, compare, equal_parts
-from understudy.evaluation.geometry import make_geometry
+from understudy.evaluation.geometry import (
+    bins_apart,
+    copied_share,
+    coverage,
+    frechet_distance,
+    make_geometry,
+    nearest_distances,
+)
 from understudy.evaluation.image_features import ImageFeatures, pixels_of
-from understudy.evaluation.marginals import column_sets, marginal_gaps
 from understudy.evaluation.metrics import METRICS
-from understudy.evaluation.modes import bins_apart, coverage, frechet_distance
-from understudy.evaluation.neighbours import copied_share, nearest_distances
+from understudy.evaluation.parallel import processes
 from understudy.evaluation.results import Associations, ColumnView, Score
-from understudy.evaluation.threads import processes
 from understudy.evaluation.two_sample import kernel_test, two_sample_auc
 from understudy.schema.images import ImageShape
 

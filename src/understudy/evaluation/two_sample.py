@@ -6,8 +6,8 @@ import numpy as np
 
 from understudy.arrays import Floats
 from understudy.evaluation.geometry import Geometry
+from understudy.evaluation.parallel import one_thread
 from understudy.evaluation.tables import CodedTable
-from understudy.evaluation.threads import one_thread
 
 MOST_ROWS = 50_000
 NUM_FREQUENCIES = 256

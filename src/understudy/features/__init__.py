@@ -11,9 +11,7 @@ from understudy.features.kernels import Kernel, Term
 from understudy.features.landmarks import KernelSums, Landmarks
 from understudy.features.perceptual import Perceptual, perceptual
 from understudy.features.points import Points
-from understudy.features.reading import Reading
-from understudy.features.sides import Sides
-from understudy.features.spectrum import Lengths, Spectrum, Weighted
+from understudy.features.spectrum import Lengths, Sides, Spectrum, Weighted
 from understudy.features.tables import Cells, Tables
 
 __all__ = [
@@ -35,7 +33,6 @@ __all__ = [
     "OneHot",
     "Perceptual",
     "Points",
-    "Reading",
     "Scales",
     "Sides",
     "Sign",

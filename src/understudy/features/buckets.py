@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features.base import MAP_KINDS, Array, Sign
-from understudy.features.draws import uniforms
 from understudy.features.exact import exact_weights
+from understudy.features.points import uniforms
 
 SPREAD = 64.0
 """Weights reach this far, so that a step of one number turns the draw around."""

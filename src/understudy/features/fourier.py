@@ -17,8 +17,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from understudy.features.base import MAP_KINDS, Array, Sign
-from understudy.features.draws import uniforms
-from understudy.features.turns import PHASE_BITS, cosines_and_sines, phases_of
+from understudy.features.exact import PHASE_BITS, cosines_and_sines, phases_of
+from understudy.features.points import uniforms
 from understudy.schema.layout import POSITION_BITS
 
 LAST_POSITION = 1 - 2.0**-POSITION_BITS

@@ -11,9 +11,9 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features.activations import activations, activations_of_rows, sizes_of
 from understudy.features.base import MAP_KINDS, Array, Sign
-from understudy.features.public_networks import PublicNetwork, from_shelf
+from understudy.networks.activations import activations, activations_of_rows, sizes_of
+from understudy.networks.public import PublicNetwork, from_shelf
 from understudy.schema.images import ImageShape, shape_from_dict
 
 EXACT_BITS = 52

@@ -11,10 +11,8 @@ import pyarrow as pa
 import safetensors.numpy
 
 from understudy.errors import InputError
-from understudy.generators.wishes import Balance, Given
-from understudy.inert_files import read_json, read_tensors
-from understudy.published.directories import write_directory
-from understudy.published.release import to_json
+from understudy.files import read_json, read_tensors, to_json, write_directory
+from understudy.generators.conditioning import Balance, Given
 from understudy.schema import Schema
 from understudy.schema.table import parse_schema
 

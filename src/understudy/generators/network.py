@@ -12,9 +12,9 @@ from scipy.special import expit
 
 from understudy.arrays import Floats
 from understudy.generators.base import GENERATOR_KINDS, Tensors
-from understudy.generators.condition import Condition
+from understudy.generators.conditioning import Condition
 from understudy.generators.label_shares import restrict_label
-from understudy.generators.obey import Source
+from understudy.generators.rejection import Source
 from understudy.generators.sampling import Sampled
 from understudy.schema import Layout, Schema
 

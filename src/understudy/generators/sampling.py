@@ -10,12 +10,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from understudy.errors import UsageError
-from understudy.generators.condition import Condition
-from understudy.generators.obey import CHUNK, Source, draw_obeying
-from understudy.generators.wishes import Balance, Given, class_shares, condition_of, rows_per_class
+from understudy.generators.conditioning import Balance, Condition, Given, class_shares, condition_of, rows_per_class
+from understudy.generators.rejection import CHUNK, Source, rejection_sample
 from understudy.schema import NULL, Schema
-from understudy.schema.codesets import CodeSet
-from understudy.schema.decode import decode_table
+from understudy.schema.layout import decode_table
+from understudy.schema.values import CodeSet
 
 MOST_CELLS, FEWEST_ROWS = 2**23, 2**10
 """Cells that are drawn at a time: tables with a thousand columns are drawn in shorter parts."""
@@ -70,7 +69,7 @@ def sample_table(
         codes = np.empty((len(part), len(schema.used)), dtype=np.int64)
         for i, (source, condition) in enumerate(zip(sources, strata, strict=True)):
             mine = part == i
-            codes[mine] = draw_obeying(source, schema, condition, int(mine.sum()), rng)
+            codes[mine] = rejection_sample(source, schema, condition, int(mine.sum()), rng)
         tables.append(decode_table(schema, codes))
     return pa.concat_tables(tables).combine_chunks()
 

@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats
-from understudy.features.cosines import Cosines
-from understudy.features.principal import Principal, principal_from_dict
+from understudy.features.image_bases import Cosines, Principal, principal_from_dict
 from understudy.features.spectrum import Basis
 from understudy.generators.base import GENERATOR_KINDS, Tensors
-from understudy.generators.condition import Condition
+from understudy.generators.conditioning import Condition
 from understudy.generators.label_shares import restrict_label
-from understudy.generators.obey import Source
+from understudy.generators.rejection import Source
 from understudy.generators.sampling import Sampled
 from understudy.schema import NULL, Schema
 from understudy.schema.images import LIGHTEST, ImageShape

@@ -11,11 +11,11 @@ import pyarrow as pa
 from understudy.arrays import Floats, Integers
 from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Tensors
-from understudy.generators.condition import Condition
-from understudy.generators.obey import Source
+from understudy.generators.conditioning import Condition
+from understudy.generators.rejection import Source
 from understudy.generators.sampling import Sampled
 from understudy.schema import Schema
-from understudy.schema.decode import decode_table
+from understudy.schema.layout import decode_table
 from understudy.schema.rules import obeys
 
 

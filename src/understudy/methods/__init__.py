@@ -10,16 +10,16 @@ from typing import Any
 from understudy.accounting import Budget
 from understudy.arrays import LossProgress
 from understudy.errors import UsageError
-from understudy.generators.anova_training import AnovaTraining, train_anova
+from understudy.files import refusing_damage
+from understudy.fits.anova import AnovaTraining, train_anova
+from understudy.fits.images import ImageTraining, train_image_network
+from understudy.fits.mixture import MixtureTraining, train_mixture
+from understudy.fits.network import Training, train_network
+from understudy.fits.perceptual import PerceptualTraining, train_perceptual
+from understudy.fits.reduced_set import ReducedSet, find_reduced_set
+from understudy.fits.spectral import SpectralFit, fit_spectra
+from understudy.fits.weighting import Weighting, weigh_points
 from understudy.generators.base import Generator
-from understudy.generators.image_training import ImageTraining, train_image_network
-from understudy.generators.mixture_training import MixtureTraining, train_mixture
-from understudy.generators.perceptual_training import PerceptualTraining, train_perceptual
-from understudy.generators.reduced_set import ReducedSet, find_reduced_set
-from understudy.generators.spectral_fit import SpectralFit, fit_spectra
-from understudy.generators.training import Training, train_network
-from understudy.generators.weighting import Weighting, weigh_points
-from understudy.inert_files import refusing_damage
 from understudy.methods.anova import dp_anova
 from understudy.methods.balog_features import balog_features
 from understudy.methods.balog_subspace import balog_subspace
@@ -28,8 +28,8 @@ from understudy.methods.mepf import dp_mepf
 from understudy.methods.merf import dp_merf
 from understudy.methods.merf_ae import dp_merf_ae
 from understudy.methods.spectrum import dp_spectrum
-from understudy.plan import ROW_CAP, Plan
-from understudy.published import Release
+from understudy.plan.plan import ROW_CAP, Plan
+from understudy.released import Release
 from understudy.schema import Schema
 
 __all__ = [

@@ -20,12 +20,11 @@ import numpy as np
 from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_by_name
 from understudy.errors import UsageError
 from understudy.features import Block, Cells, Embedding, Norm, Sign, Tables
-from understudy.features.choosing import MOST_PAIRS, PAIRS
-from understudy.features.placing import CELLS, COLUMNS, LOOKS, VALUES
-from understudy.generators.anova_training import AnovaTraining
-from understudy.methods.common import LabelledColumns, Labels, labelled_columns, noise_of_mean, norm_for
-from understudy.methods.subsets import draw_subsets
-from understudy.plan import Plan, Stage
+from understudy.fits.anova import AnovaTraining
+from understudy.methods.common import LabelledColumns, Labels, draw_subsets, labelled_columns, noise_of_mean, norm_for
+from understudy.plan.plan import Plan, Stage
+from understudy.rules.adaptive_bins import CELLS, COLUMNS, LOOKS, VALUES
+from understudy.rules.pair_selection import MOST_PAIRS, PAIRS
 from understudy.schema import Column, Schema
 from understudy.schema.layout import from_position
 

@@ -15,11 +15,11 @@ from typing import Any, Literal
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import UsageError
 from understudy.features import Block, Constant, Embedding, Fourier, Scales
-from understudy.features.drawing import Draw, drawn_points
-from understudy.generators.reduced_set import EMBEDDING, ReducedSet
+from understudy.features.points import Draw, drawn_points
+from understudy.fits.reduced_set import EMBEDDING, ReducedSet
 from understudy.methods.balog_kernel import balog_kernel, kernel_words
 from understudy.methods.common import COUNT_SHARE
-from understudy.plan import Plan, Stage
+from understudy.plan.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 
 Weights = Literal["free", "uniform"]

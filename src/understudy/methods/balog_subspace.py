@@ -17,13 +17,12 @@ from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.arrays import Integers
 from understudy.errors import UsageError
 from understudy.features import Block, Constant, Embedding, Kernel, Landmarks, Points
-from understudy.features.drawing import Draw, drawn_points
 from understudy.features.landmarks import kernel_sums
-from understudy.features.pivots import COORDINATES, LOOK, enough_points, pivot_points, public_density, spanned_by
+from understudy.features.points import Draw, drawn_points
 from understudy.methods.balog_kernel import Join, balog_kernel, kernel_words
-from understudy.methods.common import COUNT_SHARE, noise_of_mean
-from understudy.methods.public_points import given_points
-from understudy.plan import Plan, Stage
+from understudy.methods.common import COUNT_SHARE, given_points, noise_of_mean
+from understudy.plan.plan import Plan, Stage
+from understudy.rules.pivots import COORDINATES, LOOK, enough_points, pivot_points, public_density, spanned_by
 from understudy.schema import Layout, Schema
 
 Weights = Literal["shrunk", "plain", "bounded"]

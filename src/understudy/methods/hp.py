@@ -16,15 +16,15 @@ from typing import Any
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.features import Block, Embedding, FeatureMap, Sign
 from understudy.features.nonzeros import l1_bound
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.mixture_training import MixtureTraining
-from understudy.generators.training import Training
+from understudy.fits.images import ImageTraining
+from understudy.fits.mixture import MixtureTraining
+from understudy.fits.network import Training
 from understudy.methods.common import COUNT_SHARE, LabelledColumns, Labels, labelled_columns, noise_of_mean, norm_for
 from understudy.methods.hp_kernels import Kernels, Wish, plan_kernels
 from understudy.methods.image_sets import image_generator, image_set, table_generator
-from understudy.plan import Plan, Stage
+from understudy.plan.plan import Plan, Stage
+from understudy.plan.stage import weighed_for_laplace, with_epsilon_parts
 from understudy.schema import Layout, Schema
-from understudy.stage import weighed_for_laplace, with_epsilon_parts
 
 IMAGE_TRAINING = ImageTraining(steps=1500)
 """The paper's network for Fashion-MNIST."""

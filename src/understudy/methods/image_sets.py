@@ -8,10 +8,9 @@ from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from understudy.errors import UsageError
-from understudy.generators.decoded import DECODED
+from understudy.fits.images import DECODED, ImageTraining
+from understudy.fits.perceptual import PerceptualTraining
 from understudy.generators.image_architectures import ARCHITECTURES
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.perceptual_training import PerceptualTraining
 from understudy.schema import Schema
 from understudy.schema.columns import Role
 from understudy.schema.images import ImageShape

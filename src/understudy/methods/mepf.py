@@ -8,15 +8,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
-from understudy.encoders import VISION, load_encoder, vision_network
-from understudy.encoders.form import COMPONENTS
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Tensors, perceptual
-from understudy.features.public_networks import PublicNetwork
-from understudy.generators.perceptual_training import FIRST, PRODUCTS, SECOND, STOPPING, PerceptualTraining
+from understudy.fits.perceptual import FIRST, PRODUCTS, SECOND, STOPPING, PerceptualTraining
 from understudy.methods.common import COUNT_SHARE, Labels, labelled_columns
 from understudy.methods.image_sets import image_set, images_alone, with_architecture
-from understudy.plan import Plan, Stage
+from understudy.networks import VISION, load_encoder, vision_network
+from understudy.networks.form import COMPONENTS
+from understudy.networks.public import PublicNetwork
+from understudy.plan.plan import Plan, Stage
 from understudy.schema import Schema
 
 STOPPING_SHARE = 0.01

@@ -12,9 +12,8 @@ from scipy.special import gammaln
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import UsageError
 from understudy.features import Block, Buckets, Embedding, FeatureMap, Fourier, Grid, OneHot, Scales, product
-from understudy.features.adapt import HISTOGRAMS
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.training import Training
+from understudy.fits.images import ImageTraining
+from understudy.fits.network import Training
 from understudy.methods.common import (
     COUNT_SHARE,
     Labels,
@@ -24,9 +23,10 @@ from understudy.methods.common import (
     scales_by_name,
 )
 from understudy.methods.image_sets import image_generator, image_length_scale, image_set, table_generator
-from understudy.plan import Plan, Stage
+from understudy.plan.plan import Plan, Stage
+from understudy.plan.stage import epsilon_parts
+from understudy.rules import HISTOGRAMS
 from understudy.schema import Layout, Schema
-from understudy.stage import epsilon_parts
 
 LengthScale = float | Mapping[str, float] | Literal["private"] | None
 

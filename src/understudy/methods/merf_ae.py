@@ -6,17 +6,16 @@ from dataclasses import replace
 from fractions import Fraction
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
-from understudy.accounting.descent import calibrated_descent, slack_for
+from understudy.accounting.dpsgd import calibrated_descent, slack_for
 from understudy.accounting.gaussian import mu_squared_of_budget
-from understudy.descents import Descent
 from understudy.errors import UsageError
-from understudy.features.autoencoder import AutoEncoder
-from understudy.generators.decoded import DECODED
-from understudy.generators.image_training import ImageTraining
+from understudy.fits.images import DECODED, ImageTraining
 from understudy.methods.common import ROWS_IF_UNSAID, Labels, labelled_columns
 from understudy.methods.image_sets import image_set, images_alone
 from understudy.methods.merf import dp_merf
-from understudy.plan import Plan
+from understudy.networks.autoencoder import AutoEncoder
+from understudy.plan.descent import Descent
+from understudy.plan.plan import Plan
 from understudy.schema import Schema
 
 EMBEDDING_SHARE = 0.3

@@ -10,16 +10,15 @@ import numpy as np
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import InputError, UsageError
 from understudy.features import Block, Embedding, FeatureMap, Lengths, Sides, Spectrum, Tensors, Weighted, product
-from understudy.features.principal import Principal, principal_of
-from understudy.features.reaching import LENGTHS
+from understudy.features.image_bases import Principal, principal_of
 from understudy.features.spectrum import MOST_COEFFICIENTS
-from understudy.features.splitting import LOOK_MEANS, LOOK_SECONDS
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.spectral_fit import MEANS, PARTS, SECONDS, SpectralFit
-from understudy.methods.common import ROWS_IF_UNSAID, LabelledColumns, labelled_columns, noise_of_mean
+from understudy.fits.images import ImageTraining
+from understudy.fits.spectral import MEANS, PARTS, SECONDS, SpectralFit
+from understudy.methods.common import ROWS_IF_UNSAID, LabelledColumns, labelled_columns, noise_of_mean, public_table
 from understudy.methods.image_sets import image_generator, image_set, table_generator
-from understudy.methods.public_points import public_table
-from understudy.plan import Plan, Stage
+from understudy.plan.plan import Plan, Stage
+from understudy.rules.class_splits import LOOK_MEANS, LOOK_SECONDS
+from understudy.rules.clipping_norm import LENGTHS
 from understudy.schema import Schema
 from understudy.schema.images import ImageShape
 from understudy.schema.pixels import pixel_array

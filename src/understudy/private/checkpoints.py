@@ -13,9 +13,9 @@ import numpy as np
 
 from understudy.arrays import Integers
 from understudy.errors import InputError
-from understudy.private.readers import RowStream
 from understudy.private.secret_files import read_secret, write_secret
 from understudy.private.sums import Work
+from understudy.readers import RowStream
 
 SECONDS_BETWEEN = 10.0
 

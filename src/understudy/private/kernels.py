@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from understudy.arrays import Integers
 from understudy.features import Fourier
+from understudy.features.exact import DROPPED_BITS
 from understudy.features.fourier import LAST_POSITION
-from understudy.features.turns import DROPPED_BITS
 from understudy.schema.layout import POSITION_BITS
 
 Positions = npt.NDArray[np.int16]

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,18 +33,50 @@ from understudy.accounting import (
     neighbours_by_name,
 )
 from understudy.errors import BudgetError, InputError, UsageError
-from understudy.private.ledger_file import DAMAGED, SHUT, open_ledger, transaction, version_of
-from understudy.private.ledger_tables import (
+from understudy.private.ledger_file import (
     APPLICATION_ID,
+    DAMAGED,
     GAUSSIAN_VERSION,
     OLDER_VERSIONS,
     PURE_VERSION,
     SCHEMAS,
+    SHUT,
     SLACK_VERSION,
     UNIT_COLUMN,
     UNIT_TRIGGERS,
+    open_ledger,
+    transaction,
+    version_of,
 )
-from understudy.private.ledger_units import check_unit, unit_in
+from understudy.schema import Schema
+
+# Whose privacy a ledger counts for: rows, or people who may have several.
+
+PER, OF = "; per ", " of at most "
+
+
+def described(method: str, schema: Schema) -> str:
+    """What a ledger's line says of a release, for people alone."""
+    return f"{method} on {schema.name}"
+
+
+def unit_in(description: str) -> str:
+    """Whom a line of an older ledger counts for: before units had a column, its words told them."""
+    if PER not in description:
+        return "row"
+    return description.rpartition(PER)[2].rpartition(OF)[0]
+
+
+def check_unit(path: str | Path, units: Iterable[str], unit: str) -> None:
+    """Refuse a ledger that counts for others than a release does."""
+    others = set(units) - {unit}
+    if others:
+        raise InputError(
+            f"ledger '{path}'",
+            f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
+            "Keep a ledger for each unit of privacy",
+        )
+
 
 Cost = Fraction | float
 UNITS_PER_SLACK = 2**62

@@ -16,10 +16,11 @@ import numpy as np
 
 from understudy.arrays import Integers
 from understudy.errors import BudgetError, InputError, UsageError
+from understudy.files import check_new_directory
+from understudy.plan.request import Request
 from understudy.private import ledger as ledgers
 from understudy.private.engines.passes import Run
 from understudy.private.noise import ExactNoise, NoiseSource
-from understudy.private.products import publish
 from understudy.private.release import (
     charge,
     check_affordable,
@@ -29,13 +30,11 @@ from understudy.private.release import (
     release_facts,
     work_of,
 )
-from understudy.private.requests import Request
 from understudy.private.sealed import sealed
 from understudy.private.secret_files import read_secret, write_secret
-from understudy.published.directories import check_new_directory
-from understudy.published.facts import facts_of_all
-from understudy.published.release import Release
-from understudy.published.words import round_up
+from understudy.private.spending import publish
+from understudy.released.assumptions import facts_of_all, round_up
+from understudy.released.release import Release
 
 KIND = "partial sum"
 LARGEST_DELTA = 1e-5

@@ -14,19 +14,19 @@ from typing import Any
 from understudy.accounting import Neighbours
 from understudy.arrays import Integers
 from understudy.errors import BudgetError, InputError, UsageError
-from understudy.plan import Plan
+from understudy.files import check_new_directory
+from understudy.plan.plan import Plan
 from understudy.private import ledger as ledgers
-from understudy.private.decoders import Arrays, check_decoder, read_images, train_decoder
+from understudy.private.dpsgd.decoder import Arrays, check_decoder, read_images, train_decoder
 from understudy.private.engines.passes import Run, can_be_read_again, sum_table
-from understudy.private.ledger_units import described
+from understudy.private.ledger import described
 from understudy.private.noise import ExactNoise, NoiseSource
-from understudy.private.products import publish, stored
-from understudy.private.purity import check_purity
+from understudy.private.row_independence import check_purity
 from understudy.private.sealed import sealed
+from understudy.private.spending import publish, stored
 from understudy.private.sums import Work
-from understudy.published.directories import check_new_directory
-from understudy.published.given import public_networks
-from understudy.published.release import Release, load_release
+from understudy.released.public_inputs import public_networks
+from understudy.released.release import Release, load_release
 
 SOFTWARE = ("understudy", "numpy", "opendp", "dp-accounting")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import InputError, MissingExtraError, UsageError
-from understudy.inert_files import MOST_TENSOR_BYTES, parse_json, read_file
+from understudy.files import MOST_TENSOR_BYTES, parse_json, read_file
 
 MAGIC = b"UNDERSTUDY SECRET 1\n"
 KEY_BYTES, NONCE_BYTES, LENGTH_BYTES = 32, 12, 4

@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from understudy.errors import UsageError
-from understudy.inert_files import refusing_damage
-from understudy.published import Release, load_release
+from understudy.files import refusing_damage
 from understudy.queries.answers import Answer, Estimate
 from understudy.queries.atoms import Sources
-from understudy.queries.intervals import LEVEL, critical
+from understudy.queries.bind import BoundQuery, bind
 from understudy.queries.linear import means_of, range_of, roots_of, shares_of, sums_of, variances_of
-from understudy.queries.measured import measure_release
-from understudy.queries.pose import Posed, pose
 from understudy.queries.quantiles import quantiles_of
 from understudy.queries.question import Question, understand
+from understudy.released import Release, load_release
+from understudy.released.intervals import LEVEL, critical
+from understudy.released.tables import measure_release
 from understudy.schema import Column
 
 COUNTED = ("count", "sum", "histogram")
@@ -78,8 +78,8 @@ class Asker:
         answer = _noted(posed, answer)
         return answer.in_days() if question.is_of_dates(measured.columns) else answer
 
-    def _estimates(self, question: Question, factor: float, population: bool) -> tuple[Posed, list[Estimate]]:
-        posed = pose(self.sources, question)
+    def _estimates(self, question: Question, factor: float, population: bool) -> tuple[BoundQuery, list[Estimate]]:
+        posed = bind(self.sources, question)
         if question.aggregate in ("count", "histogram"):
             return posed, sums_of(posed, posed.members, factor)
         if question.aggregate == "sum":
@@ -113,7 +113,7 @@ def bounds_of(question: Question, columns: Sequence[Column], num_rows: float | N
     return low, high
 
 
-def _noted(posed: Posed, answer: Answer) -> Answer:
+def _noted(posed: BoundQuery, answer: Answer) -> Answer:
     notes = answer.notes
     place = posed.question.column
     is_open = [not math.isfinite(row.std_error) for row in answer.rows]

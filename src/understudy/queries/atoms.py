@@ -9,11 +9,19 @@ import numpy as np
 
 from understudy.arrays import Floats, Integers
 from understudy.features import Cells
-from understudy.queries.functions import Ranged, membership, values
-from understudy.queries.measured import Counted, Measured
-from understudy.queries.partitions import cell_edges, cut_at, edges_of, merged_cells, nearest_edges, whole_column
-from understudy.queries.reconcile import DENSE, Reconciled, gather
-from understudy.schema.codesets import CodeSet
+from understudy.queries.groups import Ranged, membership, values
+from understudy.queries.least_squares import DENSE, LeastSquares, gather
+from understudy.released.tables import (
+    Counted,
+    Measured,
+    cell_edges,
+    cut_at,
+    edges_of,
+    merged_cells,
+    nearest_edges,
+    whole_column,
+)
+from understudy.schema.values import CodeSet
 
 DOUBT = 2.0
 """Deviations of noise that weigh as much as rows whose place in a cell is unknown."""
@@ -30,7 +38,7 @@ class Sources:
         """Estimated rows in each piece of a column's cells, none below zero.  # (num_pieces,)"""
         if cells.column not in self._masses:
             own = single_axis(self.measured, cells.column, [], every_value=False)
-            fit = Reconciled(gather(self.measured, [own]), num_rows=self.measured.num_rows, law=self.measured.law)
+            fit = LeastSquares(gather(self.measured, [own]), num_rows=self.measured.num_rows, law=self.measured.law)
             self._masses[cells.column] = own, np.maximum(fit.atoms[: own.num_known], 0.0)
         own, counts = self._masses[cells.column]
         reached = np.interp(

@@ -10,9 +10,9 @@ import numpy as np
 
 from understudy.arrays import Floats
 from understudy.features import Cells
-from understudy.published import Release
 from understudy.queries.groups import spoken
-from understudy.queries.measured import Measured, measure_release
+from understudy.released import Release
+from understudy.released.tables import Measured, measure_release
 from understudy.schema.columns import Kind
 from understudy.schema.values import number_values
 

@@ -19,16 +19,16 @@ from scipy.linalg import cho_factor, cho_solve
 
 from understudy.arrays import Floats, Integers
 from understudy.errors import UsageError
-from understudy.features import Block, Constant, Reading, Tables
-from understudy.published import Release
+from understudy.features import Block, Constant, Tables
+from understudy.measurement import Measurement
 from understudy.queries.answers import Answer, Estimate
 from understudy.queries.atoms import Sources, can_tell, single_axis
-from understudy.queries.intervals import LEVEL, critical, law_of, ratio_interval
-from understudy.queries.measured import measure_release
+from understudy.released import Release
+from understudy.released.intervals import LEVEL, critical, law_of, ratio_interval
+from understudy.released.tables import measure_release
 from understudy.schema import NULL, Layout
-from understudy.schema.decode import decode_table
 from understudy.schema.encode import encode_batch
-from understudy.schema.layout import from_position
+from understudy.schema.layout import decode_table, from_position
 
 Function = Callable[[pa.Table], Any]
 
@@ -167,7 +167,7 @@ def _of_tables(map_: Tables, codes: Integers, told: Floats, copy: Integers) -> t
     return products / len(map_.subsets), own / math.sqrt(len(map_.subsets))
 
 
-def _copy_of(layout: Layout, reading: Reading, block: Block, codes: Integers) -> Integers:
+def _copy_of(layout: Layout, reading: Measurement, block: Block, codes: Integers) -> Integers:
     """The copy of a block that each row adds to; -1 for none."""
     label = reading.embedding.label
     if not block.per_label or label is None:

@@ -9,16 +9,16 @@ import numpy as np
 
 from understudy.arrays import Floats
 from understudy.queries.answers import Estimate
-from understudy.queries.functions import Ranged
-from understudy.queries.intervals import crossing, ratio_interval
-from understudy.queries.pose import Posed
+from understudy.queries.bind import BoundQuery
+from understudy.queries.groups import Ranged
+from understudy.released.intervals import crossing, ratio_interval
 from understudy.schema import Column
 from understudy.schema.scales import own_scale
 
 Interval = tuple[float, float]
 
 
-def sums_of(posed: Posed, weights: Ranged, factor: float) -> list[Estimate]:
+def sums_of(posed: BoundQuery, weights: Ranged, factor: float) -> list[Estimate]:
     """Sums of weights over rows, for each group.
 
     The truth lies between the sums of the least and of the largest weights, and each of the two is
@@ -39,7 +39,7 @@ def sums_of(posed: Posed, weights: Ranged, factor: float) -> list[Estimate]:
     ]
 
 
-def shares_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estimate]:
+def shares_of(posed: BoundQuery, factor: float, *, is_population: bool) -> list[Estimate]:
     """The part of each group that meets the condition; without one, of all rows in each group."""
     members, everyone = posed.members, posed.everyone
     if not posed.question.where:
@@ -56,7 +56,7 @@ def shares_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estim
     return found
 
 
-def means_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estimate]:
+def means_of(posed: BoundQuery, factor: float, *, is_population: bool) -> list[Estimate]:
     """The mean of the question's column in each group."""
     bounds = limits(posed)
     tops, members = posed.valued(), posed.members
@@ -71,7 +71,7 @@ def means_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estima
     return found
 
 
-def variances_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estimate]:
+def variances_of(posed: BoundQuery, factor: float, *, is_population: bool) -> list[Estimate]:
     """The mean squared distance from the mean in each group (divided by n, not n - 1)."""
     bounds = limits(posed)
     widest = (bounds[1] - bounds[0]) ** 2 / 4
@@ -118,7 +118,7 @@ def roots_of(variances: list[Estimate]) -> list[Estimate]:
     return found
 
 
-def limits(posed: Posed) -> Interval:
+def limits(posed: BoundQuery) -> Interval:
     """The public bounds of the question's column."""
     place = posed.question.column
     if place is None:
@@ -138,7 +138,7 @@ def _row(ranged: Ranged, i: int) -> Ranged:
 
 
 def _ratio(
-    posed: Posed,
+    posed: BoundQuery,
     name: tuple[tuple[str, str], ...],
     top: Ranged,
     bottom: Ranged,
@@ -177,7 +177,7 @@ def _ratio(
 
 
 def fit_residual(
-    posed: Posed, residual: Callable[[float], Ranged], factor: float, extra: float
+    posed: BoundQuery, residual: Callable[[float], Ranged], factor: float, extra: float
 ) -> Callable[[float, int], float]:
     """How far the largest (or least) residual may lie on the other side of zero."""
 

@@ -17,12 +17,12 @@ import numpy.typing as npt
 from understudy.arrays import Floats, Integers
 from understudy.queries.answers import Estimate
 from understudy.queries.atoms import Sources
-from understudy.queries.functions import Ranged, values
-from understudy.queries.intervals import critical
-from understudy.queries.partitions import cell_edges
-from understudy.queries.pose import Posed, pose
+from understudy.queries.bind import BoundQuery, bind
+from understudy.queries.groups import Ranged, values
+from understudy.queries.least_squares import DENSE
 from understudy.queries.question import Question
-from understudy.queries.reconcile import DENSE
+from understudy.released.intervals import critical
+from understudy.released.tables import cell_edges
 
 BEYOND = 0.1
 """The part of the chance to be wrong that goes to tests of values beyond a value."""
@@ -30,21 +30,21 @@ BEYOND = 0.1
 
 def quantiles_of(
     sources: Sources, question: Question, sure: float, *, is_population: bool
-) -> tuple[Posed, list[Estimate]]:
+) -> tuple[BoundQuery, list[Estimate]]:
     """The quantile of the question's column in each group, and the question as it was posed.
 
     ``sure`` is the level of the intervals.
     """
-    posed = pose(sources, question)
+    posed = bind(sources, question)
     found = [_Steps(posed, i).solve(sure, is_population) for i in range(len(posed.names))]
     edges = _finer_edges(sources, posed, [solution.span for solution in found])
     if len(edges):
-        posed = pose(sources, question, also=edges)
+        posed = bind(sources, question, also=edges)
         found = [_Steps(posed, i).solve(sure, is_population) for i in range(len(posed.names))]
     return posed, [solution.estimate for solution in found]
 
 
-def _finer_edges(sources: Sources, posed: Posed, spans: list[tuple[int, int]]) -> Integers:
+def _finer_edges(sources: Sources, posed: BoundQuery, spans: list[tuple[int, int]]) -> Integers:
     """Edges of the longest tables in the cells where quantiles may lie, if there are not too many."""
     if len(posed.axes) != 1 or not posed.axes[0].is_ordered:
         return np.empty(0, dtype=np.int64)
@@ -77,7 +77,7 @@ class _Solution:
 class _Steps:
     """The cumulative count of one group at the end of each cell of the question's column."""
 
-    posed: Posed
+    posed: BoundQuery
     group: int
 
     def solve(self, sure: float, is_population: bool) -> _Solution:

@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.queries.errors import Place, QueryError, suggestion
-from understudy.queries.grammar import Comparison, Junction, Literal, Name, Syntax, parse
+from understudy.queries.grammar import Comparison, Junction, Literal, Name, Place, QueryError, Syntax, parse, suggestion
 from understudy.schema import Column, Schema
-from understudy.schema.codesets import CodeSet, code_set, every_code
 from understudy.schema.columns import Kind
 from understudy.schema.scales import Family, Operator, family_of, own_scale
-from understudy.schema.values import codes_of, measure, spelt_known
+from understudy.schema.values import CodeSet, code_set, codes_of, every_code, measure, spelt_known
 
 OF_NUMBERS = ("sum", "mean", "var", "std", "median", "quantile")
 NOT_OF_DATES = ("sum", "var", "std")

@@ -12,7 +12,7 @@ import numpy as np
 from understudy.accounting import Mechanism
 from understudy.arrays import Floats, Integers, StageProgress
 from understudy.features import Block, Constant, Grid, OneHot, Tables, Tensors
-from understudy.published import Release
+from understudy.released import Release
 
 STEP = 2**12
 MOST_ROWS, MOST_CELLS, MOST_FEATURES = 400_000, 16_000_000, 300_000_000

@@ -14,9 +14,9 @@ from understudy.classifier.explain import column_weights, contrast, drawn_images
 from understudy.classifier.inputs import CosineInputs, StrokeInputs, TableInputs
 from understudy.classifier.model import Classifier
 from understudy.classifier.strokes import DIRECTIONS
-from understudy.published.release import CERTIFICATE
+from understudy.files import CERTIFICATE
 from understudy.reports.pages import render
-from understudy.reports.png import plain_picture, signed_picture
+from understudy.reports.pictures import plain_picture, signed_picture
 
 MOST_COLUMNS, MOST_VALUES, MOST_CLASSES, MOST_MAPS = 8, 4, 24, 8
 STROKES_DRAWN, CELL = 140, 20.0

@@ -9,12 +9,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from understudy.evaluation.results import Associations, ColumnView, Evaluation, ModelScores, Prediction, Score
-from understudy.reports.charts import Series, categories, histogram, line_chart
-from understudy.reports.grading import kept, level_of
-from understudy.reports.heat import LARGEST_DIFFERENCE, association_map, chosen, difference_map, most_different
+from understudy.reports.charts import (
+    LARGEST_DIFFERENCE,
+    Series,
+    association_map,
+    categories,
+    chosen,
+    decimal,
+    difference_map,
+    histogram,
+    line_chart,
+    most_different,
+    percent,
+    short,
+)
 from understudy.reports.pages import render
-from understudy.reports.verdict import Tie, bare_title, judge, mean_score
-from understudy.reports.words import decimal, percent, short
+from understudy.reports.verdict import Tie, bare_title, judge, kept, level_of, mean_score
 
 BANNER = "Internal: computed from real rows, outside the certificate. Do not publish."
 COLUMNS_DRAWN, TIES_LISTED = 24, 8

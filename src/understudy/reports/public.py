@@ -19,15 +19,24 @@ import pyarrow as pa
 from understudy.accounting import GAUSSIAN, Mechanism, Neighbours
 from understudy.arrays import Integers, StageProgress
 from understudy.features import Fourier, Grid, Hermite, Mahalanobis, OneHot, Tables, Tensors
-from understudy.inert_files import refusing_damage
-from understudy.published import Release, build_certificate
+from understudy.files import refusing_damage
+from understudy.released import Release, build_certificate
 from understudy.reports.agreement import INTERVAL, Agreement, compare, counts_per_feature, rows_to_draw, share_inside
-from understudy.reports.charts import Series, categories, histogram
-from understudy.reports.heat import LARGEST_RESIDUAL, MOST_COLUMNS, residual_map
-from understudy.reports.margins import Margin, PairFit, margins_of, pairs_of
+from understudy.reports.charts import (
+    LARGEST_RESIDUAL,
+    MOST_COLUMNS,
+    Series,
+    categories,
+    counted,
+    decimal,
+    histogram,
+    listed,
+    percent,
+    residual_map,
+)
+from understudy.reports.marginals import Margin, PairFit, margins_of, pairs_of
 from understudy.reports.pages import render
 from understudy.reports.pictures import LOOKED_AT, picture_of
-from understudy.reports.words import counted, decimal, listed, percent
 from understudy.schema import Schema
 from understudy.schema.encode import encode_batch
 

@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Codes
-from understudy.schema.codesets import CodeSet, code_set, every_code
 from understudy.schema.columns import Category, Column, Kind
 from understudy.schema.entries import category_key
-from understudy.schema.values import first_code, number_values
+from understudy.schema.values import CodeSet, code_set, every_code, first_code, number_values
 
 Values = npt.NDArray[Any]
 

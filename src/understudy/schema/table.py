@@ -14,12 +14,11 @@ from typing import Any
 import yaml
 
 from understudy.errors import InputError
-from understudy.inert_files import DEEPEST, MOST_YAML_BYTES, read_file
+from understudy.files import DEEPEST, MOST_YAML_BYTES, read_file
 from understudy.schema.columns import Column, Role
 from understudy.schema.entries import UNDECIDED, parse_column, undecided_keys
 from understudy.schema.images import ImageShape, parse_image, without_pixels
-from understudy.schema.rule_entries import parse_rules
-from understudy.schema.rules import Rule
+from understudy.schema.rules import Rule, parse_rules
 
 UNDECIDED_SHOWN = 12
 NO_ALIAS = "has an alias (*name); write out what it stands for"

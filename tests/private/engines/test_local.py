@@ -79,7 +79,7 @@ def write_split(table: pa.Table, folder: Path, cuts: list[int], kind: str) -> Pa
 def test_any_split_order_and_number_of_threads_gives_the_same_integers(
     tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("understudy.private.readers.stream.MAX_BATCH_ROWS", 100)
+    monkeypatch.setattr("understudy.readers.stream.MAX_BATCH_ROWS", 100)
     table, work = table_of(1500), work_of(method)
     wanted = expected(table, work)
     shuffled = table.take(np.random.default_rng(1).permutation(1500))
@@ -113,7 +113,7 @@ def test_a_part_is_told_of_once_with_its_own_sum(tmp_path: Path) -> None:
 
 
 def local_parts(source: object, work: Work) -> Any:
-    from understudy.private.readers import open_parts
+    from understudy.readers import open_parts
 
     return open_parts(source, columns=work.columns)
 
@@ -148,7 +148,7 @@ def test_a_sum_of_something_else_is_not_added() -> None:
 def test_progress_tells_a_share_in_whole_percent_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("understudy.private.readers.stream.MAX_BATCH_ROWS", 100)
+    monkeypatch.setattr("understudy.readers.stream.MAX_BATCH_ROWS", 100)
     monkeypatch.setattr(local, "REPORT_SECONDS", 0.0)
     ticks: Iterator[float] = iter(np.arange(0.0, 1e4, 0.37))
     monkeypatch.setattr(time, "monotonic", lambda: next(ticks))

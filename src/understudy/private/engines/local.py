@@ -13,8 +13,8 @@ from threading import Event, Lock
 import pyarrow as pa
 
 from understudy.arrays import Integers, ReadProgress
-from understudy.private.readers import RowStream
 from understudy.private.sums import Work, one_blas_thread
+from understudy.readers import RowStream
 
 MOST_THREADS = 16
 REPORT_SECONDS = 0.25

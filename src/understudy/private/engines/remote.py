@@ -17,11 +17,11 @@ import pyarrow as pa
 
 from understudy.arrays import Integers
 from understudy.errors import InputError, UnderstudyError
-from understudy.private.persons import People, batch_of_people, chosen_codes
-from understudy.private.purity import check_purity, probe
-from understudy.private.readers import open_parts
+from understudy.private.contribution_bounding import People, batch_of_people, chosen_codes
+from understudy.private.row_independence import check_purity, probe
 from understudy.private.sealed import sealed
 from understudy.private.sums import Work, one_blas_thread, work_from_json
+from understudy.readers import open_parts
 
 SUMS = pa.schema({"part": pa.int64(), "sums": pa.binary(), "refusal": pa.string()})
 """What comes back. Sums end with a digest of what the worker's machine makes of made-up rows."""
