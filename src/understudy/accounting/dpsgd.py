@@ -36,8 +36,10 @@ SLACK_SHARE = 0.01
 SMALLEST_DELTA = 1e-10
 """Below it, rounding inside the accountant would be felt in the slack."""
 
-FINEST, COARSEST = 1e-5, 5e-3
-ROUNDING, ROUNDING_OF_A_STEP = 1e-13, 5e-16
+FINEST = 1e-5
+COARSEST = 5e-3
+ROUNDING = 1e-13
+ROUNDING_OF_A_STEP = 5e-16
 """Absolute error of any computed delta, several times over, and how much each composed step adds to it: a
 Fourier transform's relative error grows with the power that it is raised to."""
 

@@ -169,7 +169,8 @@ class LaplaceMechanism:
         return (laplace.mu_squared_of_epsilon(laplace.total_epsilon(costs)),)
 
 
-GAUSSIAN, LAPLACE = GaussianMechanism(), LaplaceMechanism()
+GAUSSIAN = GaussianMechanism()
+LAPLACE = LaplaceMechanism()
 
 
 def mechanism_for(budget: Budget) -> Mechanism:

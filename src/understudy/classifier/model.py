@@ -90,7 +90,8 @@ def _stages(plan: ClassifierPlan) -> list[dict[str, Any]]:
     return [*stages, gradient_stage(plan.descent, numbers)]
 
 
-DOCUMENT, MODEL = "classifier.json", "maps.safetensors"
+DOCUMENT = "classifier.json"
+MODEL = "maps.safetensors"
 BLOCK = 2048
 
 

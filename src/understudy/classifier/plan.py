@@ -32,7 +32,9 @@ from understudy.schema.table import parse_schema
 RADIUS = 2**14
 """Integer length of an input of norm one, and of derivatives of the clipping norm."""
 
-STEPS, FEWEST_STEPS, MOST_STEPS = 85, 30, 240
+STEPS = 85
+FEWEST_STEPS = 30
+MOST_STEPS = 240
 """Steps of descent at epsilon 1, and the fewest and most for any epsilon."""
 
 MOST_INPUTS = 2048

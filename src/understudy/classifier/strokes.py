@@ -18,11 +18,14 @@ from scipy.fft import dct, fft2, ifft2
 from understudy.arrays import Floats
 from understudy.schema.images import LIGHTEST, ImageShape
 
-DIRECTIONS, SCALES = 8, 2
+DIRECTIONS = 8
+SCALES = 2
 POOL = 4
 """Side of the squares of pixels that make one place."""
 
-CENTRE, WIDTH, SLENDER = 3 * math.pi / 4, 0.8, 0.5
+CENTRE = 3 * math.pi / 4
+WIDTH = 0.8
+SLENDER = 0.5
 """Frequency, width and shape of the finest filters."""
 
 LOWEST = 7

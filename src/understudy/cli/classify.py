@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from understudy.classifier.model import Classifier
 
 Directory = Annotated[Path, typer.Argument(help="Directory of a classifier, made by classify.")]
-MAPS, DESCENT = "Maps", "Descent"
+MAPS = "Maps"
+DESCENT = "Descent"
 
 
 def classify(

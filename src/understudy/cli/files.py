@@ -20,8 +20,10 @@ if TYPE_CHECKING:
     from understudy.arrays import Bytes
     from understudy.schema import Column, Schema
 
-ROWS, PAGES = (".csv", ".parquet"), (".html",)
-PUBLIC, INTERNAL = 0o644, 0o600
+ROWS = (".csv", ".parquet")
+PAGES = (".html",)
+PUBLIC = 0o644
+INTERNAL = 0o600
 """Who may read a file: everybody, or its owner alone."""
 
 
@@ -124,7 +126,8 @@ def _typed(column: Column, cells: Any) -> Any:
 
 # Synthetic images to files: an .npz archive, or a folder of PNG files with a sub-folder per class.
 
-ARCHIVE, FOLDER = ".npz", ""
+ARCHIVE = ".npz"
+FOLDER = ""
 Output = Annotated[
     Path,
     typer.Option(

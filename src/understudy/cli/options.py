@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from understudy.plan.plan import Plan
     from understudy.schema import Schema
 
-DP_ANOVA, DP_MERF, DP_HP, DP_SPECTRUM = "DP-ANOVA", "DP-MERF", "DP-HP", "DP-Spectrum"
+DP_ANOVA = "DP-ANOVA"
+DP_MERF = "DP-MERF"
+DP_HP = "DP-HP"
+DP_SPECTRUM = "DP-Spectrum"
 
 SchemaPath = Annotated[Path, typer.Option("--schema", "-s", help="Public schema of the table (YAML).")]
 Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget, above 0.")]

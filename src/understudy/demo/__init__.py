@@ -86,7 +86,8 @@ def _training(progress: StageProgress | None) -> LossProgress | None:
 
 # Real beside synthetic, column by column. It shows real rows: fine for a public table only.
 
-REAL, SYNTHETIC = "#7a8794", "#0b6e4f"
+REAL = "#7a8794"
+SYNTHETIC = "#0b6e4f"
 NUM_BINS = 20
 
 

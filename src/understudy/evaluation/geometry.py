@@ -97,7 +97,8 @@ class LabelledMixture:
 
 # Do synthetic points lie where real ones do, as often, and everywhere?
 
-NUM_BINS, NEIGHBOURS = 50, 5
+NUM_BINS = 50
+NEIGHBOURS = 5
 LEVEL = 1.959964
 """Deviations that chance leaves in one of twenty comparisons."""
 

@@ -16,7 +16,8 @@ from understudy.networks.activations import activations_of_rows, sizes_of
 from understudy.networks.public import PublicNetwork
 from understudy.schema.images import LIGHTEST, ImageShape
 
-NUM_COSINES, MOST_FEATURES = 64, 2048
+NUM_COSINES = 64
+MOST_FEATURES = 2048
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,7 +58,8 @@ def learning_curve(outcomes: list[Outcome], *, score: str, whole: str, num_rows:
     return tuple((size, float(np.mean(scores))) for size, scores in sorted(found.items()))
 
 
-REAL, SYNTHETIC = "real", "synthetic"
+REAL = "real"
+SYNTHETIC = "synthetic"
 TEST_SHARE = 0.2
 FEWEST_EXAMPLES = 10
 

@@ -27,7 +27,8 @@ KERNEL_BITS = 26
 
 JITTER = 1e-13
 TRIANGLE_STEP = 96
-MOST_POWERS, GRAM_ENTRIES = 12, 2**28
+MOST_POWERS = 12
+GRAM_ENTRIES = 2**28
 """Powers of a Gram matrix that its largest eigenvalue is bounded by, and the entries that may cost."""
 
 

@@ -16,10 +16,13 @@ from understudy.features.image_bases import Cosines, Principal, principal_from_d
 from understudy.schema.images import ImageShape, shape_from_dict
 
 Basis = Cosines | Principal
-NUM_BINS, OCTAVES = 64, 12
+NUM_BINS = 64
+OCTAVES = 12
 """Bins of the histogram of lengths, and how many times the last one doubles the first."""
 
-UNIT_BITS, MOST_COEFFICIENTS, FAR = 20, 2048, 2.0
+UNIT_BITS = 20
+MOST_COEFFICIENTS = 2048
+FAR = 2.0
 """Squares of lengths are sums of so many squares of whole numbers, 2^21 at most: exact in float64."""
 
 ROOM = 1 + 2.0**-15

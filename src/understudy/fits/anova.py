@@ -23,7 +23,8 @@ from understudy.rules.adaptive_bins import CELLS, COLUMNS, LOOKS, level_starts, 
 from understudy.rules.marginals import Marginals, find_marginals
 from understudy.rules.pair_selection import PAIRS
 
-MOST_WORK, FEWEST_COMPONENTS = 8e9, 200
+MOST_WORK = 8e9
+FEWEST_COMPONENTS = 200
 """Operations of a training step; wide tables get fewer components instead of slower steps."""
 
 UNSEEN = 1e-4

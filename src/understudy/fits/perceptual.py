@@ -112,7 +112,9 @@ def _perceptual(block: Block) -> tuple[Perceptual, bool]:
     return map_, has_products
 
 
-FIRST, SECOND, PRODUCTS = "first", "second", "products"
+FIRST = "first"
+SECOND = "second"
+PRODUCTS = "products"
 STOPPING = "stopping"
 """Blocks that training looks at, and the one of the noisier stage that chooses a checkpoint."""
 

@@ -110,7 +110,9 @@ def particles_of(layout: Layout, points: Points) -> Particles:
 EMBEDDING = "embedding"
 """Name of the block of random features."""
 
-SEARCHES, WIDEST, NARROWEST = 5, 1.0, 0.2
+SEARCHES = 5
+WIDEST = 1.0
+NARROWEST = 0.2
 """Times that candidates are drawn anew around the best ones, and how far off, in length scales."""
 
 FLIPS = 0.15

@@ -13,7 +13,9 @@ from understudy.features.spectrum import Basis
 from understudy.generators.spectral import Spectra, SpectralImages
 from understudy.released import Release
 
-MEANS, SECONDS, PARTS = "means", "seconds", "parts"
+MEANS = "means"
+SECONDS = "seconds"
+PARTS = "parts"
 LOW = (1.5, 6.0)
 """Frequencies that the law of the detail is taken from: above the mean brightness, and clear of noise."""
 

@@ -96,11 +96,14 @@ def _towards(centre: Floats, noisy: Floats, noise: float, features: Floats, shar
 
 # Weights of bounded sum whose mean features are nearest to given ones.
 
-MANY_ROWS, MANY_STEPS, FEW_STEPS = 2048, 3000, 300
+MANY_ROWS = 2048
+MANY_STEPS = 3000
+FEW_STEPS = 300
 """Up to so many rows steps are cheap and many; beyond, few."""
 
 SMALLEST = 1e-10
-POWERS, MARGIN = 30, 1.1
+POWERS = 30
+MARGIN = 1.1
 
 
 def project_to_l1_ball(weights: Floats, bound: float) -> Floats:

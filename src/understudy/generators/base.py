@@ -16,7 +16,9 @@ from understudy.generators.conditioning import Balance, Given
 from understudy.schema import Schema
 from understudy.schema.table import parse_schema
 
-DOCUMENT, WEIGHTS, SCHEMA = "generator.json", "generator.safetensors", "schema.yaml"
+DOCUMENT = "generator.json"
+WEIGHTS = "generator.safetensors"
+SCHEMA = "schema.yaml"
 Tensors = dict[str, npt.NDArray[Any]]
 
 

@@ -18,7 +18,8 @@ from understudy.generators.rejection import Source
 from understudy.generators.sampling import Sampled
 from understudy.schema import Layout, Schema
 
-COMPONENT_SCALE, LABEL_SCALE = 4.0, 3.0
+COMPONENT_SCALE = 4.0
+LABEL_SCALE = 3.0
 STRETCH = 0.05
 """Positions reach 5 % past both ends and are clipped, so that values at a bound are learnable."""
 

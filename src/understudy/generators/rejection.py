@@ -16,7 +16,8 @@ from understudy.schema.values import CodeSet, every_code
 
 # Mend rows that break rules: by cells of other rows first, then by the nearest cells that do.
 
-BORROWING_ROUNDS, ROUNDS = 24, 120
+BORROWING_ROUNDS = 24
+ROUNDS = 120
 NOWHERE = 2.0**62
 
 
@@ -97,7 +98,8 @@ Draw = Callable[[int, np.random.Generator], Codes]
 
 CHUNK = 65_536
 FEWEST_DRAWS = 2**18
-DRAWS_PER_OBEYING, DRAWS_PER_MEETING = 32, 1000
+DRAWS_PER_OBEYING = 32
+DRAWS_PER_MEETING = 1000
 """Effort before rows are mended, and before a condition is refused: rules that one row in 32 obeys
 need no mending, and a condition that one row in 1000 meets is always met."""
 

@@ -16,7 +16,8 @@ from understudy.schema import NULL, Schema
 from understudy.schema.layout import decode_table
 from understudy.schema.values import CodeSet
 
-MOST_CELLS, FEWEST_ROWS = 2**23, 2**10
+MOST_CELLS = 2**23
+FEWEST_ROWS = 2**10
 """Cells that are drawn at a time: tables with a thousand columns are drawn in shorter parts."""
 
 MOST_DRAWN = 2**31

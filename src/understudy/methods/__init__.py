@@ -60,7 +60,8 @@ METHODS: dict[str, Callable[..., Plan]] = {
 IMAGE_METHODS = ("dp-spectrum", "dp-merf-ae", "dp-mepf")
 """Methods that take images and nothing else."""
 
-DEFAULT_METHOD, IMAGE_METHOD = "dp-anova", "dp-spectrum"
+DEFAULT_METHOD = "dp-anova"
+IMAGE_METHOD = "dp-spectrum"
 FITS: dict[str, tuple[Callable[..., Any], Callable[..., Generator]]] = {
     "anova": (AnovaTraining, train_anova),
     "mixture": (MixtureTraining, train_mixture),

@@ -28,7 +28,9 @@ from understudy.rules.pair_selection import MOST_PAIRS, PAIRS
 from understudy.schema import Column, Schema
 from understudy.schema.layout import from_position
 
-HISTOGRAM_BARS, FEWEST_BARS, MOST_BARS = 256, 16, 2**17
+HISTOGRAM_BARS = 256
+FEWEST_BARS = 16
+MOST_BARS = 2**17
 LONGEST_VALUES = MOST_VALUES = 2**17
 """Bars of a column's histogram and of all; codes that are counted one by one, and of all columns."""
 
@@ -49,7 +51,8 @@ PURE_SHARES = {"count": 0.02, COLUMNS: 0.24, VALUES: 0.02, CELLS: 0.16, LOOKS: 0
 PURE_WITHOUT_PAIRS = {"count": 0.03, COLUMNS: 0.35, VALUES: 0.05, CELLS: 0.57}
 """The same of epsilon, if delta is 0: noise then grows with the number of tables, not its root."""
 
-ROWS_PER_BAR, ROWS_PER_VALUE = 4.0, 20.0
+ROWS_PER_BAR = 4.0
+ROWS_PER_VALUE = 20.0
 """A histogram has as many bars, of n, as leave the noise of its half (sqrt(n) deviations) below a
 quarter of the rows; values are counted one by one if a value with a 20th of the rows stands out."""
 

@@ -25,7 +25,9 @@ from understudy.schema import Layout, Schema
 Weights = Literal["free", "uniform"]
 WEIGHTS: tuple[Weights, ...] = ("free", "uniform")
 
-FEATURES, MOST_FEATURES, MOST_ROWS = 4000, 20_000, 10_000
+FEATURES = 4000
+MOST_FEATURES = 20_000
+MOST_ROWS = 10_000
 SMALLEST_MISMATCH = 1e-6
 
 

@@ -28,11 +28,14 @@ from understudy.schema import Layout, Schema
 Weights = Literal["shrunk", "plain", "bounded"]
 WEIGHTS: tuple[Weights, ...] = ("shrunk", "plain", "bounded")
 
-SPANNING, MOST_SPANNING, CANDIDATES = 512, 2048, 2000
+SPANNING = 512
+MOST_SPANNING = 2048
+CANDIDATES = 2000
 """Points that may span the space by default and at most, and points that are drawn by default."""
 
 LOOK_SHARE = 0.1
-FEW_POINTS, CLOSE = 256, 0.01
+FEW_POINTS = 256
+CLOSE = 0.01
 """No look is needed if so few points leave others so close (mean squared distance) to their span."""
 
 

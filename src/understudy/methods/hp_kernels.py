@@ -76,8 +76,10 @@ def preset_by_name(name: str) -> Preset:
 ORDER_TIMES_SCALE = 1.5
 """Orders up to 1.5 / s carry a Gaussian kernel of length scale s (``best_half_range``)."""
 
-COARSEST_ORDER, FINEST_ORDER = 10, 150
-COARSEST_PRODUCT_ORDER, FINEST_PRODUCT_ORDER = 4, 30
+COARSEST_ORDER = 10
+FINEST_ORDER = 150
+COARSEST_PRODUCT_ORDER = 4
+FINEST_PRODUCT_ORDER = 30
 
 TOLERATED_ENERGY = 0.01
 """Noise energy that the features of one column or pair may hold, of an energy of at most 1."""
@@ -90,8 +92,10 @@ CLEAR_NOISE = {Norm.L2: TOLERATED_NOISE, Norm.L1: 0.0004}
 noise grows with their features too, and on Adult they paid from there on."""
 
 PLANNED_SHARE = 0.8
-MOST_SUBSETS, MOST_NUMBERS = 1500, 300_000
-LARGEST_SUBSET, LARGEST_RELEASE = 2**20, 10_000_000
+MOST_SUBSETS = 1500
+MOST_NUMBERS = 300_000
+LARGEST_SUBSET = 2**20
+LARGEST_RELEASE = 10_000_000
 FRESH_RELEASES = 8
 
 IMAGE_KERNELS: dict[str, Any] = {

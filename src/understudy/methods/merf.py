@@ -30,15 +30,20 @@ from understudy.schema import Layout, Schema
 
 LengthScale = float | Mapping[str, float] | Literal["private"] | None
 
-SHORTEST_ALONE, SHORTEST, LONGEST = 0.004, 0.015, 0.5
+SHORTEST_ALONE = 0.004
+SHORTEST = 0.015
+LONGEST = 0.5
 """Public default: a mixture of Gaussian kernels on single columns, pairs of columns and all
 columns, with length scales from the finest detail to half a column's range (times the root of
 the number of columns, as distances grow with it)."""
 
-HISTOGRAM_BINS, HISTOGRAM_SHARE = 64, 0.1
+HISTOGRAM_BINS = 64
+HISTOGRAM_SHARE = 0.1
 LABEL_FEATURES = 20
-FEWEST_FEATURES, MOST_FEATURES = 200, 20_000
-MOST_IMAGE_FEATURES, MOST_BATCHES = 10_000, 1000
+FEWEST_FEATURES = 200
+MOST_FEATURES = 20_000
+MOST_IMAGE_FEATURES = 10_000
+MOST_BATCHES = 1000
 
 
 def dp_merf(

@@ -21,9 +21,12 @@ from understudy.schema import Schema
 EMBEDDING_SHARE = 0.3
 """Of mu squared, for the embedding; the rest trains the decoder, which has more to learn."""
 
-FEWEST_CODES, HIDDEN = 10, 64
-BATCH, STEPS = 500, 300
-CLIP, LEARNING_RATE = 1.0, 1e-2
+FEWEST_CODES = 10
+HIDDEN = 64
+BATCH = 500
+STEPS = 300
+CLIP = 1.0
+LEARNING_RATE = 1e-2
 
 
 def dp_merf_ae(

@@ -23,21 +23,27 @@ from understudy.schema import Schema
 from understudy.schema.images import ImageShape
 from understudy.schema.pixels import pixel_array
 
-FIRST_SHARE, COUNT_PART = 0.04, 0.5
+FIRST_SHARE = 0.04
+COUNT_PART = 0.5
 """Share of the budget for row counts and lengths, and of that for row counts."""
 
-MEANS_PART, PARTS_PART = 0.2, 0.02
+MEANS_PART = 0.2
+PARTS_PART = 0.02
 """Shares of the rest for first moments, and for counts of the parts of classes."""
 
 TILT = 1.0
-FEWEST, MOST = 30, 400
-NOISE_EXPONENT, COEFFICIENTS_AT_ONE = 0.25, 24.0
+FEWEST = 30
+MOST = 400
+NOISE_EXPONENT = 0.25
+COEFFICIENTS_AT_ONE = 24.0
 """Coefficients: so many for a mean image measured to within 1, and more as noise falls."""
 
-LOOK_SHARE, LOOK_COEFFICIENTS = 0.05, 40
+LOOK_SHARE = 0.05
+LOOK_COEFFICIENTS = 40
 """What a look at classes may cost, before they are split, and how many coefficients it sees."""
 
-SPLIT_BELOW, USUAL_COMPONENTS = 1.5e-4, 4
+SPLIT_BELOW = 1.5e-4
+USUAL_COMPONENTS = 4
 """Classes are split if noise on the mean image of one is below this."""
 
 COMPONENTS = (1, 2, 4, 8, 16)

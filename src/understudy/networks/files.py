@@ -11,7 +11,8 @@ from understudy.errors import InputError
 from understudy.files import CERTIFICATE, read_json, read_tensors, to_json, write_directory
 from understudy.networks.form import Encoder, form_from_dict
 
-DOCUMENT, WEIGHTS = "encoder.json", "encoder.safetensors"
+DOCUMENT = "encoder.json"
+WEIGHTS = "encoder.safetensors"
 
 
 def save_encoder(encoder: Encoder, directory: str | Path) -> Path:

@@ -18,7 +18,11 @@ from understudy.schema.images import LIGHTEST, ImageShape
 QUARTERS = 4
 MOST_FOR_COMPONENTS = 5_000
 MOST_WIDE = 2**12
-TURN, STRETCH, SHEAR, SHIFT, CONTRAST = 0.3, 0.25, 0.2, 0.15, 0.3
+TURN = 0.3
+STRETCH = 0.25
+SHEAR = 0.2
+SHIFT = 0.15
+CONTRAST = 0.3
 """How far images are changed at random: radians, shares of their size, and of their brightness."""
 
 

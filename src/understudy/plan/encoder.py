@@ -34,7 +34,8 @@ from understudy.schema import Column, Schema
 from understudy.schema.images import ImageShape
 from understudy.schema.table import parse_schema
 
-MIDDLE, REACH = 0.5, 0.5
+MIDDLE = 0.5
+REACH = 0.5
 """Mean and deviation that pixels are taken to have: public, as nothing private may be looked at for them."""
 
 ROWS_IF_UNSAID = 10_000

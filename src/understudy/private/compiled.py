@@ -124,4 +124,5 @@ def _longest(amplitude: Any) -> Any:
     return found
 
 
-add_rows, longest = _kept(_add_rows), _kept(_longest)
+add_rows = _kept(_add_rows)
+longest = _kept(_longest)

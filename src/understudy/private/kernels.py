@@ -29,7 +29,8 @@ CACHED_CELLS = 2**16
 """Positions at a time, if there are many columns."""
 
 MIDDLE = 2 ** (POSITION_BITS - 1)
-TILE_ROWS, TILE_FREQUENCIES = 32, 2
+TILE_ROWS = 32
+TILE_FREQUENCIES = 2
 """Rows and frequencies whose phases are added up in registers at once."""
 
 

@@ -52,7 +52,8 @@ from understudy.schema import Schema
 
 # Whose privacy a ledger counts for: rows, or people who may have several.
 
-PER, OF = "; per ", " of at most "
+PER = "; per "
+OF = " of at most "
 
 
 def described(method: str, schema: Schema) -> str:

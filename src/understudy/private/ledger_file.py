@@ -14,7 +14,9 @@ from understudy.errors import InputError
 # The tables of a ledger, and the triggers that keep what was spent spent.
 
 APPLICATION_ID = 0x554E4453  # "UNDS"
-GAUSSIAN_VERSION, PURE_VERSION, SLACK_VERSION = 4, 5, 6
+GAUSSIAN_VERSION = 4
+PURE_VERSION = 5
+SLACK_VERSION = 6
 """Which kind of ledger a file is: one that counts mu squared, or epsilon at a delta of 0, or mu
 squared and slack, for which it has set a part of delta aside.
 """

@@ -14,7 +14,9 @@ from understudy.errors import InputError, MissingExtraError, UsageError
 from understudy.files import MOST_TENSOR_BYTES, parse_json, read_file
 
 MAGIC = b"UNDERSTUDY SECRET 1\n"
-KEY_BYTES, NONCE_BYTES, LENGTH_BYTES = 32, 12, 4
+KEY_BYTES = 32
+NONCE_BYTES = 12
+LENGTH_BYTES = 4
 KEY_VARIABLE = "UNDERSTUDY_KEY"
 MOST_KEY_BYTES = 2**10
 HOW_TO_MAKE = "Make one: openssl rand -hex 32 > FILE, and chmod 600 FILE"

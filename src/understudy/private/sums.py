@@ -116,7 +116,11 @@ def careful_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice
 
 
 LARGEST_SUM = 2**62
-TABLE_ROWS, COMPILED_ROWS, MANY_ROWS, FEW_ROWS, NARROW = 2**15, 2**12, 512, 32, 2**11
+TABLE_ROWS = 2**15
+COMPILED_ROWS = 2**12
+MANY_ROWS = 512
+FEW_ROWS = 32
+NARROW = 2**11
 MANY_COLUMNS = 256
 
 

@@ -160,7 +160,9 @@ def plain(number: float) -> str:
 
 # A picture of an answer: bars or points with their intervals.
 
-INK, ACCENT, SOFT = "#1f2430", "#2f6fb0", "#c9d9ea"
+INK = "#1f2430"
+ACCENT = "#2f6fb0"
+SOFT = "#c9d9ea"
 MOST_ROWS = 60
 
 

@@ -20,7 +20,8 @@ from understudy.queries.question import Question
 from understudy.released.tables import Measured
 from understudy.schema.values import CodeSet, every_code
 
-MOST_GROUPS, MOST_WEIGHTS = 4000, 30_000_000
+MOST_GROUPS = 4000
+MOST_WEIGHTS = 30_000_000
 """Groups of an answer, and weights of all of them together."""
 
 PAIRS_NAMED = 8

@@ -27,7 +27,8 @@ BATCH_IMAGES = 2_000
 LARGEST_PICTURE = 16 << 20
 """Bytes that an encoded picture may have; a decoded one has at most MOST_PIXELS."""
 
-_PNG, _JPEG = b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff"
+_PNG = b"\x89PNG\r\n\x1a\n"
+_JPEG = b"\xff\xd8\xff"
 # How a picture is stored, and as what it is taken: palettes are looked up, transparency is left out.
 _TAKEN_AS = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
 _CHANNELS = {"L": 1, "RGB": 3}
@@ -103,7 +104,8 @@ def _too_large(where: str) -> InputError:
 
 # Parquet files whose column ``image`` holds PNG or JPEG files, as dataset hubs keep them.
 
-IMAGE, BYTES = "image", "bytes"
+IMAGE = "image"
+BYTES = "bytes"
 
 
 @dataclass(frozen=True)
@@ -200,7 +202,8 @@ def _is_bytes(kind: pa.DataType) -> bool:
 
 # Folders of PNG and JPEG files, with labels in a file, in the names of sub-folders, or nowhere.
 
-LABELS_FILE, FILE = "labels.csv", "file"
+LABELS_FILE = "labels.csv"
+FILE = "file"
 _PICTURES = (".png", ".jpg", ".jpeg")
 _OTHER_PICTURES = (".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
 

@@ -22,7 +22,8 @@ from understudy.schema.images import LIGHTEST, without_pixels
 
 CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
 COLUMNS_SHOWN = 40
-PRIVATE, NOT_PRIVATE = "PRIVATE", "NOT PRIVATE"
+PRIVATE = "PRIVATE"
+NOT_PRIVATE = "NOT PRIVATE"
 
 MECHANISM_NAMES = {
     "gaussian": "Discrete Gaussian noise on an exact integer sum of norm-bounded features",

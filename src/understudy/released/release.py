@@ -32,10 +32,13 @@ from understudy.plan.plan import Plan, plan_from_dict
 from understudy.released.certificate import build_certificate, render_html
 
 FORMAT = 1
-LEARNT, SETTLED = "learnt/", "settled/"
+LEARNT = "learnt/"
+SETTLED = "settled/"
 """How the names of what a descent has learnt, and of the vectors that settled maps, begin in the file of vectors."""
 
-EMBEDDING, DOCUMENT, SCHEMA = "embedding.safetensors", "release.json", "schema.yaml"
+EMBEDDING = "embedding.safetensors"
+DOCUMENT = "release.json"
+SCHEMA = "schema.yaml"
 
 STAGE_NUMBERS = {"gaussian": ("noise_std", "squared_sensitivities"), "laplace": ("noise_scale", "l1_sensitivities")}
 """What a stage's scale of noise and its sensitivities are called in files."""

@@ -15,7 +15,9 @@ from understudy.features import Block, Constant, Grid, OneHot, Tables, Tensors
 from understudy.released import Release
 
 STEP = 2**12
-MOST_ROWS, MOST_CELLS, MOST_FEATURES = 400_000, 16_000_000, 300_000_000
+MOST_ROWS = 400_000
+MOST_CELLS = 16_000_000
+MOST_FEATURES = 300_000_000
 """Rows to draw at most: in all, by their cells, and by the features that have to be computed."""
 
 FEWEST_ROWS = 4_000

@@ -66,10 +66,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-WIDTH, HEIGHT = 300.0, 146.0
-TOP, BOTTOM = 14.0, 18.0
-MOST_BARS, NAME_LENGTH = 7, 13
-BAR_LEFT, BAR_RIGHT, LINE = 98.0, 222.0, 20.0
+WIDTH = 300.0
+HEIGHT = 146.0
+TOP = 14.0
+BOTTOM = 18.0
+MOST_BARS = 7
+NAME_LENGTH = 13
+BAR_LEFT = 98.0
+BAR_RIGHT = 222.0
+LINE = 20.0
 MOST_TICKS = 5
 
 
@@ -222,7 +227,10 @@ class LineChart:
     up: tuple[Tick, ...]
 
 
-LINE_WIDTH, LINE_HEIGHT, LINE_LEFT, LINE_TOP = 420.0, 200.0, 44.0, 12.0
+LINE_WIDTH = 420.0
+LINE_HEIGHT = 200.0
+LINE_LEFT = 44.0
+LINE_TOP = 12.0
 
 
 def line_chart(points: Sequence[tuple[int, float]], levels: dict[str, float | None]) -> LineChart:
@@ -276,7 +284,8 @@ def place(number: float) -> str:
 
 # Heat maps: a matrix as one path for each shade, which stays small and follows the page's colours.
 
-MOST_COLUMNS, HEAT_NAME_LENGTH = 24, 13
+MOST_COLUMNS = 24
+HEAT_NAME_LENGTH = 13
 SHADES = 10
 LARGEST_DIFFERENCE = 0.3
 """A difference of associations from which on the shade is the darkest."""

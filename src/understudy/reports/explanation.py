@@ -18,8 +18,12 @@ from understudy.files import CERTIFICATE
 from understudy.reports.pages import render
 from understudy.reports.pictures import plain_picture, signed_picture
 
-MOST_COLUMNS, MOST_VALUES, MOST_CLASSES, MOST_MAPS = 8, 4, 24, 8
-STROKES_DRAWN, CELL = 140, 20.0
+MOST_COLUMNS = 8
+MOST_VALUES = 4
+MOST_CLASSES = 24
+MOST_MAPS = 8
+STROKES_DRAWN = 140
+CELL = 20.0
 
 
 def render_explanation(classifier: Classifier, rows: Integers | None = None) -> str:

@@ -27,7 +27,8 @@ from understudy.reports.pages import render
 from understudy.reports.verdict import Tie, bare_title, judge, kept, level_of, mean_score
 
 BANNER = "Internal: computed from real rows, outside the certificate. Do not publish."
-COLUMNS_DRAWN, TIES_LISTED = 24, 8
+COLUMNS_DRAWN = 24
+TIES_LISTED = 8
 
 
 def render_report(

@@ -18,11 +18,13 @@ from understudy.schema.encode import encode_column
 from understudy.schema.images import ImageShape
 from understudy.schema.pixels import pixel_array
 
-GAP, PAPER = 2, 255
+GAP = 2
+PAPER = 255
 LARGEST_ZOOMED = 56
 """Small images are enlarged by a whole number, at most to this many dots a side."""
 
-SHOWN_PER_CLASS, LOOKED_AT = 8, 4000
+SHOWN_PER_CLASS = 8
+LOOKED_AT = 4000
 
 
 def named_classes(schema: Schema) -> Column | None:
@@ -74,7 +76,8 @@ def draw_grid(rows: list[Bytes], *, columns: int) -> bytes:
 
 # Small pictures as data in a page: PNG files written by hand, so that no library is needed.
 
-FOR, AGAINST = (47, 111, 191), (201, 60, 50)
+FOR = (47, 111, 191)
+AGAINST = (201, 60, 50)
 """Colours of what speaks for a class and against it, clear on light and on dark ground."""
 
 

@@ -40,8 +40,13 @@ from understudy.reports.pictures import LOOKED_AT, picture_of
 from understudy.schema import Schema
 from understudy.schema.encode import encode_batch
 
-COLUMNS_DRAWN, PAIRS_LISTED, NAMED, FEW = 24, 8, 5, 50
-MISSES, FOLLOWS, DOUBT = 1.2, 0.75, 3.0
+COLUMNS_DRAWN = 24
+PAIRS_LISTED = 8
+NAMED = 5
+FEW = 50
+MISSES = 1.2
+FOLLOWS = 0.75
+DOUBT = 3.0
 """Residuals of this size and more, beyond three deviations of chance: the generator misses something.
 Of that size and less: it follows noise."""
 

@@ -68,8 +68,12 @@ def level_of(score: Score) -> Level | None:
     return Level(sum(_worse(score, score.value) <= most for most in DISTANCES))
 
 
-SMALL_DISTANCE, LARGE_DISTANCE = 0.02, 0.05
-TIE, LOST_TIE, NULLS, COPIES = 0.1, 0.1, 0.02, 0.1
+SMALL_DISTANCE = 0.02
+LARGE_DISTANCE = 0.05
+TIE = 0.1
+LOST_TIE = 0.1
+NULLS = 0.02
+COPIES = 0.1
 NAMED = 5
 
 

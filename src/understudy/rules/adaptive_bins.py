@@ -14,22 +14,28 @@ from understudy.features.tables import Cells
 from understudy.measurement import Measurement
 from understudy.rules.denoise import haar_threshold, project_to_simplex, universal_threshold
 
-COLUMNS, VALUES, CELLS, LOOKS = "columns", "values", "cells", "looks"
+COLUMNS = "columns"
+VALUES = "values"
+CELLS = "cells"
+LOOKS = "looks"
 """Blocks: every column by itself (coarsely, and value by value), columns by label, and a first look
 at pairs."""
 
 
-MOST_CELLS, MOST_WIDTH = 100, 6_000
+MOST_CELLS = 100
+MOST_WIDTH = 6_000
 """Cells of one column, and of all columns together."""
 
-CELL_DEVIATIONS, ATOM_DEVIATIONS = 6.0, 2.0
+CELL_DEVIATIONS = 6.0
+ATOM_DEVIATIONS = 2.0
 """A cell holds at least so many noise deviations of rows; a value that repeats may do with fewer."""
 
 ATOM_SHARE = 0.5
 """In a pair, a cell with this part of what a union should hold is left by itself."""
 
 TOP_DEVIATIONS = 3.0
-LOOK_CELLS, LOOK_NOISE = (2, 8), 1.5
+LOOK_CELLS = (2, 8)
+LOOK_NOISE = 1.5
 """Cells per column in the first look at pairs: a pair's cell should hold 1.5 deviations of rows."""
 
 

@@ -15,7 +15,8 @@ from understudy.features.spectrum import Sides, Spectrum
 from understudy.measurement import Measurement
 from understudy.rules.clipping_norm import clipping_norm
 
-LOOK_MEANS, LOOK_SECONDS = "look, means", "look, seconds"
+LOOK_MEANS = "look, means"
+LOOK_SECONDS = "look, seconds"
 
 
 def split_classes(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:

@@ -25,8 +25,10 @@ CLOSE = 1.0
 """Pairs this far from independent, where 2 is as far as can be, are measured in the finest cells:
 columns that nearly determine one another should not contradict one another."""
 
-FEWEST_CELLS, MOST_CELLS = 3, 32
-MOST_PAIRS, MOST_NUMBERS = 400, 150_000
+FEWEST_CELLS = 3
+MOST_CELLS = 32
+MOST_PAIRS = 400
+MOST_NUMBERS = 150_000
 
 Pair = tuple[int, ...]
 

@@ -15,13 +15,15 @@ from understudy.features.landmarks import KernelSums, Landmarks, times_gram
 from understudy.features.points import Points
 from understudy.measurement import Measurement
 
-LOOK, COORDINATES = "look", "coordinates"
+LOOK = "look"
+COORDINATES = "coordinates"
 """Names of the blocks: noisy kernel sums at all points, and coordinates in the span of those kept."""
 
 TOLERANCE = 1e-9
 """A point whose kernel lies so close to the span (squared distance) adds nothing but noise."""
 
-NEGLIGIBLE, NEGLIGIBLE_WHERE_SEEN = 1e-3, 5.0
+NEGLIGIBLE = 1e-3
+NEGLIGIBLE_WHERE_SEEN = 5.0
 """How far from the span other points may lie (mean squared distance, over the variance of all noise).
 Given points are few, and rows lie further off than they do. Points where rows were seen stand for
 them, and the mean of rows keeps a fiftieth of their mean squared distance (measured on mixtures)."""

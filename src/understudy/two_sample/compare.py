@@ -24,7 +24,9 @@ from understudy.two_sample.sizes import Pull, counted_rows, no_pull, sizes_again
 from understudy.two_sample.statistic import Setting, weigh
 from understudy.two_sample.views import views_of
 
-NUM_DRAWS, MOST_ROWS, MOST_FEATURES = 2000, 4000, 40_000_000
+NUM_DRAWS = 2000
+MOST_ROWS = 4000
+MOST_FEATURES = 40_000_000
 """Draws of the null law; public rows whose covariance is used, at most, and by their features."""
 
 FEWEST_ROWS = 30

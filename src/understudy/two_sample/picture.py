@@ -8,8 +8,11 @@ from typing import Any
 from understudy.errors import MissingExtraError
 from understudy.two_sample.results import Comparison, Difference, chance
 
-CHANCE, FOUND, QUIET = "#b8c4ce", "#b3392f", "#0b6e4f"
-MOST_BARS, LONGEST_NAME = 12, 34
+CHANCE = "#b8c4ce"
+FOUND = "#b3392f"
+QUIET = "#0b6e4f"
+MOST_BARS = 12
+LONGEST_NAME = 34
 
 
 def draw_comparison(found: Comparison, *, title: str) -> bytes:

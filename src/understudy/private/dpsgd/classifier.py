@@ -26,7 +26,8 @@ from understudy.readers import open_source
 from understudy.schema.columns import NULL
 from understudy.schema.encode import encode_batch
 
-PROBE_ROWS, ENCODED = 12, 1024
+PROBE_ROWS = 12
+ENCODED = 1024
 
 
 def train_classifier(

@@ -25,7 +25,8 @@ from understudy.private.lattice import to_lattice
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.sealed import sealed
 
-WEIGHT_UNIT, LARGEST_WEIGHTS = 2.0**20, 2.0**38
+WEIGHT_UNIT = 2.0**20
+LARGEST_WEIGHTS = 2.0**38
 PROJECTION_UNIT = 2.0**20
 PROBE_ROWS = 24
 BLOCK_NUMBERS = 2**20

@@ -27,7 +27,8 @@ BUCKETS = 64
 
 
 MEMORY = Path("/dev/shm")  # noqa: S108
-STORE_BYTES, LEAST_STORE_BYTES = 2**31, 2**27
+STORE_BYTES = 2**31
+LEAST_STORE_BYTES = 2**27
 """Ray's object store, if Understudy starts it."""
 
 
