@@ -11,6 +11,7 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.output import emit, table, unmarked, verbatim
+from understudy.codec import encode
 
 if TYPE_CHECKING:
     from understudy.schema import Schema
@@ -177,4 +178,4 @@ def _column_rows(schema: Schema) -> list[list[str]]:
 
 
 def _sizes(shape: ImageShape | None) -> str:
-    return " x ".join(str(size) for size in shape.to_dict().values()) if shape is not None else ""
+    return " x ".join(str(size) for size in encode(shape).values()) if shape is not None else ""

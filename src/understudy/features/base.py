@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Protocol
+
+from understudy.codec import Registry
 
 Array = Any
 """A NumPy array or a torch tensor; maps speak the array-API namespace of what they get."""
@@ -71,14 +72,6 @@ class FeatureMap(Protocol):
     def __call__(self, cells: Array) -> Array:
         """Features of each row.  # (num_rows, width) -> (num_rows, dim)"""
 
-    def to_dict(self) -> dict[str, Any]:
-        """A public description from which ``map_from_dict`` builds the same map."""
 
-
-MAP_KINDS: dict[str, Callable[[dict[str, Any]], FeatureMap]] = {}
+MAP_KINDS: Registry[FeatureMap] = Registry(FeatureMap)
 """Every kind of map by the name it has in files; the conformance suite runs over this."""
-
-
-def map_from_dict(document: dict[str, Any]) -> FeatureMap:
-    """Build a map from its public description."""
-    return MAP_KINDS[document["kind"]](document)

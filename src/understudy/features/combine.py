@@ -13,12 +13,13 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features.base import MAP_KINDS, Array, FeatureMap, Sign, map_from_dict
+from understudy.features.base import MAP_KINDS, Array, FeatureMap, Sign
 
 DENSE = 32
 """A Gram matrix of all columns is worth it while it holds at most so many times what is wanted."""
 
 
+@MAP_KINDS.register("tensors")
 @dataclass(frozen=True)
 class Tensors:
     """For each subset of ``factors``, all products of one feature of each; every subset alike.
@@ -155,14 +156,6 @@ class Tensors:
     def _used(self) -> tuple[int, ...]:
         return tuple(sorted({j for subset in self.subsets for j in subset}))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "kind": "tensors",
-            "factors": [factor.to_dict() for factor in self.factors],
-            "subsets": [list(subset) for subset in self.subsets],
-        }
-
 
 def product(*factors: FeatureMap) -> Tensors:
     """The map whose kernel is the product of the factors' kernels."""
@@ -176,9 +169,3 @@ def tensor(features: list[Array]) -> Array:
         products = found[:, :, None] * other[:, None, :]
         found = products.reshape(found.shape[0], found.shape[1] * other.shape[1])
     return found
-
-
-MAP_KINDS["tensors"] = lambda document: Tensors(
-    factors=tuple(map_from_dict(factor) for factor in document["factors"]),
-    subsets=tuple(tuple(int(j) for j in subset) for subset in document["subsets"]),
-)

@@ -4,30 +4,34 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import array_api_compat
 
 from understudy.features.base import MAP_KINDS, Array, Sign
 
 
+@MAP_KINDS.register("constant")
 @dataclass(frozen=True, slots=True)
 class Constant:
     """One feature that is 1 for every row: its sum is the row count."""
 
-    dim: int = 1
-    sign: Sign = Sign.CONSTANT
+    @property
+    def dim(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def sign(self) -> Sign:
+        """The same for every row."""
+        return Sign.CONSTANT
 
     def __call__(self, cells: Array) -> Array:
         """Ones.  # (num_rows, 1)"""
         xp = array_api_compat.array_namespace(cells)
         return xp.ones((cells.shape[0], 1), dtype=cells.dtype)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {"kind": "constant"}
 
-
+@MAP_KINDS.register("one-hot")
 @dataclass(frozen=True, slots=True)
 class OneHot:
     """Memberships of several choices, scaled by the root of their number (DP-MERF, sec. 4.3).
@@ -54,11 +58,8 @@ class OneHot:
         picked = xp.concat([cells[:, start:stop] for start, stop in self.spans], axis=1)
         return picked / math.sqrt(len(self.spans))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {"kind": "one-hot", "spans": [list(span) for span in self.spans]}
 
-
+@MAP_KINDS.register("grid")
 @dataclass(frozen=True, slots=True)
 class Grid:
     """Histograms: each number's position falls into one of equal bins; scaled like OneHot.
@@ -89,16 +90,3 @@ class Grid:
         members = xp.astype(bins[:, :, None] == edges[None, None, :], cells.dtype)
         flat = xp.reshape(members, (cells.shape[0], self.dim))
         return flat / math.sqrt(len(self.numbers))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {"kind": "grid", "numbers": list(self.numbers), "num_bins": self.num_bins}
-
-
-MAP_KINDS["constant"] = lambda document: Constant()
-MAP_KINDS["one-hot"] = lambda document: OneHot(
-    spans=tuple((int(start), int(stop)) for start, stop in document["spans"])
-)
-MAP_KINDS["grid"] = lambda document: Grid(
-    numbers=tuple(int(number) for number in document["numbers"]), num_bins=int(document["num_bins"])
-)

@@ -174,7 +174,7 @@ class _Expected:
     def __init__(
         self, torch: Any, map_: Hermite, tables: list[tuple[tuple[int, int], npt.NDArray[np.float64]]]
     ) -> None:
-        self._cat, self._map, self.dim = torch.cat, map_, map_.dim
+        self._cat, self.dim = torch.cat, map_.dim
         self._groups: list[tuple[int, int, Any]] = []
         previous: npt.NDArray[np.float64] | None = None
         for (start, stop), table in tables:
@@ -192,7 +192,3 @@ class _Expected:
             shaped = cells[:, start:stop].reshape(-1, len(table))
             found.append((shaped @ table).reshape(len(cells), -1))
         return self._cat(found, dim=1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The description of the map whose expectations these are."""
-        return self._map.to_dict()

@@ -14,6 +14,7 @@ from importlib.resources import files
 from typing import Any
 
 from understudy.accounting import LAPLACE, Neighbours
+from understudy.codec import kind_of
 from understudy.plan.plan import Plan
 from understudy.released.assumptions import assumptions, domain_words, round_up
 from understudy.released.public_inputs import given_points, public_networks
@@ -165,7 +166,7 @@ def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
                         "features": block.map.dim,
                         "weight": block.weight,
                         "copies": stage.embedding.copies(block),
-                        "kind": block.map.to_dict()["kind"],
+                        "kind": kind_of(block.map),
                         "noise_std_of_a_sum": plan.noise_std_of_sum(index, block),
                     }
                     for block in stage.embedding.blocks

@@ -23,6 +23,7 @@ import numpy as np
 from scipy.special import gammainc, gammaincc, gammaln
 
 from understudy.arrays import Floats, Integers
+from understudy.codec import kind_of
 from understudy.features import (
     Block,
     Buckets,
@@ -210,4 +211,4 @@ def _tables_by_copy(map_: FeatureMap, rows: Floats) -> Iterator[tuple[tuple[Hash
             for i, number in enumerate(numbers):
                 yield (("bins", number, num_bins),), rows[:, i * num_bins : (i + 1) * num_bins]
         case Lengths() | Buckets() | Sides():
-            yield (map_.to_dict()["kind"],), rows
+            yield (kind_of(map_),), rows

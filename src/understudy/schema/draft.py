@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import yaml
 
+from understudy.codec import encode
 from understudy.schema.entries import UNDECIDED
 from understudy.schema.images import LABEL, is_pixel, shape_of
 
@@ -69,7 +70,7 @@ def draft_schema(columns: Iterable[tuple[str, Any]], *, name: str) -> str:
     entries = dict(columns)
     shape = shape_of(entries)
     if shape is not None:
-        sizes = ", ".join(f"{axis}: {size}" for axis, size in shape.to_dict().items())
+        sizes = ", ".join(f"{axis}: {size}" for axis, size in encode(shape).items())
         lines.append(f"image: {{{sizes}}}  # {IMAGE_NOTE}")
         entries = {column: kind for column, kind in entries.items() if not is_pixel(column)}
     lines.append("columns:" if entries else "columns: []")

@@ -53,9 +53,13 @@ class ImageShape:
             for name in self.names
         )
 
-    def to_dict(self) -> dict[str, int]:
-        """As the YAML file has it."""
-        return {"height": self.height, "width": self.width, "channels": self.channels}
+    @classmethod
+    def from_dict(cls, document: Any) -> ImageShape:
+        """A shape from its public description, within the bounds of a schema's."""
+        found = parse_image(document, where="images")
+        if found is None:
+            raise InputError("images", "have no shape", "Fetch the file again")
+        return found
 
 
 def parse_image(document: Any, *, where: str) -> ImageShape | None:
@@ -72,14 +76,6 @@ def parse_image(document: Any, *, where: str) -> ImageShape | None:
     found = ImageShape(*shape)
     if found.num_pixels > MOST_PIXELS:
         raise InputError(where, f"images have more than {MOST_PIXELS} numbers", "Make them smaller first")
-    return found
-
-
-def shape_from_dict(document: Any) -> ImageShape:
-    """A shape from its public description, within the bounds of a schema's."""
-    found = parse_image(document, where="images")
-    if found is None:
-        raise InputError("images", "have no shape", "Fetch the file again")
     return found
 
 
