@@ -15,10 +15,7 @@ from dataclasses import Field, fields, is_dataclass
 from enum import Enum
 from fractions import Fraction
 from functools import cache
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 C = TypeVar("C")
@@ -70,7 +67,7 @@ def kind_of(value: object) -> str:
     return _KINDS[type(value)]
 
 
-def encode(value: DataclassInstance) -> dict[str, Any]:
+def encode(value: Any) -> dict[str, Any]:
     """The canonical document of a frozen dataclass."""
     found: dict[str, Any] = {KIND: _KINDS[type(value)]} if type(value) in _KINDS else {}
     for field in _written(type(value)):
