@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting import Budget, Neighbours, mu_squared_of_budget, neighbours_by_name
 from understudy.accounting.dpsgd import calibrated_descent, slack_for
-from understudy.accounting.gaussian import mu_squared_of_budget
 from understudy.errors import UsageError
 from understudy.fits.images import DECODED, ImageTraining
 from understudy.methods.common import ROWS_IF_UNSAID, Labels, labelled_columns
