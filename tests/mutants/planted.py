@@ -463,10 +463,10 @@ MUTANTS = {
             "            radius,\n"
             "            sign=map_.sign_of(half),\n"
             "            norm=block.norm,\n"
-            "            nonzeros=nonzeros_of(map_, half),\n"
+            "            nonzeros=map_.nonzeros_of(half),\n"
             "        )"
         ),
-        "half: to_lattice(tensor([single[j] for j in half]), radius, norm=block.norm, nonzeros=nonzeros_of(map_, half))",
+        "half: to_lattice(tensor([single[j] for j in half]), radius, norm=block.norm, nonzeros=map_.nonzeros_of(half))",
         PRODUCTS + "test_features_below_zero_where_none_are_promised_count_as_zero",
     ),
     "products added to every label": Mutant(
@@ -833,7 +833,7 @@ MUTANTS = {
             "            radius,\n"
             "            sign=map_.sign_of(half),\n"
             "            norm=block.norm,\n"
-            "            nonzeros=nonzeros_of(map_, half),\n"
+            "            nonzeros=map_.nonzeros_of(half),\n"
             "        )"
         ),
         "half: to_lattice(tensor([single[j] for j in half]), radius, sign=map_.sign_of(half))",
