@@ -35,7 +35,7 @@ def draft(
     """Write a schema with names and types, and ??? where a person must decide."""
     from understudy.errors import InputError
     from understudy.readers import source_columns
-    from understudy.schema.draft import draft_schema
+    from understudy.schema.entries import draft_schema
 
     columns = source_columns(file, query=query)
     if any(re.match(DATA_NOT_NAME, name) for name, _ in columns):

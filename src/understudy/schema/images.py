@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from understudy.errors import InputError
+from understudy.errors import InputError, MissingExtraError
 from understudy.schema.columns import Column, Kind
 
 MOST_PIXELS = 2**14
@@ -100,3 +101,9 @@ def without_pixels(shape: ImageShape | None, columns: Iterable[Column]) -> list[
     """The columns that are no pixels."""
     pixels = frozenset(shape.names) if shape is not None else frozenset()
     return [column for column in columns if column.name not in pixels]
+
+
+def require_pillow() -> None:
+    """Refuse what needs Pillow, before it is begun, where there is none."""
+    if importlib.util.find_spec("PIL") is None:
+        raise MissingExtraError("pillow", "images")
