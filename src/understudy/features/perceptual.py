@@ -19,7 +19,6 @@ EXACT_BITS = 52
 """Squares of whole numbers add up exactly below 2^53."""
 
 
-@MAP_KINDS.register("perceptual")
 @dataclass(frozen=True)
 class NetworkLayers(PublicInput):
     """Which layers of which public network features are taken from."""
@@ -29,6 +28,7 @@ class NetworkLayers(PublicInput):
     layers: tuple[str, ...]
 
 
+@MAP_KINDS.register("perceptual")
 @dataclass(frozen=True)
 class Perceptual(FeatureMap):
     """Activations of several layers (``moment`` 1) or their squares (2), each layer alike.
