@@ -20,11 +20,11 @@ from weakref import WeakKeyDictionary
 from understudy.accounting import Neighbours
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.files import check_new_directory, write_directory
+from understudy.plan.descent import TrainedPlan
 from understudy.plan.plan import Plan
 from understudy.private import ledger as ledgers
 from understudy.private.ledger import LedgerState, described
 from understudy.private.sealed import sealed
-from understudy.released.trained import TrainedPlan
 from understudy.schema import Schema
 
 
@@ -139,7 +139,7 @@ def release_bill(plan: Plan, *, stage: int | None = None) -> Bill:
             raise _no_delta(ledger, "Release with --delta 0, or make a ledger with a delta above 0")
         return costs
 
-    steps = plan.descent.cost.steps if plan.descent is not None else 0
+    steps = plan.decoder.descent.cost.steps if plan.decoder is not None else 0
     return Bill(
         plan.fingerprint,
         plan.method,
@@ -155,12 +155,12 @@ def training_bill(plan: TrainedPlan, *, what: str, num_draws: int) -> Bill:
     """What noisy descent costs that trains a classifier or an encoder."""
 
     def costs_in(ledger: str | Path, state: LedgerState) -> tuple[Fraction, ...]:
-        costs = tuple(each.mu_squared for each in plan.charges)
+        costs = tuple(each.mu_squared for each in plan.descent.charges)
         if state.is_pure:
             raise _no_delta(ledger, "Make a ledger with a delta above 0")
         if state.neighbours is Neighbours.ADD_REMOVE:
             return costs
-        if plan.descent.is_sampled:
+        if plan.descent.cost.is_sampled:
             raise InputError(
                 f"ledger '{ledger}'",
                 "counts replaced rows, and sampling them is not accounted for",
@@ -174,7 +174,7 @@ def training_bill(plan: TrainedPlan, *, what: str, num_draws: int) -> Bill:
         plan.schema,
         num_draws=num_draws,
         costs_in=costs_in,
-        slack=sum((each.slack for each in plan.charges), Fraction(0)),
+        slack=sum((each.slack for each in plan.descent.charges), Fraction(0)),
     )
 
 

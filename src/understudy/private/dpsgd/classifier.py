@@ -83,7 +83,7 @@ def train_classifier(
 def classifier_bill(plan: ClassifierPlan) -> Bill:
     """The noise of every step, and that of second moments if inputs are whitened by them."""
     looks = 0 if plan.look_noise is None else 1
-    return training_bill(plan, what="classifier", num_draws=plan.descent.steps + looks)
+    return training_bill(plan, what="classifier", num_draws=plan.descent.cost.steps + looks)
 
 
 def noisy_maps(
@@ -101,15 +101,13 @@ def noisy_maps(
         whitening = _look(rows, plan.look_noise, noise, receipt)
         rows = sealed(lambda: _whitened(rows, whitening))
         num_rows = plan.num_rows or round(whitening.num_rows)
-    training = plan.training
-    rate = training.learning_rate * plan.shape.map_dim
     maps = train_maps(
         rows,
         plan.shape,
-        cost=plan.descent,
-        clip=training.clip,
+        cost=plan.descent.cost,
+        clip=plan.descent.clip,
         expected_rows=float(num_rows or 1),
-        steps=Steps(rate, averaged=training.averaged),
+        steps=Steps(plan.descent.learning_rate, averaged=plan.training.averaged),
         receipt=receipt,
         noise=noise,
         progress=progress,

@@ -6,7 +6,7 @@ import numpy as np
 
 from understudy.arrays import Singles
 from understudy.networks.autoencoder import DECODER
-from understudy.plan.descent import Descent
+from understudy.plan.descent import DecoderPlan
 from understudy.plan.plan import Plan
 from understudy.private.dpsgd.networks import check_row_gradients, descend_from, tensors_of
 from understudy.private.dpsgd.steps import Steps
@@ -35,15 +35,15 @@ def read_images(data: object, plan: Plan, *, query: str | None) -> Images:
     return np.ascontiguousarray(found[:, :pixels]), np.ascontiguousarray(labels)
 
 
-def check_decoder(plan: Plan, descent: Descent) -> None:
+def check_decoder(plan: Plan, decoder: DecoderPlan) -> None:
     """Refuse a machine whose torch gives an image different gradients beside others, before rows are read."""
-    network, layout = descent.network, plan.layout
+    network, layout = decoder.network, plan.layout
     pixels = len(layout.numbers)
     like = (np.empty((0, pixels), np.float32), np.empty((0, max(1, layout.width - pixels)), np.float32))
-    check_row_gradients(tensors_of(network.first_parameters(descent.seed)), network.loss, like)
+    check_row_gradients(tensors_of(network.first_parameters(decoder.descent.seed)), network.loss, like)
 
 
-def train_decoder(images: Images, descent: Descent, *, noise: NoiseSource, receipt: Receipt) -> Weights:
+def train_decoder(images: Images, decoder: DecoderPlan, *, noise: NoiseSource, receipt: Receipt) -> Weights:
     """Train encoder and decoder together, and hand out the decoder.
 
     The paper trains the encoder without noise. A decoder's gradients are taken through the encoder, so every
@@ -53,14 +53,14 @@ def train_decoder(images: Images, descent: Descent, *, noise: NoiseSource, recei
         What is returned is private as the descent's cost states, between sets with one image more or less
         (proofs/descent.md).
     """
-    network = descent.network
+    network, descent = decoder.network, decoder.descent
     found = descend_from(
         network.first_parameters(descent.seed),
         network.loss,
         images,
         cost=descent.cost,
         clip=descent.clip,
-        expected_rows=descent.expected_rows,
+        expected_rows=float(descent.expected_rows or 1),
         steps=Steps(descent.learning_rate, rule="adam", averaged=AVERAGED),
         noise=noise,
         receipt=receipt,

@@ -60,7 +60,7 @@ def train_private_encoder(
             start,
             row_loss,
             rows,
-            cost=plan.descent,
+            cost=plan.descent.cost,
             clip=plan.clip,
             expected_rows=float(plan.expected_rows),
             steps=Steps(plan.training.learning_rate, rule="adam"),
@@ -75,7 +75,7 @@ def train_private_encoder(
         return PrivateEncoder(plan, plan.encoder(convolutions, dict(own)), own)
 
     return spend(
-        training_bill(plan, what="encoder", num_draws=plan.descent.steps),
+        training_bill(plan, what="encoder", num_draws=plan.descent.cost.steps),
         ledger=ledger,
         key=key,
         directory=directory,
