@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 from scipy.sparse import csr_array
+from understudy.two_sample.views import View
 
 from understudy.two_sample.null_distribution import Contrast, Law, Lengths, Noise, detectable, draw_law, holm, p_value
 from understudy.two_sample.sizes import Pull
-from understudy.two_sample.views import View
 
 
 def whole(size: int) -> View:

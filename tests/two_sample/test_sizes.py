@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from two_sample_level import SCHEMA, SMALL, draw_rows
+from understudy.two_sample.public_rows import PublicRows, code_rows
 
 from understudy import Budget, Neighbours, make_plan, release_table
 from understudy.private.noise import SeededNoise
 from understudy.released import Release
 from understudy.two_sample.parts import Part, find_parts
-from understudy.two_sample.public_rows import PublicRows, code_rows
 from understudy.two_sample.sizes import counted_rows, sizes_against_means, sizes_of_releases
 
 RNG = np.random.default_rng(8)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from understudy.two_sample.views import views_of
 
 from understudy.two_sample.parts import Part
-from understudy.two_sample.views import views_of
 
 
 def part_of(copies: int, dim: int, **options: Any) -> Part:

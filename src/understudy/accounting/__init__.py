@@ -18,7 +18,7 @@ from understudy.accounting.laplace import (
     spent_epsilon,
     total_epsilon,
 )
-from understudy.accounting.mechanisms import GAUSSIAN, LAPLACE, Mechanism, mechanism_for
+from understudy.accounting.mechanisms import GAUSSIAN, LAPLACE, Mechanism, critical, mechanism_for
 
 __all__ = [
     "GAUSSIAN",
@@ -28,6 +28,7 @@ __all__ = [
     "Mechanism",
     "Neighbours",
     "best_guess_probability",
+    "critical",
     "epsilon_of",
     "epsilon_of_budget",
     "exceedance_probability",

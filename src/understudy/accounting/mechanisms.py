@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Literal, Protocol
 
+from scipy.special import ndtri
+
 from understudy.accounting import gaussian, laplace
 from understudy.accounting.budget import Budget
 from understudy.errors import UsageError
@@ -176,6 +178,16 @@ LAPLACE = LaplaceMechanism()
 def mechanism_for(budget: Budget) -> Mechanism:
     """The mechanism that meets a budget."""
     return LAPLACE if budget.is_pure else GAUSSIAN
+
+
+def critical(mechanism: Mechanism, level: float) -> float:
+    """Deviations that the noise of an estimate stays within, on either side, at this level.
+
+    Estimates are weighted sums of independent noises. Of normal ones they are normal. Of Laplace ones they lie between
+    a single one and a normal one; the wider of these two is taken.
+    """
+    normal = float(ndtri((1 + level) / 2))
+    return max(normal, mechanism.deviations(normal))
 
 
 # A budget that must last for several releases of a table that grows.
