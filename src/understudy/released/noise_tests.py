@@ -100,10 +100,10 @@ def disagreement(embedding: Embedding, vector: Integers, units: Integers, noise:
         cells += counts.size
         variance = (noise / unit) ** 2 * counts.size
         effects[None].append((counts.sum(keepdims=True).ravel(), variance))
-        for axis, key in enumerate(keys):
+        for axis, own in enumerate(keys):
             others = tuple(other for other in range(counts.ndim) if other != axis)
             margin = counts.sum(axis=others)
-            effects[key].append((margin - margin.mean(), variance / len(margin)))
+            effects[own].append((margin - margin.mean(), variance / len(margin)))
     square, freedom = 0.0, 0
     for key, estimates in effects.items():
         values = np.stack([value for value, _ in estimates])
@@ -151,4 +151,4 @@ def _tables(embedding: Embedding, vector: Integers, units: Integers) -> Iterator
         start, _ = embedding.spans[block.name]
         unit = int(units[start + table.start])
         rows = embedding.rows_of(block.name, vector) / unit
-        yield axes, counts_of(block, replace(table, scale=1.0), rows), unit
+        yield axes, counts_of(axes, replace(table, scale=1.0), rows), unit

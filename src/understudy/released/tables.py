@@ -61,13 +61,13 @@ def walk_tables(embedding: Embedding) -> Iterator[tuple[Block, tuple[Axis, ...],
             yield block, (*label, *table.axes), table
 
 
-def counts_of(block: Block, table: CountTable, sums: Floats) -> Floats:
-    """A table's counts in sums of its block's features, with an axis of the label only if there are copies for it.
+def counts_of(axes: tuple[Axis, ...], table: CountTable, sums: Floats) -> Floats:
+    """A table's counts in sums of its block's features; copies of the block are the label's axis, if it is one.
 
     # (copies, dim) -> (*shape,)
     """
     counts = table.counts(sums)
-    return counts if block.per_label else counts[0]
+    return counts if counts.ndim == len(axes) else counts[0]
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +153,7 @@ def tables_of(release: Release) -> ReleaseTables:
             cells = [found for axis in axes if (found := axis.cells_in(layout)) is not None]
             columns = tuple(each.column for each in cells)
             if len(cells) == len(axes) and len(set(columns)) == len(columns):
-                counts = counts_of(block, table, reading.all_sums(block.name))
+                counts = counts_of(axes, table, reading.all_sums(block.name))
                 noise = reading.noise_of_sum(block.name) * table.scale
                 tables.append(NoisyTable(block.name, columns, tuple(cells), counts, noise))
     is_public = release.plan.neighbours is Neighbours.REPLACE_ONE
