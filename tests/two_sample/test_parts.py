@@ -8,12 +8,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from two_sample_level import SCHEMA, SMALL, draw_rows
-from understudy.two_sample.public_rows import PublicRows, code_rows
 
 from understudy import Budget, make_plan, release_table
 from understudy.methods import IMAGE_METHODS, METHODS
 from understudy.released import Release
-from understudy.two_sample.parts import Part, find_parts
+from understudy.two_sample.parts import Part, PublicRows, code_rows, find_parts
 
 NUM_ROWS = 800
 ROWS = draw_rows(NUM_ROWS, np.random.default_rng(5))

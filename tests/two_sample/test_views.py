@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from understudy.two_sample.views import views_of
 
+from understudy.two_sample.null_distribution import views_of
 from understudy.two_sample.parts import Part
 
 
