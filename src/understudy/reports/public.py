@@ -221,7 +221,8 @@ def _parts(report: PublicReport) -> dict[str, list[_Part]]:
 
 def _headline(report: PublicReport) -> str:
     parts, law = _parts(report), report.release.plan.mechanism
-    shown = [noun for noun in parts if noun != "block" or "pair" not in parts]
+    is_all_counted = all(counts_per_feature(each.block) is not None for each in report.agreements)
+    shown = [noun for noun in parts if noun != "block" or "pair" not in parts or not is_all_counted]
     counts, missed = [], []
     for noun in shown:
         wrong = [part for part in parts[noun] if is_missed(part.rms, part.size, law)]

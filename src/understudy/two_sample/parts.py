@@ -28,9 +28,6 @@ from understudy.schema.encode import encode_batch
 MOST_CELLS = 512
 """A longer column is compared in runs of its cells: thousands of cells hold noise and little else."""
 
-MOST_NAMED_TOGETHER = 3
-"""Features of more columns than these are of several numbers; a list of names would say no more."""
-
 
 @dataclass(frozen=True)
 class PublicRows:
@@ -278,10 +275,11 @@ def _group_part(block: Block, readings: list[Measurement], layout: Layout, group
     def values(rows: PublicRows) -> Floats:
         return rows.features(group.map) if group.map is not None else rows.features_of(block)[:, chosen] * scale
 
-    names = group.columns or ()
+    # Products are of columns that were chosen; waves are of all numbers, and a list of them would say no more.
+    names = group.columns if group.columns and (group.map is not None or len(group.columns) == 1) else ()
     return Part(
         block.name,
-        names if len(names) <= MOST_NAMED_TOGETHER else (),
+        names,
         len(sums[0]) // len(chosen),
         len(chosen),
         sums,
