@@ -39,10 +39,6 @@ class Intake:
     deviations: tuple[float, ...] = (1.0,)
     size: tuple[int, int] | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return asdict(self)
-
 
 @dataclass(frozen=True)
 class PublicNetwork:
@@ -105,7 +101,7 @@ def network_of_module(
 ) -> PublicNetwork:
     """Put any torch module on the shelf; it is told apart by its printed form and its weights."""
     weights = {key: value.detach().cpu().numpy() for key, value in module.state_dict().items()}
-    sha256 = fingerprint({"module": str(module), "intake": intake.to_dict()}, weights)
+    sha256 = fingerprint({"module": str(module), "intake": asdict(intake)}, weights)
     network = PublicNetwork(name, sha256, intake, layers, lambda torch: module, told)
     return put_on_shelf(network)
 
