@@ -52,18 +52,21 @@ MOST_LABELS = 6
 
 DIRECTIONS = 8
 SCALES = 2
+"""Orientations and octaves of the filters."""
+
 POOL = 4
 """Side of the squares of pixels that make one place."""
 
-CENTRE = 3 * math.pi / 4
-WIDTH = 0.8
-SLENDER = 0.5
-"""Frequency, width and shape of the finest filters."""
+CENTRE_FREQUENCY = 3 * math.pi / 4
+FILTER_WIDTH = 0.8
+ELONGATION = 0.5
+"""Of the finest filters: radians per pixel, pixels, and the ratio of their axes."""
 
-LOWEST = 7
-"""Cosines of places are kept up to this total frequency, which is where private noise takes over."""
+LOWEST_FREQUENCIES = 7
+"""Cosines of places are kept below this total frequency, which is where private noise takes over."""
 
-FLOOR = 1e-2
+SMALLEST_DEVIATION = 1e-2
+"""Added to a channel's deviation, so that an empty image is not divided by zero."""
 
 
 class Inputs(Protocol):
@@ -171,7 +174,7 @@ class Strokes:
     def kept(self) -> npt.NDArray[np.bool_]:
         """Which cosines of places are kept.  # (place rows, place columns)"""
         down, across = self.places
-        return np.arange(down)[:, None] + np.arange(across)[None, :] < LOWEST
+        return np.arange(down)[:, None] + np.arange(across)[None, :] < LOWEST_FREQUENCIES
 
     @property
     def dim(self) -> int:
@@ -187,7 +190,7 @@ class Strokes:
         images = pixels.reshape(-1, shape.height, shape.width, shape.channels) / LIGHTEST
         found = self._channels(np.moveaxis(images, 3, 1).astype(np.float32)).astype(np.float64)
         found -= found.mean(axis=(2, 3), keepdims=True)
-        found /= np.sqrt((found**2).mean(axis=(2, 3), keepdims=True)) + FLOOR
+        found /= np.sqrt((found**2).mean(axis=(2, 3), keepdims=True)) + SMALLEST_DEVIATION
         down, across = (_cosines(count) for count in self.places)
         return np.asarray((down @ found @ across.T)[:, :, self.kept].reshape(len(pixels), -1))
 
@@ -376,11 +379,11 @@ def whitening_from(moments: Floats, noise_std: float) -> Whitening:
 
 
 def _filters(high: int, wide: int) -> npt.NDArray[np.float32]:
-    """Oriented band-pass filters with mean zero, as spectra.  # (directions, high, wide)"""
+    """Morlet wavelets, oriented band-pass filters of mean zero, as spectra.  # (directions, high, wide)"""
     down, across = np.meshgrid(*(2 * np.pi * np.fft.fftfreq(n) for n in (high, wide)), indexing="ij")
     found = []
     for direction in np.pi * np.arange(DIRECTIONS) / DIRECTIONS:
-        wave = _bump(down, across, direction, CENTRE)
+        wave = _bump(down, across, direction, CENTRE_FREQUENCY)
         still = _bump(down, across, direction, 0.0)
         found.append(wave - still * (wave[0, 0] / still[0, 0]))
     return np.stack(found).astype(np.float32)
@@ -395,7 +398,7 @@ def _bump(down: Floats, across: Floats, direction: float, centre: float) -> Floa
             x = across + 2 * np.pi * turn_across - centre * math.cos(direction)
             along = x * math.cos(direction) + y * math.sin(direction)
             beside = y * math.cos(direction) - x * math.sin(direction)
-            total += np.exp(-0.5 * WIDTH**2 * (along**2 + (beside / SLENDER) ** 2))
+            total += np.exp(-0.5 * FILTER_WIDTH**2 * (along**2 + (beside / ELONGATION) ** 2))
     return total
 
 
