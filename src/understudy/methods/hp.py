@@ -24,12 +24,14 @@ from understudy.methods.common import (
     Labels,
     LengthScale,
     Steps,
+    image_generator,
+    image_set,
     labelled_columns,
     noise_of_mean,
     norm_for,
+    table_generator,
 )
 from understudy.methods.hp_kernels import Kernels, Wish, plan_kernels
-from understudy.methods.image_sets import image_generator, image_set, table_generator
 from understudy.methods.options import Option
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import weighed_for_laplace, with_epsilon_parts

@@ -12,8 +12,15 @@ from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Tensors, perceptual
 from understudy.fits.perceptual import FIRST, PRODUCTS, SECOND, STOPPING, PerceptualTraining
-from understudy.methods.common import COUNT_SHARE, Labels, Steps, labelled_columns
-from understudy.methods.image_sets import image_set, images_alone, with_architecture
+from understudy.methods.common import (
+    COUNT_SHARE,
+    Labels,
+    Steps,
+    image_set,
+    images_alone,
+    labelled_columns,
+    with_architecture,
+)
 from understudy.methods.options import Option, names_in
 from understudy.networks import VISION, load_encoder, vision_network
 from understudy.networks.form import COMPONENTS

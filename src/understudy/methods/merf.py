@@ -19,11 +19,14 @@ from understudy.methods.common import (
     Labels,
     Steps,
     checked_scale,
+    image_generator,
+    image_length_scale,
+    image_set,
     labelled_columns,
     noise_of_mean,
     scales_by_name,
+    table_generator,
 )
-from understudy.methods.image_sets import image_generator, image_length_scale, image_set, table_generator
 from understudy.methods.options import Option, scale_in
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import epsilon_parts

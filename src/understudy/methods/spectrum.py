@@ -19,11 +19,13 @@ from understudy.methods.common import (
     ROWS_IF_UNSAID,
     LabelledColumns,
     Steps,
+    image_generator,
+    image_set,
     labelled_columns,
     noise_of_mean,
     public_table,
+    table_generator,
 )
-from understudy.methods.image_sets import image_generator, image_set, table_generator
 from understudy.methods.options import Option, PublicFile
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.class_splits import LOOK_MEANS, LOOK_SECONDS
