@@ -20,7 +20,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
-from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting import Budget, Neighbours
 from understudy.arrays import Integers
 from understudy.errors import UsageError
 from understudy.features import Block, Constant, Embedding, Fourier, Kernel, Landmarks, Points, Scales, Term
@@ -33,8 +33,8 @@ from understudy.methods.common import (
     LengthScale,
     checked_scale,
     given_points,
-    noise_of_mean,
     scales_by_name,
+    terms_of,
 )
 from understudy.methods.options import Option, PublicFile, numbers_by_column
 from understudy.plan.plan import Plan, Stage
@@ -142,8 +142,7 @@ def balog_subspace(
         seed: public seed of drawn points and samples.
         steps: of the search for bounded weights.
     """
-    num_rows = num_rows if num_rows is not None else schema.rows
-    neighbours = neighbours_by_name(neighbours)
+    terms = terms_of(schema, budget, neighbours, num_rows)
     _check_subspace(weights, bound, num_points)
     layout = Layout(schema)
     own = balog_kernel(layout, shape=kernel, join=join, length_scale=length_scale, mismatch=mismatch)
@@ -155,25 +154,16 @@ def balog_subspace(
         )
     places, left = pivot_points(own, points, public_density(own, points), most=num_points)
     looks = bool(left[min(FEW_POINTS, len(left)) - 1] > CLOSE) if look is None else look
-    is_signed = neighbours is Neighbours.ADD_REMOVE
+    is_signed = terms.neighbours is Neighbours.ADD_REMOVE
     share = (1 - LOOK_SHARE if looks else 1.0) * (1 - COUNT_SHARE if is_signed else 1.0)
-    noise = noise_of_mean(budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows)
-    kept = places if looks else places[: enough_points(left, noise, seen=False)]
+    kept = places if looks else places[: enough_points(left, terms.noise(share), seen=False)]
     settings: dict[str, Any] = {
         "generator": "weights",
         "training": {"seed": seed, "weights": weights, "bound": bound, "steps": steps},
         "points": "given" if public_points is not None else f"drawn ({draw})",
         "explanation": _subspace_words(own, layout, len(points), len(kept), weights, bound, looks=looks),
     }
-    return Plan(
-        schema=schema,
-        method="balog-subspace",
-        budget=budget,
-        neighbours=neighbours,
-        stages=_subspace_stages(own, points, kept, neighbours, looks=looks),
-        num_rows=num_rows,
-        settings=tuple(settings.items()),
-    )
+    return terms.plan("balog-subspace", _subspace_stages(own, points, kept, terms.neighbours, looks=looks), settings)
 
 
 def _check_subspace(weights: str, bound: float, num_points: int) -> None:
@@ -272,8 +262,7 @@ def balog_features(
         steps: of descent, in all.
         seed: public seed of features, search and samples.
     """
-    num_rows = num_rows if num_rows is not None else schema.rows
-    neighbours = neighbours_by_name(neighbours)
+    terms = terms_of(schema, budget, neighbours, num_rows)
     _check_features(weights, num_features, num_points, steps)
     layout = Layout(schema)
     kernel = balog_kernel(layout, length_scale=length_scale, mismatch=mismatch)
@@ -286,7 +275,7 @@ def balog_features(
     )
     # What cannot be drawn is refused here, before a budget is spent on it.
     drawn_points(schema, num_candidates, draw=draw, means=means, deviations=deviations, seed=seed)
-    rest = 1.0 if neighbours is Neighbours.REPLACE_ONE else math.sqrt(1 - COUNT_SHARE)
+    rest = 1.0 if terms.neighbours is Neighbours.REPLACE_ONE else math.sqrt(1 - COUNT_SHARE)
     blocks = (Block("count", Constant(), math.sqrt(COUNT_SHARE)), Block(EMBEDDING, map_, rest))
     training = ReducedSet(
         num_points=num_points,
@@ -308,15 +297,7 @@ def balog_features(
             f"{num_points} rows with {words}",
         ],
     }
-    return Plan(
-        schema=schema,
-        method="balog-features",
-        budget=budget,
-        neighbours=neighbours,
-        stages=(Stage("embedding", Embedding(blocks)),),
-        num_rows=num_rows,
-        settings=tuple(settings.items()),
-    )
+    return terms.plan("balog-features", (Stage("embedding", Embedding(blocks)),), settings)
 
 
 def _check_features(weights: str, num_features: int, num_points: int, steps: int) -> None:

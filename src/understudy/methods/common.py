@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import pyarrow as pa
 
-from understudy.accounting import Budget, Neighbours, mechanism_for
+from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_by_name
 from understudy.errors import InputError, UsageError
 from understudy.features import Block, Constant, FeatureMap, Norm, OneHot, Sign
 from understudy.features.points import MOST_POINTS, Points, points_of_codes, uniform_stream
@@ -18,6 +18,7 @@ from understudy.fits.images import DECODED, ImageTraining
 from understudy.fits.perceptual import PerceptualTraining
 from understudy.generators.image_architectures import ARCHITECTURES
 from understudy.methods.options import Option, scale_in
+from understudy.plan.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 from understudy.schema.columns import Role
 from understudy.schema.encode import encode_batch
@@ -118,6 +119,44 @@ def noise_of_mean(
         return (2 if is_replaced else 1) * math.sqrt(2 * nonzeros) / (total * part) / rows
     reach = math.sqrt(sign.replace_factor_squared) if is_replaced else 1.0
     return reach / math.sqrt(total) / math.sqrt(part) / rows
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What every method is given: a schema, a budget, neighbours, and the public row count or a guess of it."""
+
+    schema: Schema
+    budget: Budget
+    neighbours: Neighbours
+    num_rows: int | None
+
+    def noise(self, share: float, *, nonzeros: float = 1) -> float:
+        """Deviation of the noise on a mean feature that has this share of the budget, as ``noise_of_mean`` has it."""
+        return noise_of_mean(
+            self.budget,
+            self.neighbours,
+            share=share,
+            num_rows=self.num_rows,
+            nonzeros=nonzeros,
+            max_rows=self.schema.privacy.max_rows,
+        )
+
+    def plan(self, method: str, stages: Iterable[Stage], settings: Mapping[str, Any]) -> Plan:
+        """The plan of a method that has settled its stages."""
+        return Plan(
+            schema=self.schema,
+            method=method,
+            budget=self.budget,
+            neighbours=self.neighbours,
+            stages=tuple(stages),
+            num_rows=self.num_rows,
+            settings=tuple(settings.items()),
+        )
+
+
+def terms_of(schema: Schema, budget: Budget, neighbours: Neighbours, num_rows: int | None) -> Terms:
+    """What a method is given; the row count is by default what the schema says."""
+    return Terms(schema, budget, neighbours_by_name(neighbours), num_rows if num_rows is not None else schema.rows)
 
 
 def scales_by_name(names: tuple[str, ...], scales: Mapping[str, float]) -> tuple[float, ...]:
