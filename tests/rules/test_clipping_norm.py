@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from understudy import Budget, load_schema, make_plan
+from understudy.errors import InputError
 from understudy.features import Lengths
 from understudy.measurement import Measurement
 from understudy.rules.clipping_norm import LENGTHS, REACHED_SHARE, choose_clipping_norm
@@ -50,5 +51,5 @@ def test_noise_alone_still_gives_a_reach():
 
 def test_a_stage_without_lengths_is_refused():
     _, planned = readings(np.zeros(64))
-    with pytest.raises((TypeError, KeyError)):
+    with pytest.raises((InputError, KeyError)):
         choose_clipping_norm(planned, [planned])

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ FINEST_ROUNDING = 2**24
 
 
 Half = tuple[int, ...]
+Map = TypeVar("Map", bound=FeatureMap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,17 @@ class Block:
     def __post_init__(self) -> None:
         if not 0 < self.weight <= 1:
             raise ValueError("a block's weight lies above 0 and is at most 1")
+
+    def map_of(self, kind: type[Map]) -> Map:
+        """The block's map, or the factor of its product, that is of a kind: for whoever planned the block.
+
+        Raises:
+            InputError: there is none, so that the plan is not what it says.
+        """
+        for found in (self.map, *self.map.components):
+            if isinstance(found, kind):
+                return found
+        raise InputError("release", f"block '{self.name}' holds no {kind.__name__.lower()}", "Fetch it again")
 
     def radius(self, lattice: int) -> int:
         """The integer norm that the private side enforces on every row of this block."""
@@ -182,6 +195,18 @@ class Embedding:
     def block(self, name: str) -> Block:
         """The block with that name."""
         return {block.name: block for block in self.blocks}[name]
+
+    def with_maps(self, kind: type[Map], change: Callable[[Map], FeatureMap]) -> Embedding:
+        """The embedding with every map of a kind changed, in products too."""
+
+        def changed(map_: FeatureMap) -> FeatureMap:
+            return change(map_) if isinstance(map_, kind) else map_
+
+        return replace(self, blocks=tuple(replace(b, map=b.map.rebuilt(changed)) for b in self.blocks))
+
+    def with_map(self, name: str, map_: FeatureMap) -> Embedding:
+        """The embedding with another map in one block."""
+        return replace(self, blocks=tuple(replace(b, map=map_) if b.name == name else b for b in self.blocks))
 
     def rows_of(self, name: str, vector: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One block of a vector, a row per copy.  # (copies, block dim)"""

@@ -8,8 +8,6 @@ from dataclasses import replace
 import numpy as np
 
 from understudy.arrays import Floats
-from understudy.features.base import FeatureMap
-from understudy.features.combine import Tensors
 from understudy.features.embedding import Embedding
 from understudy.features.spectrum import Sides, Spectrum
 from understudy.measurement import Measurement
@@ -25,26 +23,18 @@ def split_classes(planned: Measurement, earlier: Sequence[Measurement]) -> Embed
     The reach is settled as without planes.
     """
     look = earlier[-1]
-    spectrum = look.embedding.block(LOOK_MEANS).map
-    if not isinstance(spectrum, Spectrum):
-        raise TypeError("the earlier stage has not looked at a spectrum")
+    spectrum = look.embedding.block(LOOK_MEANS).map_of(Spectrum)
     counts = np.maximum(earlier[0].sums("count")[:, 0], 1.0)
     means = look.sums(LOOK_MEANS) / counts[:, None]
     dim = means.shape[1]
     seconds = look.sums(LOOK_SECONDS).reshape(-1, dim, dim) / counts[:, None, None]
 
-    def settled(map_: FeatureMap) -> FeatureMap:
-        if isinstance(map_, Tensors):
-            return replace(map_, factors=tuple(settled(factor) for factor in map_.factors))
-        if not isinstance(map_, Sides):
-            return map_
+    def split(map_: Sides) -> Sides:
         normals, offsets = _planes(means, seconds, map_.num_planes)
         scaled = (normals / spectrum.reach).tolist()
         return replace(map_, normals=tuple(map(tuple, scaled)), offsets=tuple(offsets))
 
-    embedding = choose_clipping_norm(planned, earlier)
-    blocks = tuple(replace(each, map=settled(each.map)) for each in embedding.blocks)
-    return replace(embedding, blocks=blocks)
+    return choose_clipping_norm(planned, earlier).with_maps(Sides, split)
 
 
 def _planes(means: Floats, seconds: Floats, count: int) -> tuple[Floats, list[float]]:

@@ -64,9 +64,8 @@ def select_pairs(planned: Measurement, earlier: Sequence[Measurement]) -> Embedd
         cells.append(finest[j])
     wishes: list[Pair] = [(fine[i], fine[j]) if (i, j) in close else (i, j) for i, j in order[:best]]
     chosen = _affordable(wishes, [each.dim for each in cells])
-    pairs = replace(block, map=replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen))))
-    blocks = (pairs if each.name == PAIRS else each for each in planned.embedding.blocks)
-    return replace(planned.embedding, blocks=tuple(blocks))
+    tables = replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen)))
+    return planned.embedding.with_map(PAIRS, tables)
 
 
 def cells_per_column(total: float, noise: float) -> float:
