@@ -214,28 +214,19 @@ class Embedding:
         return vector[start:stop].reshape(self.copies(self.block(name)), -1)
 
     def sensitivity(self, lattice: int, *, replace: bool) -> int:
-        """Largest change of the integer sum when one row is added, removed or replaced; squared,
-        if norms are Euclidean.
-        """
-        return sum(self.mechanism_sensitivities(lattice, replace=replace))
-
-    def mechanism_sensitivities(self, lattice: int, *, replace: bool) -> tuple[int, ...]:
-        """Sensitivity of each separately charged release (one, unless ``separate``); they add up."""
+        """Largest change of the integer sum if one row is added, removed or replaced; for Euclidean norms, squared."""
         reach = {block.name: block.reach(lattice) for block in self.blocks}
-        if self.separate:
-            return self._separate_sensitivities(reach, replace=replace)
         if not replace:
-            return (sum(reach.values()),)
+            return sum(reach.values())
         same_label = sum(block.replace_factor * reach[block.name] for block in self.blocks)
         other_label = sum((2 if block.per_label else block.replace_factor) * reach[block.name] for block in self.blocks)
-        return (max(same_label, other_label) if self.label else same_label,)
+        return max(same_label, other_label) if self.label else same_label
 
-    def _separate_sensitivities(self, reach: dict[str, int], *, replace: bool) -> tuple[int, ...]:
-        """One release per label value for the features, one for the counts (DP-MERF v1, Alg. 1)."""
-        counts = sum(reach[b.name] for b in self.blocks if b.map.sign is Sign.CONSTANT)
-        features = [b for b in self.blocks if b.map.sign is not Sign.CONSTANT]
-        per_class = sum((max(2, b.replace_factor) if replace else 1) * reach[b.name] for b in features)
-        return ((2 if replace else 1) * counts, *([per_class] * self.num_labels))
+    def mechanism_sensitivities(self, lattice: int, *, replace: bool) -> tuple[int, ...]:
+        """Sensitivity of each release that is charged by itself, which add up: the vector is one release."""
+        if self.separate:
+            return separate_sensitivities(self, lattice, replace=replace)
+        return (self.sensitivity(lattice, replace=replace),)
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
@@ -244,6 +235,18 @@ class Embedding:
             "separate": self.separate,
             "blocks": [_described(block) for block in self.blocks],
         }
+
+
+def separate_sensitivities(embedding: Embedding, lattice: int, *, replace: bool) -> tuple[int, ...]:
+    """One release per label value for the features, one for the counts (DP-MERF v1, Alg. 1); never less than needed.
+
+    ``dp_merf(separate_releases=True)`` compares with the paper so; no other plan is charged like this.
+    """
+    reach = {block.name: block.reach(lattice) for block in embedding.blocks}
+    counts = sum(reach[b.name] for b in embedding.blocks if b.map.sign is Sign.CONSTANT)
+    features = [b for b in embedding.blocks if b.map.sign is not Sign.CONSTANT]
+    per_class = sum((max(2, b.replace_factor) if replace else 1) * reach[b.name] for b in features)
+    return ((2 if replace else 1) * counts, *([per_class] * embedding.num_labels))
 
 
 def _described(block: Block) -> dict[str, Any]:
