@@ -9,7 +9,7 @@ from understudy import Budget, load_schema, make_plan
 from understudy.errors import InputError
 from understudy.features import Lengths
 from understudy.measurement import Measurement
-from understudy.rules.clipping_norm import LENGTHS, REACHED_SHARE, choose_clipping_norm
+from understudy.rules.clipping_norm import KEPT_SHARE, LENGTHS, choose_clipping_norm
 
 PLAN = make_plan(load_schema({"image": {"height": 6, "width": 6}}), Budget(1.0), options={"num_rows": 1000})
 
@@ -38,7 +38,7 @@ def test_most_images_are_reached():
     counts = np.zeros(64)
     counts[[20, 30, 40]] = [500, 300, 200]
     reach, lengths = reach_of(counts)
-    assert reach == lengths.edges[40 if REACHED_SHARE > 0.8 else 30]
+    assert reach == lengths.edges[40 if KEPT_SHARE > 0.8 else 30]
     counts[40] = 50
     assert reach_of(counts)[0] == lengths.edges[30]
 

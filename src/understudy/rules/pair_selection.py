@@ -1,4 +1,4 @@
-"""Which pairs of columns deserve more: the rule that reads a first, coarse look at all of them."""
+"""Pair selection: which two-way marginals are measured, by their noisy distance from independence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Pair = tuple[int, ...]
 
 
 def select_pairs(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
-    """Choose pairs for the third stage, and their cells (a rule of ``adapt.RULES``).
+    """Select pairs for the third stage, and their cells (a rule of ``RULES``).
 
     The more pairs, the noisier each: taken are the ones whose dependence, if it were left out,
     would cost more than the noise that they bring to all.
@@ -75,7 +75,11 @@ def cells_per_column(total: float, noise: float) -> float:
 
 
 def dependence(margins: Marginals, second: Measurement) -> dict[Pair, float]:
-    """How far each pair is from independent within labels, beyond its noise, as a distance."""
+    """How far each pair is from independent within labels, beyond its noise: an estimate of the L1 distance.
+
+    The squared interactions have the noise's variance in each of their (r - 1)(c - 1) degrees of freedom on top, which
+    is taken off; by Cauchy and Schwarz, the root of what is left times the number of cells bounds the L1 distance.
+    """
     map_, noise = second.map(LOOKS), second.noise_of_count(LOOKS)
     found = {}
     for pair, table in zip(map_.subsets, second.tables(LOOKS), strict=True):
