@@ -11,7 +11,7 @@ import numpy as np
 
 from understudy.arrays import Floats, Integers, LossProgress
 from understudy.features import Cells
-from understudy.fits.descent import pace, rows_per_label
+from understudy.fits.mmd_loss import pace, rows_per_label
 from understudy.fits.shrinkage import Targets, expected_counts, members
 from understudy.generators.grids import ColumnGrid
 from understudy.measurement import Measurement

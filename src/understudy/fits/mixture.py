@@ -18,8 +18,7 @@ import numpy.typing as npt
 
 from understudy.arrays import LossProgress
 from understudy.features import FeatureMap, Hermite, OneHot, Sign
-from understudy.fits.descent import descend, rows_per_label
-from understudy.fits.mmd_loss import loss_terms
+from understudy.fits.mmd_loss import descend, loss_terms, rows_per_label
 from understudy.generators.grids import ColumnGrid, Runs
 from understudy.generators.mixture import Mixture
 from understudy.networks.public import one_thread

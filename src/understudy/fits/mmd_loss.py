@@ -1,4 +1,4 @@
-"""The loss of a generator: how far its mean features are from the released ones, block by block."""
+"""The loss of a generator, the squared MMD between its rows and the release block by block, and its descent (torch)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Integers
+from understudy.arrays import Floats, Integers, LossProgress
 from understudy.features import Block, FeatureMap, Hermite, Sign, Tensors
 from understudy.features.base import Piece
 from understudy.released import Release
@@ -116,6 +116,15 @@ def _table(map_: Hermite, scales: tuple[float, ...]) -> npt.NDArray[np.float32]:
     return (np.concatenate(single) / math.sqrt(len(map_.numbers))).astype(np.float32)
 
 
+WARM_UP = 0.05
+"""Share of the steps over which the learning rate rises."""
+
+SETTLED = 0.25
+"""Share of the steps that are always taken, for single columns to settle."""
+
+FEWEST_PER_LABEL = 8
+"""Rows of a label in a batch: of fewer, means say nothing."""
+
 SUBSETS_PER_STEP = 16
 
 
@@ -212,3 +221,52 @@ def _turn(name: str, turns: Sequence[str]) -> tuple[float, float]:
         return 0.0, math.inf
     place = list(turns).index(name)
     return place / len(turns), (place + 1) / len(turns)
+
+
+def descend(
+    torch: Any,
+    parameters: list[Any],
+    terms: list[Term],
+    make_cells: Callable[[], Any],
+    *,
+    steps: int,
+    learning_rate: float,
+    progress: LossProgress | None,
+) -> None:
+    """Move the parameters until their cells' mean features are the released ones.
+
+    It stops by the discrepancy principle (Morozov 1966), once the loss is what the known noise alone would leave a
+    perfect fit, on average: nearer would be fitting noise.
+    """
+    optimiser = torch.optim.Adam(parameters, lr=learning_rate, betas=(0.9, 0.99))
+    loss = 0.0
+    for step in range(steps if terms else 0):
+        done = step / steps
+        optimiser.param_groups[0]["lr"] = learning_rate * pace(done)
+        active = [term for term in terms if term.has_turn(done)]
+        cells = make_cells()
+        total = sum(term.loss(cells) for term in active)
+        loss = float(total.detach())
+        if progress is not None and step % 20 == 19:
+            progress(step + 1, steps, loss)
+        if done >= SETTLED and loss <= sum(term.noise_floor for term in active):
+            if active == terms:
+                break
+            continue  # other blocks are still to have their turn
+        optimiser.zero_grad()
+        total.backward()
+        optimiser.step()
+    if progress is not None and terms and steps:
+        progress(steps, steps, loss)
+
+
+def pace(done: float) -> float:
+    """Learning rate over the course of training: a short warm-up, then a cosine to zero."""
+    return min(1.0, (done + 1e-3) / WARM_UP) * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def rows_per_label(shares: Floats, batch: int) -> Integers:
+    """Rows of each label value in a batch, by the root of its share so that rare ones are seen."""
+    roots = np.sqrt(shares)
+    sizes = np.maximum(np.rint(batch * roots / roots.sum()), FEWEST_PER_LABEL)
+    return np.asarray(sizes, dtype=np.int64)

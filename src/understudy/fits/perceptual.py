@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from understudy.arrays import LossProgress
 from understudy.features import Block, Perceptual
-from understudy.fits.descent import pace, rows_per_label
+from understudy.fits.mmd_loss import pace, rows_per_label
 from understudy.generators.image_architectures import Architecture, initialise
 from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, shape_of, state_of
 from understudy.networks.activations import activations
