@@ -20,7 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -31,7 +31,9 @@ from understudy.features import Block, Cells, Embedding, Norm, Sign, Tables
 from understudy.fits.anova import AnovaTraining, column_grids, fit_components, with_label
 from understudy.fits.shrinkage import look_targets, pair_targets, positive_counts
 from understudy.generators.mixture import Mixture
-from understudy.methods.common import LabelledColumns, Labels, draw_subsets, labelled_columns, noise_of_mean, norm_for
+from understudy.methods import common
+from understudy.methods.common import LabelledColumns, Labels, Steps, labelled_columns, norm_for
+from understudy.methods.options import Option
 from understudy.plan.plan import Plan, Stage
 from understudy.released import Release
 from understudy.rules.adaptive_bins import CELLS, COLUMNS, LOOKS, VALUES, fine_bars, first_bars, planned_cells
@@ -67,11 +69,11 @@ def dp_anova(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
     labels: Labels = "auto",
-    pairs: bool | None = None,
-    values: bool = True,
+    pairs: Annotated[bool | None, Option("Measure pairs of columns (default: if the noise allows it).")] = None,
+    values: Annotated[bool, Option("Pay for finding values that repeat in long columns (default: yes).")] = True,
     seed: int = 0,
     training: AnovaTraining | None = None,
-    steps: int | None = None,
+    steps: Steps = None,
 ) -> Plan:
     """Plan a DP-ANOVA release: tables of counts over cells that the release itself places.
 
@@ -102,7 +104,7 @@ def dp_anova(
     def noise(part: float) -> float:
         """Noise on the share of rows in a cell, if there were one table."""
         sign = Sign.NONNEGATIVE
-        return noise_of_mean(
+        return common.noise_of_mean(
             budget, neighbours, share=part, num_rows=num_rows, sign=sign, max_rows=schema.privacy.max_rows
         )
 
@@ -143,7 +145,7 @@ def _coarse_pairs(
         return every
     if allowed < LEAST_COVERAGE * len(every):
         return ()
-    return draw_subsets([2] * num_columns, 2, allowed, apart=set(), largest=4, seed=seed)
+    return common.draw_subsets([2] * num_columns, 2, allowed, apart=set(), largest=4, seed=seed)
 
 
 def _stages(
