@@ -17,7 +17,7 @@ from understudy.generators.grids import ColumnGrid
 from understudy.measurement import Measurement
 from understudy.networks.public import one_thread
 from understudy.released import Release
-from understudy.rules.adaptive_bins import CELLS, COLUMNS, LOOKS, level_starts, masses_in, total_rows
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, level_starts, masses_in, total_rows
 from understudy.rules.marginals import Marginals
 from understudy.rules.pair_selection import PAIRS
 
@@ -63,13 +63,15 @@ def fit_components(
 ) -> tuple[Integers, list[Floats]]:
     """Components whose mixture has the targets' tables: how many each label has, and each column's probabilities."""
     _, second, third = readings
-    finer, coarser = third.map(PAIRS).factors, second.map(LOOKS).factors
+    finer, coarser = third.map(PAIRS).factors, second.map(COARSE_PAIRS).factors
     widths = [sum(cells.dim for cells in each) for each in (margins.cells, finer, coarser)]
     work = 6 * (widths[1] ** 2 + widths[2] ** 2 + widths[0] * (widths[1] + widths[2]))
     most = max(FEWEST_COMPONENTS, int(MOST_WORK / work))
     count = max(min(training.num_components, most), 8 * len(margins.label_shares))
     sizes = rows_per_label(margins.label_shares, count)
-    noise = [reading.noise_of_count(name) for reading, name in ((second, CELLS), (second, LOOKS), (third, PAIRS))]
+    noise = [
+        reading.noise_of_count(name) for reading, name in ((second, CELLS), (second, COARSE_PAIRS), (third, PAIRS))
+    ]
     with one_thread() as torch:
         fit = _Fit(torch, margins, sizes, training, noise=noise[2] / margins.total, slack=noise[0] / margins.total)
         fit.add_margins((noise[2] / noise[0]) ** 2)

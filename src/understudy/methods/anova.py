@@ -11,7 +11,7 @@ The story, in the order of this file; every measurement is a sum of integers wit
 5. Pair selection: ``select_pairs`` takes the pairs whose dependence is worth the noise that they bring to all.
 6. Measure: the selected pairs, in finer bins.
 7. ``train_anova``: marginals that agree (``find_marginals``); pairs shrunk towards independence (``pair_targets``,
-   ``look_targets``); a mixture of products fitted to all of them by descent (``fit_components``).
+   ``coarse_targets``); a mixture of products fitted to all of them by descent (``fit_components``).
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from understudy.arrays import LossProgress
 from understudy.errors import UsageError
 from understudy.features import Block, Cells, Embedding, Norm, Sign, Tables
 from understudy.fits.anova import AnovaTraining, column_grids, fit_components, with_label
-from understudy.fits.shrinkage import look_targets, pair_targets, positive_counts
+from understudy.fits.shrinkage import coarse_targets, pair_targets, positive_counts
 from understudy.generators.mixture import Mixture
 from understudy.methods import common
 from understudy.methods.common import LabelledColumns, Labels, Steps, labelled_columns, norm_for
 from understudy.methods.options import Option
 from understudy.plan.plan import Plan, Stage
 from understudy.released import Release
-from understudy.rules.adaptive_bins import CELLS, COLUMNS, LOOKS, VALUES, fine_bars, first_bars, planned_cells
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, VALUES, fine_bars, first_bars, planned_cells
 from understudy.rules.marginals import find_marginals
 from understudy.rules.pair_selection import MOST_PAIRS, PAIRS
 from understudy.schema import Schema
@@ -47,15 +47,15 @@ PLANNED_CELLS = (40, 8, 12)
 MOST_CLASSES = 24
 """A label with more classes is treated like any other column."""
 
-SHARES = {"count": 0.015, COLUMNS: 0.15, VALUES: 0.02, CELLS: 0.33, LOOKS: 0.1, PAIRS: 0.385}
+SHARES = {"count": 0.015, COLUMNS: 0.15, VALUES: 0.02, CELLS: 0.33, COARSE_PAIRS: 0.1, PAIRS: 0.385}
 WITHOUT_PAIRS = {"count": 0.02, COLUMNS: 0.33, VALUES: 0.05, CELLS: 0.6}
 """Shares of the budget (of mu squared), if pairs are measured and if they are not."""
 
-PURE_SHARES = {"count": 0.02, COLUMNS: 0.24, VALUES: 0.02, CELLS: 0.16, LOOKS: 0.12, PAIRS: 0.44}
+PURE_SHARES = {"count": 0.02, COLUMNS: 0.24, VALUES: 0.02, CELLS: 0.16, COARSE_PAIRS: 0.12, PAIRS: 0.44}
 PURE_WITHOUT_PAIRS = {"count": 0.03, COLUMNS: 0.35, VALUES: 0.05, CELLS: 0.57}
 """The same of epsilon, if delta is 0: noise then grows with the number of tables, not its root."""
 
-ROWS_PER_LOOK = {Norm.L2: 12.0, Norm.L1: 24.0}
+ROWS_PER_COARSE_PAIR = {Norm.L2: 12.0, Norm.L1: 24.0}
 """Pairs are looked at if the table has so many times the noise of one of their counts in rows."""
 
 LEAST_COVERAGE = 0.5
@@ -108,7 +108,7 @@ def dp_anova(
             budget, neighbours, share=part, num_rows=num_rows, sign=sign, max_rows=schema.privacy.max_rows
         )
 
-    looks = _coarse_pairs(len(places), noise(shares[LOOKS]), norm, wanted=pairs, seed=seed)
+    looks = _coarse_pairs(len(places), noise(shares[COARSE_PAIRS]), norm, wanted=pairs, seed=seed)
     parts = dict(shares if looks else without_pairs)
     bars = first_bars(schema, noise(parts[COLUMNS]) * norm.dilution(len(schema.used)))
     fine = fine_bars(schema, bars, noise(parts[VALUES]), mechanism_for(budget)) if values else ()
@@ -140,7 +140,7 @@ def _coarse_pairs(
     every = tuple(combinations(range(num_columns), 2))
     if wanted is False or not every:
         return ()
-    allowed = math.floor(norm.parts(1 / (ROWS_PER_LOOK[norm] * noise)))
+    allowed = math.floor(norm.parts(1 / (ROWS_PER_COARSE_PAIR[norm] * noise)))
     if allowed >= len(every) or wanted:
         return every
     if allowed < LEAST_COVERAGE * len(every):
@@ -177,7 +177,7 @@ def _stages(
     if fine:
         first[VALUES] = _tables(fine)
     if looks:
-        second[LOOKS] = _tables(coarse, looks)
+        second[COARSE_PAIRS] = _tables(coarse, looks)
     name = "cells" if columns.classes is None else "by label"
     found = [stage("columns", first), stage(name, second, by_label=True, rule="place-cells")]
     if looks:
@@ -199,7 +199,7 @@ def train_anova(release: Release, training: AnovaTraining, *, progress: LossProg
     else:
         first, second, third = release.readings
         pairs = pair_targets(margins, third)
-        looks = look_targets(margins, second, pairs, third.map(PAIRS).factors)
+        looks = coarse_targets(margins, second, pairs, third.map(PAIRS).factors)
         sizes, by_column = fit_components(
             margins, pairs, looks, readings=(first, second, third), training=training, progress=progress
         )
@@ -235,7 +235,7 @@ def _explanation(
     possible = math.comb(len(places), 2)
     if looks:
         found.append(
-            f"a coarse look at {len(looks)} of {possible} pairs of columns: {percent[LOOKS]}; "
+            f"a coarse look at {len(looks)} of {possible} pairs of columns: {percent[COARSE_PAIRS]}; "
             f"the pairs that depend on one another are measured again, finer: {percent[PAIRS]}"
         )
     elif wanted is False:

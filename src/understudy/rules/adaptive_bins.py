@@ -22,7 +22,7 @@ from understudy.schema.layout import from_position
 COLUMNS = "columns"
 VALUES = "values"
 CELLS = "cells"
-LOOKS = "looks"
+COARSE_PAIRS = "looks"
 """Blocks: every column by itself (coarsely, and value by value), columns by label, and a first look
 at pairs."""
 
@@ -62,8 +62,8 @@ ATOM_SHARE = 0.5
 """In a pair, a cell with this part of what a union should hold is left by itself."""
 
 TOP_DEVIATIONS = 3.0
-LOOK_CELLS = (2, 8)
-LOOK_NOISE = 1.5
+COARSE_CELLS = (2, 8)
+COARSE_NOISE = 1.5
 """Cells per column in the first look at pairs: a pair's cell should hold 1.5 deviations of rows."""
 
 
@@ -124,7 +124,11 @@ class Pieces:
 
 
 def place_bins(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
-    """Cut every column into cells for the second stage (a rule of ``RULES``)."""
+    """Cut every column into cells for the second stage (a rule of ``RULES``).
+
+    Histograms are denoised into level runs of codes; long runs are split; runs are joined until a cell holds enough
+    rows beside its noise. Values that repeat keep a cell to themselves.
+    """
     first, embedding = earlier[0], planned.embedding
     noise = planned.noise_of_count(CELLS)
     maps = {CELLS: planned.map(CELLS)}
@@ -132,12 +136,12 @@ def place_bins(planned: Measurement, earlier: Sequence[Measurement]) -> Embeddin
     most = max(2, min(MOST_CELLS, MOST_WIDTH // len(template)))
     cells = tuple(_cut(first, factor.column, noise, most) for factor in template)
     maps[CELLS] = replace(maps[CELLS], factors=cells)
-    if planned.has(LOOKS):
+    if planned.has(COARSE_PAIRS):
         rows = total_rows(first)
-        wanted = np.sqrt(max(rows, 1.0) / (LOOK_NOISE * planned.noise_of_count(LOOKS)))
-        count = float(np.clip(np.rint(wanted), *LOOK_CELLS))
+        wanted = np.sqrt(max(rows, 1.0) / (COARSE_NOISE * planned.noise_of_count(COARSE_PAIRS)))
+        count = float(np.clip(np.rint(wanted), *COARSE_CELLS))
         coarse = tuple(merged(first, each, count) for each in cells)
-        maps[LOOKS] = replace(planned.map(LOOKS), factors=coarse)
+        maps[COARSE_PAIRS] = replace(planned.map(COARSE_PAIRS), factors=coarse)
     blocks = (replace(block, map=maps.get(block.name, block.map)) for block in embedding.blocks)
     return replace(embedding, blocks=tuple(blocks))
 
@@ -245,7 +249,11 @@ def _refined(
     *,
     tail: Callable[[float], float],
 ) -> Pieces:
-    """Masses of coarse cells shared out by the finer histogram, where that tells of anything."""
+    """Masses of coarse cells shared out by the finer histogram, where that tells of anything.
+
+    The coarse histogram has less noise per row, so it decides on totals; the finer one, thresholded at what the
+    largest of its noises seldom passes, only on shares within a bar.
+    """
     level = np.maximum(haar_threshold(counts, noise, deviations=tail(universal_threshold(len(counts)))), 0.0)
     top = np.searchsorted(tops.first_codes, fine.first_codes, side="right") - 1
     within = np.bincount(top, weights=level, minlength=len(masses))

@@ -10,7 +10,7 @@ import numpy as np
 
 from understudy.features.embedding import Embedding
 from understudy.measurement import Measurement
-from understudy.rules.adaptive_bins import CELLS, LOOKS, merged, total_rows
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, merged, total_rows
 from understudy.rules.denoise import centred
 from understudy.rules.marginals import Marginals, find_marginals
 
@@ -80,9 +80,9 @@ def dependence(margins: Marginals, second: Measurement) -> dict[Pair, float]:
     The squared interactions have the noise's variance in each of their (r - 1)(c - 1) degrees of freedom on top, which
     is taken off; by Cauchy and Schwarz, the root of what is left times the number of cells bounds the L1 distance.
     """
-    map_, noise = second.map(LOOKS), second.noise_of_count(LOOKS)
+    map_, noise = second.map(COARSE_PAIRS), second.noise_of_count(COARSE_PAIRS)
     found = {}
-    for pair, table in zip(map_.subsets, second.tables(LOOKS), strict=True):
+    for pair, table in zip(map_.subsets, second.tables(COARSE_PAIRS), strict=True):
         expected = margins.independent((pair[0], pair[1]), map_.factors).sum(axis=0)
         apart = centred(table.sum(axis=0) / margins.total - expected)
         rows, columns = apart.shape
