@@ -68,7 +68,7 @@ def synth(
     as_json: opt.AsJson = False,
 ) -> None:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
-    from understudy.generators.sampling import check_num_rows
+    from understudy.generators.base import check_num_rows
     from understudy.methods import fit_release, needs_torch
     from understudy.networks.public import load_torch
 
