@@ -103,6 +103,11 @@ class Constant(FeatureMap):
         return Sign.CONSTANT
 
     @property
+    def row_width(self) -> int:
+        """Nothing of a row is looked at."""
+        return 0
+
+    @property
     def count_tables(self) -> tuple[CountTable, ...]:
         """The row count."""
         return (CountTable((), 0, 1.0),)
