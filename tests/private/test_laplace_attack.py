@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from receipts import unrecorded
 from scipy.stats import beta
 
 from understudy.accounting import Budget, Neighbours
@@ -168,7 +169,7 @@ def views(plan: Plan, table: list[Row]) -> Integers:
     """What an attacker may see of a table, many times over.  # (TRIALS, dim)"""
     (stage,), (scale,) = plan.stages, plan.noise_scales
     total = exact_sum(table, plan, stage.embedding)
-    noisy = OpenDPNoise().add_laplace_noise(np.tile(total, TRIALS), scale)
+    noisy = OpenDPNoise().add_laplace_noise(np.tile(total, TRIALS), scale, unrecorded())
     return noisy.reshape(TRIALS, -1)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from understudy.errors import visible
 
 if TYPE_CHECKING:
-    from understudy.arrays import LossProgress
+    from understudy.arrays import LossProgress, ReadProgress
     from understudy.errors import UnderstudyError
 
 
@@ -105,6 +105,37 @@ def waiting(words: str, *, as_json: bool) -> Iterator[None]:
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         bar.add_task(words, total=None)
         yield
+
+
+@contextmanager
+def reading_bar(*, as_json: bool) -> Iterator[ReadProgress | None]:
+    """A bar with the share that is done and the time left, on a terminal that a person looks at and nowhere else.
+
+    It shows no number of rows nor a speed, which times time would be one; it is wiped when the pass ends, and never
+    shown where output is kept, in a file or a log.
+    """
+    if as_json or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("reading private rows"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+
+        def progress(share: float | None) -> None:
+            bar.update(task, total=None if share is None else 1.0, completed=share or 0.0)
+
+        yield progress
 
 
 @contextmanager

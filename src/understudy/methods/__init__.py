@@ -42,6 +42,7 @@ __all__ = [
     "dp_merf",
     "dp_merf_ae",
     "dp_spectrum",
+    "find_method",
     "fit_release",
     "make_plan",
     "needs_torch",
@@ -92,9 +93,7 @@ def make_plan(
     ``options`` are keyword arguments of the method, such as ``num_rows`` or ``seed``.
     """
     automatic = DEFAULT_METHOD if schema.image is None else IMAGE_METHOD
-    name = automatic if method == "auto" else method
-    if name not in METHODS:
-        raise UsageError("method", f"'{method}' is unknown", "Methods are auto, " + ", ".join(METHODS))
+    name = find_method(automatic if method == "auto" else method)
     known = signature(METHODS[name]).parameters
     stray = sorted(set(options or {}) - set(known))
     if stray:
@@ -106,6 +105,13 @@ def make_plan(
         if isinstance(value, int | float) and not least <= value <= most:
             raise UsageError(option.replace("_", " "), f"must lie between {least:,} and {most:,}")
     return METHODS[name](schema, budget, **(options or {}))
+
+
+def find_method(name: str) -> str:
+    """A method's name, or a refusal that lists them."""
+    if name not in METHODS:
+        raise UsageError("method", f"'{name}' is unknown", "Methods are auto, " + ", ".join(METHODS))
+    return name
 
 
 @refusing_damage("release")

@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import UsageError
 from understudy.features import Block, Constant, Embedding, Fourier, Scales
 from understudy.features.points import Draw, drawn_points
 from understudy.fits.reduced_set import EMBEDDING, ReducedSet
-from understudy.methods.balog_kernel import balog_kernel, kernel_words
-from understudy.methods.common import COUNT_SHARE
+from understudy.methods.balog_kernel import Deviation, Mean, Mismatch, balog_kernel, kernel_words
+from understudy.methods.common import COUNT_SHARE, LengthScale
+from understudy.methods.options import Option
 from understudy.plan.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 
@@ -37,16 +38,20 @@ def balog_features(
     *,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
-    num_features: int = FEATURES,
-    num_points: int = 256,
-    length_scale: float | Mapping[str, float] | None = None,
-    mismatch: float | None = None,
-    weights: Weights = "free",
-    draw: Draw = "uniform",
-    means: Mapping[str, float] | None = None,
-    deviations: Mapping[str, float] | None = None,
-    num_candidates: int = 1000,
-    steps: int = 800,
+    num_features: Annotated[
+        int, Option("Random features, a cosine and a sine per frequency (default: 4,000).", "--features")
+    ] = FEATURES,
+    num_points: Annotated[int, Option("Rows of the database (default: 256).", "--points")] = 256,
+    length_scale: LengthScale = None,
+    mismatch: Mismatch = None,
+    weights: Annotated[Weights, Option("free (default) or uniform.")] = "free",
+    draw: Annotated[
+        Draw, Option("Rows are looked for first by uniform (default) or gaussian draws over the schema's domain.")
+    ] = "uniform",
+    means: Annotated[Mapping[str, float] | None, Mean] = None,
+    deviations: Annotated[Mapping[str, float] | None, Deviation] = None,
+    num_candidates: Annotated[int, Option("Rows that each search draws (default: 1,000).", "--candidates")] = 1000,
+    steps: Annotated[int, Option("Of descent, in all (default: 800).", least=1)] = 800,
     seed: int = 0,
 ) -> Plan:
     """Plan a release of random features, from which rows and weights are found.

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Literal
+from functools import partial
+from typing import Annotated, Literal
 
 from understudy.errors import UsageError
 from understudy.features.kernels import SHAPES, Kernel, Term
 from understudy.methods.common import checked_scale, scales_by_name
+from understudy.methods.options import Option, numbers_by_column
 from understudy.schema import Layout
 
 Join = Literal["product", "sum"]
 JOINS: tuple[Join, ...] = ("product", "sum")
+Mismatch = Annotated[float | None, Option("Kernel value of two different categories.")]
+Mean = Option(
+    "COLUMN=VALUE of gaussian draws. Repeatable.", "--mean", takes=list[str], read=partial(numbers_by_column, "mean")
+)
+Deviation = Option(
+    "COLUMN=VALUE of gaussian draws. Repeatable.",
+    "--deviation",
+    takes=list[str],
+    read=partial(numbers_by_column, "deviation"),
+)
 
 PRODUCT_SCALE = 0.25
 SUM_SCALE = 0.1

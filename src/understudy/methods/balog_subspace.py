@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.arrays import Integers
@@ -19,8 +19,9 @@ from understudy.errors import UsageError
 from understudy.features import Block, Constant, Embedding, Kernel, Landmarks, Points
 from understudy.features.landmarks import kernel_sums
 from understudy.features.points import Draw, drawn_points
-from understudy.methods.balog_kernel import Join, balog_kernel, kernel_words
-from understudy.methods.common import COUNT_SHARE, given_points, noise_of_mean
+from understudy.methods.balog_kernel import Deviation, Join, Mean, Mismatch, balog_kernel, kernel_words
+from understudy.methods.common import COUNT_SHARE, LengthScale, given_points, noise_of_mean
+from understudy.methods.options import Option, PublicFile
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.pivots import COORDINATES, LOOK, enough_points, pivot_points, public_density, spanned_by
 from understudy.schema import Layout, Schema
@@ -39,27 +40,41 @@ CLOSE = 0.01
 """No look is needed if so few points leave others so close (mean squared distance) to their span."""
 
 
+PUBLIC_POINTS = PublicFile(
+    lambda schema: [column.name for column in schema.used],
+    "Give rows that anybody may see, or none: points are drawn then",
+)
+
+
 def balog_subspace(
     schema: Schema,
     budget: Budget,
     *,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
-    public_points: object = None,
-    draw: Draw = "uniform",
-    means: Mapping[str, float] | None = None,
-    deviations: Mapping[str, float] | None = None,
-    num_candidates: int | None = None,
-    num_points: int = SPANNING,
-    kernel: str = "gaussian",
-    join: Join = "product",
-    length_scale: float | Mapping[str, float] | None = None,
-    mismatch: float | None = None,
-    look: bool | None = None,
-    weights: Weights = "shrunk",
-    bound: float = 1.0,
+    public_points: Annotated[
+        object,
+        Option("File of rows that are public already; they become part of the release.", file=PUBLIC_POINTS),
+    ] = None,
+    draw: Annotated[
+        Draw, Option("Without public points: uniform (default) or gaussian draws over the schema's domain.")
+    ] = "uniform",
+    means: Annotated[Mapping[str, float] | None, Mean] = None,
+    deviations: Annotated[Mapping[str, float] | None, Deviation] = None,
+    num_candidates: Annotated[int | None, Option("Points to draw (default: 2,000).", "--candidates")] = None,
+    num_points: Annotated[int, Option("Points that may span the space (default: 512).", "--points")] = SPANNING,
+    kernel: Annotated[str, Option("gaussian (default), laplace, matern12, matern32 or matern52.")] = "gaussian",
+    join: Annotated[Join, Option("product (default) or sum of the columns' kernels.")] = "product",
+    length_scale: LengthScale = None,
+    mismatch: Mismatch = None,
+    look: Annotated[
+        bool | None,
+        Option("Pay for a noisy look at where rows are (default: if few points cannot stand for all)."),
+    ] = None,
+    weights: Annotated[Weights, Option("shrunk (default), plain or bounded.")] = "shrunk",
+    bound: Annotated[float, Option("Largest absolute sum of bounded weights (default: 1).")] = 1.0,
     seed: int = 0,
-    steps: int = 2000,
+    steps: Annotated[int, Option("Of the search for bounded weights.", least=1)] = 2000,
 ) -> Plan:
     """Plan a release of weights on public points.
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
-from typing import Literal
+from typing import Annotated, Literal
 
 import pyarrow as pa
 
@@ -14,11 +14,24 @@ from understudy.accounting import Budget, Neighbours, mechanism_for
 from understudy.errors import InputError, UsageError
 from understudy.features import Block, Constant, FeatureMap, Norm, OneHot, Sign
 from understudy.features.points import MOST_POINTS, Points, points_of_codes, uniform_stream
+from understudy.methods.options import Option, scale_in
 from understudy.schema import Layout, Schema
 from understudy.schema.encode import encode_batch
 
-Labels = Literal["auto", "none", "balanced", "imbalanced"]
-LABELS: tuple[Labels, ...] = ("auto", "none", "balanced", "imbalanced")
+LABELS = ("auto", "none", "balanced", "imbalanced")
+Labels = Annotated[
+    Literal["auto", "none", "balanced", "imbalanced"],
+    Option(
+        "auto, none (the label is a column like others; dp-mepf, dp-merf-ae: images alone), balanced (classes are "
+        "taken as equally frequent) or imbalanced (noisy class counts).",
+        default="auto",
+    ),
+]
+LengthScale = Annotated[
+    float | Mapping[str, float] | None,
+    Option("Of the kernel, a number in units of each column's range.", takes=str, read=scale_in),
+]
+Steps = Annotated[int | None, Option("Training steps of the generator.", least=1)]
 
 ROWS_IF_UNSAID = 10_000
 """The row count that sizes are planned for when nobody has stated one."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
@@ -17,18 +17,20 @@ from understudy.fits.network import Training
 from understudy.methods.common import (
     COUNT_SHARE,
     Labels,
+    Steps,
     checked_scale,
     labelled_columns,
     noise_of_mean,
     scales_by_name,
 )
 from understudy.methods.image_sets import image_generator, image_length_scale, image_set, table_generator
+from understudy.methods.options import Option, scale_in
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import epsilon_parts
 from understudy.rules import HISTOGRAMS
 from understudy.schema import Layout, Schema
 
-LengthScale = float | Mapping[str, float] | Literal["private"] | None
+Scale = float | Mapping[str, float] | Literal["private"] | None
 
 SHORTEST_ALONE = 0.004
 SHORTEST = 0.015
@@ -53,14 +55,25 @@ def dp_merf(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
     labels: Labels = "auto",
-    length_scale: LengthScale = None,
-    num_features: int | None = None,
-    separate_releases: bool = False,
-    mini_batches: int = 1,
-    generator: str | None = None,
+    length_scale: Annotated[
+        Scale,
+        Option(
+            "A number in units of each column's range, or 'private' to pay for it (default: a mixture of scales).",
+            takes=str,
+            read=scale_in,
+        ),
+    ] = None,
+    num_features: Annotated[int | None, Option("Fourier features (default: by the error bound).", "--features")] = None,
+    separate_releases: Annotated[bool, Option("Charge each class apart, as the first DP-MERF did (looser).")] = False,
+    mini_batches: Annotated[
+        int, Option("A noisy embedding for each of so many parts of the rows, as the first DP-MERF had.")
+    ] = 1,
+    generator: Annotated[
+        str | None, Option("Tables: network. Images: convolutional (default), connected, clouds or residual.")
+    ] = None,
     seed: int = 0,
     training: Training | ImageTraining | None = None,
-    steps: int | None = None,
+    steps: Steps = None,
 ) -> Plan:
     """Plan a DP-MERF release: Fourier features of numbers, one-hot features of choices.
 
@@ -162,7 +175,7 @@ def _maps(
     layout: Layout,
     spans: tuple[tuple[int, int], ...],
     target: str | None,
-    length_scale: LengthScale,
+    length_scale: Scale,
     num_features: int,
     seed: int,
 ) -> dict[str, FeatureMap]:
@@ -195,7 +208,7 @@ def _block_weights(*, num_numbers: int, num_choices: int) -> dict[str, float]:
     }
 
 
-def _kernel(names: tuple[str, ...], length_scale: LengthScale) -> tuple[tuple[float, ...], tuple[Scales, ...]]:
+def _kernel(names: tuple[str, ...], length_scale: Scale) -> tuple[tuple[float, ...], tuple[Scales, ...]]:
     """Length scale of each number, and the parts of the kernel that they stretch."""
     plain = (Scales(len(names), 1.0, 1.0),)
     if isinstance(length_scale, Mapping):

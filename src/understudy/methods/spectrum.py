@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 
@@ -14,8 +15,16 @@ from understudy.features.image_bases import Principal, principal_of
 from understudy.features.spectrum import MOST_COEFFICIENTS
 from understudy.fits.images import ImageTraining
 from understudy.fits.spectral import MEANS, PARTS, SECONDS, SpectralFit
-from understudy.methods.common import ROWS_IF_UNSAID, LabelledColumns, labelled_columns, noise_of_mean, public_table
+from understudy.methods.common import (
+    ROWS_IF_UNSAID,
+    LabelledColumns,
+    Steps,
+    labelled_columns,
+    noise_of_mean,
+    public_table,
+)
 from understudy.methods.image_sets import image_generator, image_set, table_generator
+from understudy.methods.options import Option, PublicFile
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.class_splits import LOOK_MEANS, LOOK_SECONDS
 from understudy.rules.clipping_norm import LENGTHS
@@ -50,20 +59,38 @@ COMPONENTS = (1, 2, 4, 8, 16)
 SPECTRAL = "spectral"
 
 
+def _pixels(schema: Schema) -> tuple[str, ...]:
+    if schema.image is None:
+        raise UsageError("basis", "is of images, and the schema has none", "Leave --basis out")
+    return schema.image.names
+
+
+PUBLIC_IMAGES = PublicFile(_pixels, "Give images that anybody may see, or none: cosines need no images")
+
+
 def dp_spectrum(
     schema: Schema,
     budget: Budget,
     *,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
-    num_coefficients: int | None = None,
-    tilt: float = TILT,
-    components: int | None = None,
-    basis: object = None,
-    generator: str | None = None,
+    num_coefficients: Annotated[
+        int | None, Option("Cosine coefficients to measure (default: as many as the noise allows).", "--coefficients")
+    ] = None,
+    tilt: Annotated[float, Option("Coefficients are weighted by frequency to this power (default: 1).")] = TILT,
+    components: Annotated[
+        int | None, Option("Gaussian spectra of a class: 1, 2, 4, 8 or 16 (default: 1, and 4 once noise is small).")
+    ] = None,
+    basis: Annotated[
+        object,
+        Option("Set of PUBLIC images whose principal directions take the place of cosines.", file=PUBLIC_IMAGES),
+    ] = None,
+    generator: Annotated[
+        str | None, Option("spectral (default), or for one component convolutional, connected, clouds or residual.")
+    ] = None,
     seed: int = 0,
     training: SpectralFit | ImageTraining | None = None,
-    steps: int | None = None,
+    steps: Steps = None,
 ) -> Plan:
     """Plan a release of images: moments of their lowest cosine coefficients, by class.
 

@@ -1,11 +1,16 @@
-"""A plan in words and numbers."""
+"""The verb plan: a plan in words and numbers, before any data is opened."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from understudy.cli.output import table, verbatim
+import typer
+
+from understudy.cli import options as opt
+from understudy.cli.output import emit, table, verbatim
 
 if TYPE_CHECKING:
     from understudy.features import Block
@@ -17,6 +22,27 @@ NOISE_WORDS = {
     "gaussian": "discrete Gaussian; costs add up in mu squared",
     "laplace": "discrete Laplace, as delta is 0; costs add up in epsilon",
 }
+
+
+@opt.takes_plan
+def plan(
+    *,
+    plan: Plan,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write it as a request that several parties answer.")
+    ] = None,
+    parties: Annotated[
+        int, typer.Option("--parties", min=1, help="With -o: so many parties each add their own noise.")
+    ] = 1,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Print noise, expected error, size, memory and cost of a release, without opening data."""
+    from understudy.plan.request import Request
+
+    plan = replace(plan, parties=parties)
+    if output is not None:
+        Request(plan).save(output)
+    emit(plan_document(plan), plan_lines(plan), as_json=as_json)
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
