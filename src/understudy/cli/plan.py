@@ -11,6 +11,7 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.output import emit, table, verbatim
+from understudy.cli.release import delta_words
 
 if TYPE_CHECKING:
     from understudy.features import Block
@@ -111,11 +112,6 @@ def _gram(plan: Plan) -> int:
     maps = [block.map for stage in plan.stages for block in stage.embedding.blocks]
     dense = [map_ for map_ in maps if isinstance(map_, Tensors) and map_.is_dense]
     return max((map_.size_of_stack**2 for map_ in dense), default=0)
-
-
-def delta_words(plan: Plan) -> str:
-    """At which delta a guarantee holds."""
-    return "without any delta (pure)" if plan.budget.is_pure else f"at delta {plan.budget.delta}"
 
 
 def plan_lines(plan: Plan) -> list[str]:

@@ -162,7 +162,6 @@ def _release(
 
 def guarantee_words(plan: Plan) -> str:
     """What a release guarantees, in odds."""
-    from understudy.cli.plan import delta_words
     from understudy.released.assumptions import round_up
 
     parts = ""
@@ -176,12 +175,17 @@ def guarantee_words(plan: Plan) -> str:
     )
 
 
+def delta_words(plan: Plan) -> str:
+    """At which delta a guarantee holds."""
+    return "without any delta (pure)" if plan.budget.is_pure else f"at delta {plan.budget.delta}"
+
+
 def told_of(made: Release, ledger: Path | None) -> list[str]:
     """Its fingerprint, what it was charged and for how many more there is room, and warnings."""
     from understudy.private.ledger import read_ledger
-    from understudy.queries.diagnostics import release_warnings
     from understudy.released.assumptions import queries_in
     from understudy.released.certificate import status
+    from understudy.released.diagnostics import release_warnings
 
     lines, charged = [f"  fingerprint  {made.fingerprint}"], dict(made.facts)["ledger"]
     lines += [f"  query        {printable(query)}" for query in queries_in(dict(made.facts))]
@@ -199,7 +203,7 @@ def told_of(made: Release, ledger: Path | None) -> list[str]:
 
 def outcome(made: Release) -> dict[str, Any]:
     """What programs are told of a release."""
-    from understudy.queries.diagnostics import release_warnings
+    from understudy.released.diagnostics import release_warnings
 
     return {
         "epsilon": made.plan.epsilon(),
