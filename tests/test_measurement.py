@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from understudy.errors import InputError
 from understudy.features import Block, Cells, Constant, Embedding, Grid, Tables
 from understudy.measurement import Measurement
 
@@ -81,7 +82,7 @@ def test_a_block_is_there_or_it_is_not(reading: Measurement) -> None:
 
 @pytest.mark.parametrize("name", ["count", "bins"])
 def test_a_block_without_tables_has_none_to_read(reading: Measurement, name: str) -> None:
-    with pytest.raises(TypeError, match="no tables"):
+    with pytest.raises(InputError, match="no tables"):
         reading.tables(name)
 
 

@@ -88,7 +88,4 @@ class Measurement:
 
     def map(self, name: str) -> Tables:
         """The tables of a block."""
-        map_: Any = self.embedding.block(name).map
-        if not isinstance(map_, Tables):
-            raise TypeError("the block holds no tables")
-        return map_
+        return self.embedding.block(name).map_of(Tables)

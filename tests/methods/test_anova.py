@@ -11,8 +11,9 @@ from understudy import Budget, Neighbours, dp_anova, load_schema, make_plan
 from understudy.errors import UsageError
 from understudy.features import Block, Cells, Tables
 from understudy.fits.anova import AnovaTraining
-from understudy.methods.anova import HISTOGRAM_BARS, LONG_BARS, MOST_CLASSES, MOST_VALUES, ROUGH_CELLS
+from understudy.methods.anova import MOST_CLASSES, PLANNED_CELLS
 from understudy.plan.plan import Plan, plan_from_dict
+from understudy.rules.adaptive_bins import HISTOGRAM_BARS, LONG_BARS, MOST_VALUES
 from understudy.schema import Schema
 
 AGE = {"name": "age", "kind": "integer", "bounds": [0, 100]}
@@ -112,7 +113,7 @@ def test_choices_have_a_bar_per_category_and_numbers_at_most_so_many():
 
 @pytest.mark.parametrize("name", ["all", "few rows", "no pairs"])
 def test_cells_that_are_not_placed_yet_are_planned_as_few(name: str):
-    for block, most in zip(("cells", "looks", "pairs"), ROUGH_CELLS, strict=True):
+    for block, most in zip(("cells", "looks", "pairs"), PLANNED_CELLS, strict=True):
         if block in blocks_of(PLANS[name]):
             factors = tables_of(PLANS[name], block).factors
             assert all(factor.num_known <= most for factor in factors)

@@ -595,8 +595,8 @@ MUTANTS = {
     ),
     "class counts forgotten": Mutant(
         "features/embedding.py",
-        "(max(same_label, other_label) if self.label else same_label,)",
-        "(same_label,)",
+        "return max(same_label, other_label) if self.label else same_label",
+        "return same_label",
         "features/test_embedding.py::test_heavy_class_counts_do_not_ride_free",
     ),
     "the ledger charged after the noise": Mutant(
@@ -758,8 +758,8 @@ MUTANTS = {
     ),
     "a block that nobody is charged for": Mutant(
         "features/embedding.py",
-        "return (sum(reach.values()),)",
-        "return (sum(reach.values()) - (min(reach.values()) if len(reach) > 1 else 0),)",
+        "return sum(reach.values())",
+        "return sum(reach.values()) - (min(reach.values()) if len(reach) > 1 else 0)",
         REACH + "[gaussian-dp-mepf-images, plain]",
     ),
     "a table that nobody is charged for": Mutant(

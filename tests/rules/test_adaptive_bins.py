@@ -18,9 +18,9 @@ from understudy.plan.plan import Plan
 from understudy.private.sums import Rows, partial_sum
 from understudy.rules.adaptive_bins import (
     CELLS,
+    COARSE_CELLS,
+    COARSE_PAIRS,
     COLUMNS,
-    LOOK_CELLS,
-    LOOKS,
     MOST_CELLS,
     masses_in,
     merged,
@@ -64,7 +64,7 @@ def planned(plan: Plan) -> Measurement:
 def placed(plan: Plan, first: Measurement) -> tuple[Cells, Cells]:
     """The cells of the first column, and its cells in the first look at pairs."""
     settled = place_bins(planned(plan), [first])
-    cells, looks = settled.block(CELLS).map, settled.block(LOOKS).map
+    cells, looks = settled.block(CELLS).map, settled.block(COARSE_PAIRS).map
     assert isinstance(cells, Tables)
     assert isinstance(looks, Tables)
     return cells.factors[0], looks.factors[0]
@@ -130,7 +130,7 @@ def test_cells_lie_where_the_rows_are(shape: Callable[[np.random.Generator], Int
     assert 20 <= cells.num_known <= MOST_CELLS
     assert held.max() < 0.2, "no cell hides much"
     assert np.sort(held)[-5:].sum() < 0.6
-    assert LOOK_CELLS[0] <= looks.num_known <= 2 * LOOK_CELLS[1]
+    assert COARSE_CELLS[0] <= looks.num_known <= 2 * COARSE_CELLS[1]
     assert shares(looks, values).max() < 0.6
 
 
@@ -299,7 +299,7 @@ def test_any_vector_at_all_makes_a_partition_and_the_planned_sensitivity(
     first = Measurement(embedding, np.rint(values).astype(np.int64), plan.noise_stds[0], plan.lattice)
     settled = place_bins(planned(plan), [first])
     assert_same_sensitivity(plan, settled)
-    for name in (CELLS, LOOKS):
+    for name in (CELLS, COARSE_PAIRS):
         map_ = settled.block(name).map
         assert isinstance(map_, Tables)
         for factor, column in zip(map_.factors, plan.schema.used, strict=True):

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from understudy import Budget, Schema, fit_release, load_schema, make_plan, release_table
-from understudy.errors import UsageError
+from understudy.errors import InputError, UsageError
 from understudy.features import Sides
-from understudy.rules.class_splits import split_classes
+from understudy.rules.clipping_norm import split_classes
 
 NUM_IMAGES = 4000
 
@@ -73,7 +73,7 @@ def test_planes_go_through_the_middle_of_each_class():
 def test_a_stage_without_a_look_is_refused():
     plan = make_plan(the_schema(), Budget(1.0), options={"components": 1})
     readings = release_table(two_kinds(), plan).readings
-    with pytest.raises((TypeError, KeyError)):
+    with pytest.raises((InputError, KeyError)):
         split_classes(readings[1], readings[:1])
 
 

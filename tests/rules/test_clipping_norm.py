@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from understudy import Budget, load_schema, make_plan
+from understudy.errors import InputError
 from understudy.features import Lengths
 from understudy.measurement import Measurement
-from understudy.rules.clipping_norm import LENGTHS, REACHED_SHARE, choose_clipping_norm
+from understudy.rules.clipping_norm import KEPT_SHARE, LENGTHS, choose_clipping_norm
 
 PLAN = make_plan(load_schema({"image": {"height": 6, "width": 6}}), Budget(1.0), options={"num_rows": 1000})
 
@@ -37,7 +38,7 @@ def test_most_images_are_reached():
     counts = np.zeros(64)
     counts[[20, 30, 40]] = [500, 300, 200]
     reach, lengths = reach_of(counts)
-    assert reach == lengths.edges[40 if REACHED_SHARE > 0.8 else 30]
+    assert reach == lengths.edges[40 if KEPT_SHARE > 0.8 else 30]
     counts[40] = 50
     assert reach_of(counts)[0] == lengths.edges[30]
 
@@ -50,5 +51,5 @@ def test_noise_alone_still_gives_a_reach():
 
 def test_a_stage_without_lengths_is_refused():
     _, planned = readings(np.zeros(64))
-    with pytest.raises((TypeError, KeyError)):
+    with pytest.raises((InputError, KeyError)):
         choose_clipping_norm(planned, [planned])

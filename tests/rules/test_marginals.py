@@ -14,7 +14,7 @@ from understudy.measurement import Measurement
 from understudy.methods import dp_anova
 from understudy.plan.plan import LATTICE, Plan
 from understudy.private.sums import Rows, partial_sum
-from understudy.rules.adaptive_bins import CELLS, COLUMNS, LOOKS
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS
 from understudy.rules.marginals import Marginals, _from_histogram, _pair_margins, _updated, find_marginals, unions
 from understudy.schema import NULL, load_schema
 
@@ -79,7 +79,7 @@ def second_of(own: Cells) -> Embedding:
     return Embedding(
         (
             Block(CELLS, Tables((own, OTHER), ((0,), (1,))), 0.8, per_label=True),
-            Block(LOOKS, Tables((COARSE, PAIR_OTHER), ((0, 1),)), 0.6, per_label=True),
+            Block(COARSE_PAIRS, Tables((COARSE, PAIR_OTHER), ((0, 1),)), 0.6, per_label=True),
         ),
         label=LABEL,
     )
@@ -135,8 +135,8 @@ def estimate(own: Cells, seed: int | None) -> tuple[Floats, Floats]:
 def test_bars_cells_by_label_and_pairs_are_combined_as_least_squares_would() -> None:
     first, second = small_readings(OWN, 1)
     by_label, bars = second.tables(CELLS)[0], first.tables(COLUMNS)[0][0]
-    look = second.tables(LOOKS)[0]
-    noise = [first.noise_of_count(COLUMNS), *(second.noise_of_count(b) for b in (CELLS, LOOKS))]
+    look = second.tables(COARSE_PAIRS)[0]
+    noise = [first.noise_of_count(COLUMNS), *(second.noise_of_count(b) for b in (CELLS, COARSE_PAIRS))]
     # Unknown are the five cells: of codes 0-3, 4-7, 8-11, 12-15, and of nulls.
     unions = np.array([[1.0, 1, 0, 0, 0], [0, 0, 1, 1, 0], [0, 0, 0, 0, 1]])
     expected, covariance = least_squares(

@@ -222,7 +222,7 @@ def test_any_vectors_at_all_choose_pairs_that_were_looked_at_at_the_planned_sens
         earlier.append(Measurement(embedding, vector, noise, plan.lattice))
     settled = chosen_by(plan, earlier)
     found = tables_of(settled)
-    looks = earlier[1].map(pair_selection.LOOKS)
+    looks = earlier[1].map(pair_selection.COARSE_PAIRS)
     looked_at, pairs = (
         [tuple(each.factors[j].column for j in pair) for pair in each.subsets] for each in (looks, found)
     )

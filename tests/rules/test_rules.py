@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from understudy.errors import InputError
 from understudy.features import Block, Embedding, Fourier, Grid, OneHot, Scales, product
 from understudy.measurement import Measurement
 from understudy.rules import HISTOGRAMS, scale_by_histograms, spreads
@@ -52,7 +53,7 @@ def test_scales_are_read_from_the_stage_just_before() -> None:
 def test_a_stage_without_histograms_is_refused() -> None:
     wrong = Embedding((Block(HISTOGRAMS, OneHot(((2, 4),)), 1.0),))
     planned = Measurement(TARGET, np.empty(0, dtype=np.int64), 1, 2**24)
-    with pytest.raises(TypeError, match="no histograms"):
+    with pytest.raises(InputError, match="no grid"):
         scale_by_histograms(planned, [Measurement(wrong, np.ones(2, dtype=np.int64), 1, 2**24)])
 
 

@@ -99,18 +99,12 @@ def plan_document(plan: Plan) -> dict[str, Any]:
 
 def _tables(block: Block) -> int:
     """Tables of a block, whose sums are then told as counts; else 1."""
-    from understudy.features import Tables
-
-    return len(block.map.subsets) if isinstance(block.map, Tables) else 1
+    return len(block.map.count_tables) if block.map.reads_codes else 1
 
 
 def _gram(plan: Plan) -> int:
     """Values in the largest Gram matrix that sums of products go through."""
-    from understudy.features import Tensors
-
-    maps = [block.map for stage in plan.stages for block in stage.embedding.blocks]
-    dense = [map_ for map_ in maps if isinstance(map_, Tensors) and map_.is_dense]
-    return max((map_.size_of_stack**2 for map_ in dense), default=0)
+    return max(block.map.gram_size for stage in plan.stages for block in stage.embedding.blocks)
 
 
 def delta_words(plan: Plan) -> str:

@@ -219,6 +219,19 @@ class FeatureMap(ABC):
         """The maps whose features are multiplied; itself, if the map is no product."""
         return (self,)
 
+    def rebuilt(self, change: Callable[[FeatureMap], FeatureMap]) -> FeatureMap:
+        """The map changed; of a product, every factor."""
+        return change(self)
+
+    def fits(self, layout: Layout) -> bool:
+        """Whether a layout's schema has what the map says that it reads."""
+        return True
+
+    @property
+    def gram_size(self) -> int:
+        """Numbers in the matrix that sums over rows go through, if they go through one."""
+        return 0
+
     @property
     def public_inputs(self) -> tuple[PublicInput, ...]:
         """Public rows, networks and directions that the map holds; found in its fields, so none is forgotten."""

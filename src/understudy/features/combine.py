@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import accumulate, pairwise
 from typing import Any
@@ -91,6 +91,15 @@ class Tensors(FeatureMap):
     def components(self) -> tuple[FeatureMap, ...]:
         """The maps whose features are multiplied."""
         return self.factors
+
+    def rebuilt(self, change: Callable[[FeatureMap], FeatureMap]) -> Tensors:
+        """Products of changed factors."""
+        return replace(self, factors=tuple(factor.rebuilt(change) for factor in self.factors))
+
+    @property
+    def gram_size(self) -> int:
+        """One matrix of all factors' features, where that is least work."""
+        return self.size_of_stack**2 if self.is_dense else 0
 
     @property
     def is_differentiable(self) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ FINEST_ROUNDING = 2**24
 
 
 Half = tuple[int, ...]
+Map = TypeVar("Map", bound=FeatureMap)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,17 @@ class Block:
     def __post_init__(self) -> None:
         if not 0 < self.weight <= 1:
             raise ValueError("a block's weight lies above 0 and is at most 1")
+
+    def map_of(self, kind: type[Map]) -> Map:
+        """The block's map, or the factor of its product, that is of a kind: for whoever planned the block.
+
+        Raises:
+            InputError: there is none, so that the plan is not what it says.
+        """
+        for found in (self.map, *self.map.components):
+            if isinstance(found, kind):
+                return found
+        raise InputError("release", f"block '{self.name}' holds no {kind.__name__.lower()}", "Fetch it again")
 
     def radius(self, lattice: int) -> int:
         """The integer norm that the private side enforces on every row of this block."""
@@ -183,34 +196,37 @@ class Embedding:
         """The block with that name."""
         return {block.name: block for block in self.blocks}[name]
 
+    def with_maps(self, kind: type[Map], change: Callable[[Map], FeatureMap]) -> Embedding:
+        """The embedding with every map of a kind changed, in products too."""
+
+        def changed(map_: FeatureMap) -> FeatureMap:
+            return change(map_) if isinstance(map_, kind) else map_
+
+        return replace(self, blocks=tuple(replace(b, map=b.map.rebuilt(changed)) for b in self.blocks))
+
+    def with_map(self, name: str, map_: FeatureMap) -> Embedding:
+        """The embedding with another map in one block."""
+        return replace(self, blocks=tuple(replace(b, map=map_) if b.name == name else b for b in self.blocks))
+
     def rows_of(self, name: str, vector: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """One block of a vector, a row per copy.  # (copies, block dim)"""
         start, stop = self.spans[name]
         return vector[start:stop].reshape(self.copies(self.block(name)), -1)
 
     def sensitivity(self, lattice: int, *, replace: bool) -> int:
-        """Largest change of the integer sum when one row is added, removed or replaced; squared,
-        if norms are Euclidean.
-        """
-        return sum(self.mechanism_sensitivities(lattice, replace=replace))
-
-    def mechanism_sensitivities(self, lattice: int, *, replace: bool) -> tuple[int, ...]:
-        """Sensitivity of each separately charged release (one, unless ``separate``); they add up."""
+        """Largest change of the integer sum if one row is added, removed or replaced; for Euclidean norms, squared."""
         reach = {block.name: block.reach(lattice) for block in self.blocks}
-        if self.separate:
-            return self._separate_sensitivities(reach, replace=replace)
         if not replace:
-            return (sum(reach.values()),)
+            return sum(reach.values())
         same_label = sum(block.replace_factor * reach[block.name] for block in self.blocks)
         other_label = sum((2 if block.per_label else block.replace_factor) * reach[block.name] for block in self.blocks)
-        return (max(same_label, other_label) if self.label else same_label,)
+        return max(same_label, other_label) if self.label else same_label
 
-    def _separate_sensitivities(self, reach: dict[str, int], *, replace: bool) -> tuple[int, ...]:
-        """One release per label value for the features, one for the counts (DP-MERF v1, Alg. 1)."""
-        counts = sum(reach[b.name] for b in self.blocks if b.map.sign is Sign.CONSTANT)
-        features = [b for b in self.blocks if b.map.sign is not Sign.CONSTANT]
-        per_class = sum((max(2, b.replace_factor) if replace else 1) * reach[b.name] for b in features)
-        return ((2 if replace else 1) * counts, *([per_class] * self.num_labels))
+    def mechanism_sensitivities(self, lattice: int, *, replace: bool) -> tuple[int, ...]:
+        """Sensitivity of each release that is charged by itself, which add up: the vector is one release."""
+        if self.separate:
+            return separate_sensitivities(self, lattice, replace=replace)
+        return (self.sensitivity(lattice, replace=replace),)
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
@@ -219,6 +235,18 @@ class Embedding:
             "separate": self.separate,
             "blocks": [_described(block) for block in self.blocks],
         }
+
+
+def separate_sensitivities(embedding: Embedding, lattice: int, *, replace: bool) -> tuple[int, ...]:
+    """One release per label value for the features, one for the counts (DP-MERF v1, Alg. 1); never less than needed.
+
+    ``dp_merf(separate_releases=True)`` compares with the paper so; no other plan is charged like this.
+    """
+    reach = {block.name: block.reach(lattice) for block in embedding.blocks}
+    counts = sum(reach[b.name] for b in embedding.blocks if b.map.sign is Sign.CONSTANT)
+    features = [b for b in embedding.blocks if b.map.sign is not Sign.CONSTANT]
+    per_class = sum((max(2, b.replace_factor) if replace else 1) * reach[b.name] for b in features)
+    return ((2 if replace else 1) * counts, *([per_class] * embedding.num_labels))
 
 
 def _described(block: Block) -> dict[str, Any]:

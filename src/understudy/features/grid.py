@@ -95,6 +95,11 @@ class Constant(FeatureMap):
     words = "rows with each label"
 
     @property
+    def row_width(self) -> int:
+        """Nothing of a row is looked at."""
+        return 0
+
+    @property
     def count_tables(self) -> tuple[CountTable, ...]:
         """The row count."""
         return (CountTable((), 0, 1.0),)

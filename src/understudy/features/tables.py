@@ -181,6 +181,11 @@ class Tables(FeatureMap):
             for subset, table in zip(self.subsets, self.count_tables, strict=True)
         )
 
+    def fits(self, layout: Layout) -> bool:
+        """Whether cells are of columns that the schema has, and of all their codes."""
+        sizes = [len(c.categories) if c.is_choice else c.num_steps + 1 for c in layout.schema.used]
+        return all(cells.column < len(sizes) and cells.num_codes == sizes[cells.column] for cells in self.factors)
+
     @property
     def row_width(self) -> int:
         """No row's features are formed: cells are counted."""

@@ -1,4 +1,4 @@
-"""Fit a mixture to tables of counts: columns by label, chosen pairs, all pairs coarsely by label."""
+"""Numerics of DP-ANOVA's mixture: its loss, its descent, raking, and how rows lie inside cells."""
 
 from __future__ import annotations
 
@@ -8,30 +8,29 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Floats, LossProgress
+from understudy.arrays import Floats, Integers, LossProgress
 from understudy.features import Cells
-from understudy.fits.descent import pace, rows_per_label
-from understudy.fits.shrinkage import Targets, expected_counts, look_targets, members, pair_targets, positive_counts
+from understudy.fits.mmd_loss import pace, rows_per_label
+from understudy.fits.shrinkage import Targets, expected_counts, members
 from understudy.generators.grids import ColumnGrid
-from understudy.generators.mixture import Mixture
 from understudy.measurement import Measurement
 from understudy.networks.public import one_thread
 from understudy.released import Release
-from understudy.rules.adaptive_bins import CELLS, COLUMNS, LOOKS, level_starts, masses_in, total_rows
-from understudy.rules.marginals import Marginals, find_marginals
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, level_starts, masses_in, total_rows
+from understudy.rules.marginals import Marginals
 from understudy.rules.pair_selection import PAIRS
 
 MOST_WORK = 8e9
-FEWEST_COMPONENTS = 200
 """Operations of a training step; wide tables get fewer components instead of slower steps."""
+
+FEWEST_COMPONENTS = 200
 
 UNSEEN = 1e-4
 """What a cell's share within a label is taken to be at least, over the number of cells."""
 
-
 RAKINGS = 10
+"""Rounds of raking; factors are near one by then."""
 
 FAR_OFF = 2.0
 """A cell with so many times the rows that even splits of bars give it holds a value that repeats."""
@@ -53,37 +52,26 @@ class AnovaTraining:
     seed: int = 0
 
 
-def train_anova(release: Release, training: AnovaTraining, *, progress: LossProgress | None = None) -> Mixture:
-    """Fit a mixture to a release; the same release and settings give the same mixture."""
-    margins = find_marginals(release.readings, positive=positive_counts)
-    shares = margins.label_shares
-    if len(release.readings) < 3:  # no pairs: columns are independent within labels
-        sizes, by_column = np.ones(len(shares), dtype=np.int64), list(margins.by_label)
-    else:
-        sizes, by_column = _fitted(release, margins, training, progress)
-    return Mixture(
-        schema=release.plan.schema,
-        probabilities=_with_label(release, by_column, sizes).astype(np.float32).astype(np.float64),
-        sizes=tuple(sizes.tolist()),
-        default_num_rows=release.plan.num_rows or round(total_rows(release.readings[0])),
-        label_shares=tuple(shares.tolist()),
-        grids=_grids(release, margins),
-    )
-
-
-def _fitted(
-    release: Release, margins: Marginals, training: AnovaTraining, progress: LossProgress | None
-) -> tuple[npt.NDArray[np.int64], list[Floats]]:
-    second, third = release.readings[1], release.readings[2]
-    finer, coarser = third.map(PAIRS).factors, second.map(LOOKS).factors
-    pairs = pair_targets(margins, third)
-    looks = look_targets(margins, second, pairs, finer)
+def fit_components(
+    margins: Marginals,
+    pairs: Targets,
+    looks: Targets,
+    *,
+    readings: Sequence[Measurement],
+    training: AnovaTraining,
+    progress: LossProgress | None,
+) -> tuple[Integers, list[Floats]]:
+    """Components whose mixture has the targets' tables: how many each label has, and each column's probabilities."""
+    _, second, third = readings
+    finer, coarser = third.map(PAIRS).factors, second.map(COARSE_PAIRS).factors
     widths = [sum(cells.dim for cells in each) for each in (margins.cells, finer, coarser)]
     work = 6 * (widths[1] ** 2 + widths[2] ** 2 + widths[0] * (widths[1] + widths[2]))
     most = max(FEWEST_COMPONENTS, int(MOST_WORK / work))
     count = max(min(training.num_components, most), 8 * len(margins.label_shares))
     sizes = rows_per_label(margins.label_shares, count)
-    noise = [reading.noise_of_count(name) for reading, name in ((second, CELLS), (second, LOOKS), (third, PAIRS))]
+    noise = [
+        reading.noise_of_count(name) for reading, name in ((second, CELLS), (second, COARSE_PAIRS), (third, PAIRS))
+    ]
     with one_thread() as torch:
         fit = _Fit(torch, margins, sizes, training, noise=noise[2] / margins.total, slack=noise[0] / margins.total)
         fit.add_margins((noise[2] / noise[0]) ** 2)
@@ -99,7 +87,7 @@ class _Fit:
         self,
         torch: Any,
         margins: Marginals,
-        sizes: npt.NDArray[np.int64],
+        sizes: Integers,
         training: AnovaTraining,
         *,
         noise: float,
@@ -161,7 +149,7 @@ class _Fit:
             start = rng.standard_normal((len(self._plain), edges[-1])) * self._training.start_spread
             self._moves = (self._tensor(start) @ union.T).contiguous().requires_grad_()
 
-    def _members(self, cells: Cells, starts: npt.NDArray[np.int64]) -> Floats:
+    def _members(self, cells: Cells, starts: Integers) -> Floats:
         """Which cells of all columns lie in these of one column.  # (cells of all, cells)"""
         place = self._margins.place(cells)
         found = np.zeros((starts[-1], cells.dim))
@@ -200,7 +188,8 @@ class _Fit:
 def raked(probabilities: Floats, aims: Floats, slack: Floats, edges: Sequence[int]) -> Floats:
     """Components whose mean within a label is what is known of the column, as far as noise lets.
 
-    A mean within the label's slack of its aim stays; others are brought to the edge, by small factors.
+    Raking, or iterative proportional fitting (Deming & Stephan 1940), towards an interval instead of a number: a
+    mean within the label's slack of its aim stays; others are brought to the edge, by small factors.
 
     # (components, cells), (labels, cells), (labels,) -> (components, cells)
     """
@@ -216,7 +205,7 @@ def raked(probabilities: Floats, aims: Floats, slack: Floats, edges: Sequence[in
     return found
 
 
-def _with_label(release: Release, by_column: list[Floats], sizes: npt.NDArray[np.int64]) -> Floats:
+def with_label(release: Release, by_column: list[Floats], sizes: Integers) -> Floats:
     """The columns in the schema's order, with each component's label."""
     if release.label is None:
         return np.concatenate(by_column, axis=1)
@@ -227,7 +216,7 @@ def _with_label(release: Release, by_column: list[Floats], sizes: npt.NDArray[np
     return np.concatenate(parts, axis=1)
 
 
-def _grids(release: Release, margins: Marginals) -> tuple[ColumnGrid, ...]:
+def column_grids(release: Release, margins: Marginals) -> tuple[ColumnGrid, ...]:
     """The cells of every column, and how their rows are spread inside."""
     first = release.readings[0]
     held = {

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from understudy.arrays import LossProgress
-from understudy.fits.descent import pace, rows_per_label
-from understudy.fits.mmd_loss import loss_terms, trainable
+from understudy.fits.mmd_loss import loss_terms, pace, rows_per_label, trainable
 from understudy.generators.base import image_shape
 from understudy.generators.image_architectures import ARCHITECTURES, HIDDEN, Architecture, connected_layers, initialise
 from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, state_of

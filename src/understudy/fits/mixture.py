@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import singledispatchmethod
 from itertools import groupby
 from typing import Any
 
@@ -16,9 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import LossProgress
-from understudy.features import FeatureMap, Hermite, OneHot, Sign, Tensors
-from understudy.fits.descent import descend, rows_per_label
-from understudy.fits.mmd_loss import loss_terms
+from understudy.features import FeatureMap, Hermite, OneHot, Sign
+from understudy.fits.mmd_loss import descend, loss_terms, rows_per_label
 from understudy.generators.grids import ColumnGrid, Runs
 from understudy.generators.mixture import Mixture
 from understudy.networks.public import one_thread
@@ -119,15 +119,25 @@ class _ComponentCells:
         flags = self._torch.stack([1 - null, null], dim=2).reshape(len(filled), -1)
         return self._torch.cat([filled, flags], dim=1)
 
-    def expected(self, map_: FeatureMap) -> Any:
-        """The map of expected features, as a function of a component's probabilities."""
-        if isinstance(map_, OneHot):
-            return OneHot(tuple(self._choices[span] for span in map_.spans))
-        if isinstance(map_, Tensors):
-            return replace(map_, factors=tuple(self.expected(factor) for factor in map_.factors))
-        if isinstance(map_, Hermite):
-            return _Expected(self._torch, map_, self._tables(map_))
+    def expected(self, map_: FeatureMap) -> FeatureMap:
+        """The map of expected features, as a function of a component's probabilities.
+
+        Raises:
+            TypeError: expectations of the features do not follow from those of single columns.
+        """
+        return map_.rebuilt(self._expected)
+
+    @singledispatchmethod
+    def _expected(self, map_: FeatureMap) -> FeatureMap:
         raise TypeError("a mixture has expected features of single columns only")
+
+    @_expected.register
+    def _(self, map_: OneHot) -> FeatureMap:
+        return OneHot(tuple(self._choices[span] for span in map_.spans))
+
+    @_expected.register
+    def _(self, map_: Hermite) -> FeatureMap:
+        return _Expected(self._torch, map_, self._tables(map_))
 
     def _tables(self, map_: Hermite) -> list[tuple[tuple[int, int], npt.NDArray[np.float64]]]:
         """Mean features of every grid cell, for each number of the map."""
@@ -163,7 +173,7 @@ def _alike(widths: list[int]) -> Iterator[tuple[int, int, int]]:
         start += width * count
 
 
-class _Expected:
+class _Expected(FeatureMap):
     """Expected features of numbers: probabilities times the mean features of their cells.
 
     Neighbouring numbers with the same table share one matrix product.
@@ -174,7 +184,7 @@ class _Expected:
     def __init__(
         self, torch: Any, map_: Hermite, tables: list[tuple[tuple[int, int], npt.NDArray[np.float64]]]
     ) -> None:
-        self._cat, self._map, self.dim = torch.cat, map_, map_.dim
+        self._cat, self._map = torch.cat, map_
         self._groups: list[tuple[int, int, Any]] = []
         previous: npt.NDArray[np.float64] | None = None
         for (start, stop), table in tables:
@@ -184,6 +194,11 @@ class _Expected:
             else:
                 self._groups.append((start, stop, torch.from_numpy(table.astype(np.float32))))
             previous = table
+
+    @property
+    def dim(self) -> int:
+        """As many features as the map whose expectations these are."""
+        return self._map.dim
 
     def __call__(self, cells: Any) -> Any:
         """Expected features of each component.  # (components, dim)"""

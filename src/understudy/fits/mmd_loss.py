@@ -1,18 +1,18 @@
-"""The loss of a generator: how far its mean features are from the released ones, block by block."""
+"""The loss of a generator, the squared MMD between its rows and the release block by block, and its descent (torch)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Integers
-from understudy.features import Block, Buckets, FeatureMap, Fourier, Grid, Hermite, Lengths, OneHot, Sign, Tensors
+from understudy.arrays import Floats, Integers, LossProgress
+from understudy.features import Block, FeatureMap, Hermite, Sign, Tensors
+from understudy.features.base import Piece
 from understudy.released import Release
 
 # Smooth maps of single numbers from a table, so that training need not walk a recursion.
@@ -22,17 +22,22 @@ STEPS = 4096
 1 / (8 (STEPS s)^2) of its size between entries: 1e-5 at s = 0.03."""
 
 
-class Interpolated:
+class Interpolated(FeatureMap):
     """A Hermite map in torch, linear between the entries of a table of its exact values."""
 
     sign = Sign.SIGNED
 
     def __init__(self, torch: Any, map_: Hermite) -> None:
-        self._map, self.dim = map_, map_.dim
+        self._map = map_
         self.numbers = list(map_.numbers)
         scales, which = np.unique(map_.length_scales, return_inverse=True)
         self._table = torch.from_numpy(_table(map_, tuple(scales.tolist())))
         self._offsets = torch.from_numpy(which * (STEPS + 1))
+
+    @property
+    def dim(self) -> int:
+        """As many features as the exact map."""
+        return self._map.dim
 
     def __call__(self, cells: Any) -> Any:
         """Features of each row.  # (num_rows, dim)"""
@@ -86,21 +91,16 @@ class InterpolatedPairs:
 
 def trainable(torch: Any, map_: FeatureMap) -> Any:
     """The map as training evaluates it."""
-    if isinstance(map_, Hermite):
-        return Interpolated(torch, map_)
     if isinstance(map_, Tensors) and _are_pairs_alike(map_):
         return InterpolatedPairs(torch, map_)
-    if isinstance(map_, Tensors):
-        return replace(map_, factors=tuple(trainable(torch, factor) for factor in map_.factors))
-    return map_
+    return map_.rebuilt(lambda part: Interpolated(torch, part) if isinstance(part, Hermite) else part)
 
 
 def _are_pairs_alike(map_: Tensors) -> bool:
     """Whether products are of two single numbers each, with the same Hermite map for all."""
     used = [map_.factors[j] for pair in map_.subsets for j in pair]
-    plain = {_over(f, [0]) for f in used if isinstance(f, Hermite) and len(f.numbers) == 1}
-    all_plain = all(isinstance(f, Hermite) and len(f.numbers) == 1 for f in used)
-    return all_plain and len(plain) == 1 and all(len(pair) == 2 for pair in map_.subsets)
+    plain = {_over(f, [0]) if isinstance(f, Hermite) and len(f.numbers) == 1 else None for f in used}
+    return None not in plain and len(plain) == 1 and all(len(pair) == 2 for pair in map_.subsets)
 
 
 def _over(map_: Hermite, numbers: list[int]) -> Hermite:
@@ -116,8 +116,14 @@ def _table(map_: Hermite, scales: tuple[float, ...]) -> npt.NDArray[np.float32]:
     return (np.concatenate(single) / math.sqrt(len(map_.numbers))).astype(np.float32)
 
 
-Piece = tuple[FeatureMap, Any, float]
-"""A map with some of a block's features, where they lie in the block, and their scale here."""
+WARM_UP = 0.05
+"""Share of the steps over which the learning rate rises."""
+
+SETTLED = 0.25
+"""Share of the steps that are always taken, for single columns to settle."""
+
+FEWEST_PER_LABEL = 8
+"""Rows of a label in a batch: of fewer, means say nothing."""
 
 SUBSETS_PER_STEP = 16
 
@@ -147,12 +153,10 @@ class Term:
         groups = sizes if block.per_label else sizes.sum(keepdims=True)
         losses = dict(release.plan.setting("loss_weights", {}))
         weight = losses.get(block.name, block.trust)
-        averaging = np.repeat(np.eye(len(groups)), groups, axis=1) / groups[:, None]
         variances = (release.noise_std(block.name) / np.ravel(totals)) ** 2
         floor = float((weight * shares * variances).sum() * block.map.dim)
         self.noise_floor = floor if is_exact and len(pieces) == 1 else -math.inf
         self.sizes = groups.tolist()
-        self.averaging = torch.from_numpy(averaging.astype(np.float32))  # (copies, num_rows)
         self.spare = torch.from_numpy((groups - 1).astype(np.float32))
         self.weights = torch.from_numpy((weight * shares).astype(np.float32))
         self.pieces = [
@@ -161,7 +165,7 @@ class Term:
         ]
         self.turn = _turn(block.name, release.plan.setting("turns", ()))
         # Choices are expected features already; a little pull towards even ones does them good.
-        self._has_spread = not is_exact and not isinstance(block.map, OneHot)
+        self._has_spread = not is_exact and not block.map.is_linear
         self._rng = rng
 
     def has_turn(self, done: float) -> bool:
@@ -176,17 +180,11 @@ class Term:
         Components' expected features have no such spread.
         """
         map_, targets = self.pieces[self._rng.integers(len(self.pieces))]
-        means, norms = self._means(map_, cells)  # (copies, features), (copies,)
+        means, norms = map_.means(cells, self.sizes)  # (copies, features), (copies,)
         distances = ((means - targets) ** 2).sum(1)
         if self._has_spread:
             distances = distances - (norms - (means**2).sum(1)) / self.spare
         return (self.weights * distances).sum()
-
-    def _means(self, map_: Any, cells: Any) -> tuple[Any, Any]:
-        if isinstance(map_, Tensors | InterpolatedPairs):
-            return map_.means(cells, self.sizes)
-        features = map_(cells)
-        return self.averaging @ features, self.averaging @ (features**2).sum(1)
 
 
 def loss_terms(
@@ -207,11 +205,11 @@ def loss_terms(
     """
     found = []
     for block in release.blocks:
-        if block.map.sign is Sign.CONSTANT or isinstance(block.map, Grid | Lengths):
+        if not block.map.is_differentiable:
             continue
         pieces = [
             (convert(piece), columns, scale)
-            for piece, columns, scale in _pieces(block.map, features_per_step, subsets_per_step)
+            for piece, columns, scale in block.map.pieces(features_per_step, subsets_per_step)
         ]
         found.append(Term(torch, release, block, sizes, pieces, is_exact=is_exact, rng=rng))
     return found
@@ -225,23 +223,50 @@ def _turn(name: str, turns: Sequence[str]) -> tuple[float, float]:
     return place / len(turns), (place + 1) / len(turns)
 
 
-def _pieces(map_: FeatureMap, size: int, num_subsets: int) -> list[Piece]:
-    """A long map in pieces of about ``size`` features or ``num_subsets``.
+def descend(
+    torch: Any,
+    parameters: list[Any],
+    terms: list[Term],
+    make_cells: Callable[[], Any],
+    *,
+    steps: int,
+    learning_rate: float,
+    progress: LossProgress | None,
+) -> None:
+    """Move the parameters until their cells' mean features are the released ones.
 
-    Random features and drawn subsets need no company: a step sees one piece of them. A batch of rows
-    stands for all of them.
+    It stops by the discrepancy principle (Morozov 1966), once the loss is what the known noise alone would leave a
+    perfect fit, on average: nearer would be fitting noise.
     """
-    if isinstance(map_, Fourier) and map_.dim > size:
-        step = size // 2
-        starts = range(0, map_.dim // 2 - step + 1, step)
-        cut = [map_.slice(start, start + step) for start in starts]
-        return [(piece, columns, math.sqrt(map_.dim / piece.dim)) for piece, columns in cut]
-    if isinstance(map_, Tensors) and isinstance(map_.factors[0], Buckets):
-        batches, other = map_.factors  # of as many rows each, on average
-        starts = range(0, map_.dim, other.dim)
-        return [(other, slice(start, start + other.dim), batches.dim) for start in starts]
-    if isinstance(map_, Tensors) and not map_.is_dense:
-        count = math.ceil(len(map_.subsets) / num_subsets)
-        edges = [len(map_.subsets) * i // count for i in range(count + 1)]
-        return [map_.part(slice(start, stop)) for start, stop in pairwise(edges)]
-    return [(map_, slice(None), 1.0)]
+    optimiser = torch.optim.Adam(parameters, lr=learning_rate, betas=(0.9, 0.99))
+    loss = 0.0
+    for step in range(steps if terms else 0):
+        done = step / steps
+        optimiser.param_groups[0]["lr"] = learning_rate * pace(done)
+        active = [term for term in terms if term.has_turn(done)]
+        cells = make_cells()
+        total = sum(term.loss(cells) for term in active)
+        loss = float(total.detach())
+        if progress is not None and step % 20 == 19:
+            progress(step + 1, steps, loss)
+        if done >= SETTLED and loss <= sum(term.noise_floor for term in active):
+            if active == terms:
+                break
+            continue  # other blocks are still to have their turn
+        optimiser.zero_grad()
+        total.backward()
+        optimiser.step()
+    if progress is not None and terms and steps:
+        progress(steps, steps, loss)
+
+
+def pace(done: float) -> float:
+    """Learning rate over the course of training: a short warm-up, then a cosine to zero."""
+    return min(1.0, (done + 1e-3) / WARM_UP) * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def rows_per_label(shares: Floats, batch: int) -> Integers:
+    """Rows of each label value in a batch, by the root of its share so that rare ones are seen."""
+    roots = np.sqrt(shares)
+    sizes = np.maximum(np.rint(batch * roots / roots.sum()), FEWEST_PER_LABEL)
+    return np.asarray(sizes, dtype=np.int64)

@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from understudy.arrays import LossProgress
-from understudy.fits.descent import descend, rows_per_label
-from understudy.fits.mmd_loss import loss_terms, trainable
+from understudy.fits.mmd_loss import descend, loss_terms, rows_per_label, trainable
 from understudy.generators.network import STRETCH, Network, draw_inputs
 from understudy.networks.public import one_thread
 from understudy.released import Release

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import LossProgress
-from understudy.features import Block, Perceptual, Tensors
-from understudy.fits.descent import pace, rows_per_label
+from understudy.features import Block, Perceptual
+from understudy.fits.mmd_loss import pace, rows_per_label
 from understudy.generators.base import image_shape
 from understudy.generators.image_architectures import Architecture, initialise
 from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, state_of
@@ -41,7 +41,7 @@ class Moments:
         counts, sums = release.label_counts, release.sums(block.name)
         is_whole = len(sums) == 1
         totals = counts.sum() if is_whole else counts[:, None]
-        self.map, self.has_products = _perceptual(block)
+        self.map, self.has_products = block.map_of(Perceptual), block.map.components != (block.map,)
         if self.has_products:  # noise on both halves of a symmetric matrix, and less on their mean
             square = sums.reshape(len(sums), self.map.dim, self.map.dim)
             sums = ((square + square.transpose(0, 2, 1)) / 2).reshape(sums.shape)
@@ -101,16 +101,6 @@ def moments_of(torch: Any, release: Release, names: Sequence[str], sizes: npt.ND
     """The moments in several blocks of a release."""
     blocks = {block.name: block for block in release.blocks}
     return [Moments(torch, release, blocks[name], sizes) for name in names]
-
-
-def _perceptual(block: Block) -> tuple[Perceptual, bool]:
-    """The features of a block, and whether it holds their products."""
-    map_, has_products = block.map, isinstance(block.map, Tensors)
-    if isinstance(map_, Tensors):
-        map_ = map_.factors[0]
-    if not isinstance(map_, Perceptual):
-        raise TypeError("the block holds no perceptual features")
-    return map_, has_products
 
 
 FIRST = "first"

@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats, Integers, LossProgress
-from understudy.errors import InputError
 from understudy.features import Fourier
 from understudy.features.points import Draw, Points, drawn_points
 from understudy.fits.weighting import fit_nonnegative
@@ -174,9 +173,7 @@ def find_reduced_set(
 
 
 def _find(torch: Any, release: Release, settings: ReducedSet, progress: LossProgress | None) -> WeightedDatabase:
-    map_ = next(block for block in release.blocks if block.name == EMBEDDING).map
-    if not isinstance(map_, Fourier):
-        raise InputError("release", "has no random features", "See balog-features")
+    map_ = next(block for block in release.blocks if block.name == EMBEDDING).map_of(Fourier)
     count = release.plan.num_rows or max(1.0, float(release.sums("count")[0, 0]))
     target = _Target(map_, release.sums(EMBEDDING)[0] / count, release.noise_std(EMBEDDING) / count)
     rng = np.random.default_rng(settings.seed)

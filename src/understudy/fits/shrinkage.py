@@ -1,4 +1,4 @@
-"""Estimates that do not believe noise: tables pulled towards what their margins explain."""
+"""Shrinkage of noisy tables of pairs towards independence: singular values, posterior means, projections."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy.special import erfcx
 from understudy.arrays import Floats
 from understudy.features import Cells
 from understudy.measurement import Measurement
-from understudy.rules.adaptive_bins import LOOKS
+from understudy.rules.adaptive_bins import COARSE_PAIRS
 from understudy.rules.denoise import centred, project_to_simplex
 from understudy.rules.marginals import Marginals, unions
 from understudy.rules.pair_selection import PAIRS
@@ -89,19 +89,19 @@ def pair_targets(margins: Marginals, third: Measurement) -> Targets:
     return found
 
 
-def look_targets(margins: Marginals, second: Measurement, chosen: Targets, finer: Sequence[Cells]) -> Targets:
+def coarse_targets(margins: Marginals, second: Measurement, chosen: Targets, finer: Sequence[Cells]) -> Targets:
     """All pairs, coarsely and by label: the dependence that labels share, and each label's own.
 
     The shared part is taken from the chosen pairs where there is one: it is less noisy. Labels
     have it in proportion to the rows that each would have in a cell: a label whose rows are never
     there (no child earns much) gets none of the dependence among those rows.
     """
-    map_, noise = second.map(LOOKS), second.noise_of_count(LOOKS) / margins.total
+    map_, noise = second.map(COARSE_PAIRS), second.noise_of_count(COARSE_PAIRS) / margins.total
     shares = margins.label_shares
     own_noise = noise * np.sqrt(1 - 2 * shares + len(shares) * shares**2)
     same = {(finer[i].column, finer[j].column): (i, j) for i, j in chosen}
     found: Targets = {}
-    for pair, table in zip(map_.subsets, second.tables(LOOKS), strict=True):
+    for pair, table in zip(map_.subsets, second.tables(COARSE_PAIRS), strict=True):
         i, j = pair
         expected = margins.independent((i, j), map_.factors)
         apart = centred(table / margins.total - expected)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from understudy.arrays import Floats, LossProgress
-from understudy.features import Spectrum, Tensors
+from understudy.features import Spectrum
 from understudy.features.spectrum import Basis
 from understudy.generators.spectral import Spectra, SpectralImages
 from understudy.released import Release
@@ -63,12 +63,7 @@ def fit_spectra(release: Release, settings: SpectralFit, *, progress: LossProgre
 
 
 def _spectrum(release: Release) -> Spectrum:
-    map_ = release.reading_of(MEANS).embedding.block(MEANS).map
-    factors = map_.factors if isinstance(map_, Tensors) else (map_,)
-    for factor in factors:
-        if isinstance(factor, Spectrum):
-            return factor
-    raise TypeError("the release holds no spectrum")
+    return release.reading_of(MEANS).embedding.block(MEANS).map_of(Spectrum)
 
 
 def _counts(release: Release) -> Floats:

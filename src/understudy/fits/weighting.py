@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats, LossProgress
-from understudy.errors import InputError
 from understudy.features import KernelSums, Landmarks, Points
 from understudy.generators.weighted import WeightedDatabase, weighted_database
 from understudy.released import Release
@@ -206,10 +205,7 @@ class Weighting:
 
 def weigh_points(release: Release, settings: Weighting, *, progress: LossProgress | None = None) -> WeightedDatabase:
     """Put weights on the public points of a release."""
-    block = next(block for block in release.blocks if block.name == COORDINATES)
-    map_ = block.map
-    if not isinstance(map_, Landmarks):
-        raise InputError("release", "has no coordinates of public points", "See balog-subspace")
+    map_ = next(block for block in release.blocks if block.name == COORDINATES).map_of(Landmarks)
     count = release.plan.num_rows or max(1.0, float(release.sums("count")[0, 0]))
     noisy = release.sums(COORDINATES)[0] / count
     noise = release.noise_std(COORDINATES) / count
@@ -238,9 +234,7 @@ def _candidates(release: Release, map_: Landmarks) -> tuple[Points, Floats]:
     if not _has_look(release):
         return map_.points, np.ones(len(map_.points))
     look = release.reading_of(LOOK)
-    source, seen = look.embedding.block(LOOK).map, seen_density(look)
-    if not isinstance(source, KernelSums):
-        raise InputError("release", "has a look of another kind", "Fetch it again")
+    source, seen = look.embedding.block(LOOK).map_of(KernelSums), seen_density(look)
     places = np.flatnonzero(seen)
     return source.points.take(places), seen[places]
 

@@ -11,7 +11,7 @@ from understudy.accounting import Budget
 from understudy.arrays import LossProgress
 from understudy.errors import UsageError
 from understudy.files import refusing_damage
-from understudy.fits.anova import AnovaTraining, train_anova
+from understudy.fits.anova import AnovaTraining
 from understudy.fits.images import ImageTraining, train_image_network
 from understudy.fits.mixture import MixtureTraining, train_mixture
 from understudy.fits.network import Training, train_network
@@ -20,7 +20,7 @@ from understudy.fits.reduced_set import ReducedSet, find_reduced_set
 from understudy.fits.spectral import SpectralFit, fit_spectra
 from understudy.fits.weighting import Weighting, weigh_points
 from understudy.generators.base import Generator
-from understudy.methods.anova import dp_anova
+from understudy.methods.anova import dp_anova, train_anova
 from understudy.methods.balog_features import balog_features
 from understudy.methods.balog_subspace import balog_subspace
 from understudy.methods.hp import dp_hp

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from understudy.accounting import Budget, Neighbours, mechanism_for
 from understudy.errors import InputError, UsageError
-from understudy.features import Block, Constant, FeatureMap, Norm, OneHot, Sign
+from understudy.features import Block, Constant, FeatureMap, Norm, Sign
 from understudy.features.points import MOST_POINTS, Points, points_of_codes, uniform_stream
 from understudy.methods.options import Option, scale_in
 from understudy.schema import Layout, Schema
@@ -69,7 +69,7 @@ class LabelledColumns:
     def feature_block(self, name: str, map_: FeatureMap, weight: float) -> Block:
         """Features by class; counts of choices are kept of rows without a listed class too."""
         by_class = self.classes is not None
-        unlisted = by_class and self.may_be_unlisted and isinstance(map_, OneHot)
+        unlisted = by_class and self.may_be_unlisted and map_.is_linear
         return Block(name, map_, weight, by_class, with_unlisted=unlisted)
 
 

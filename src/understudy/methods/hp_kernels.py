@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, cast
 
 from understudy.accounting import Budget, mu_squared_of_budget
 from understudy.errors import UsageError
@@ -316,8 +316,8 @@ def _explanation(
 ) -> list[str]:
     """What the plan has chosen, for people."""
     found = []
-    numbers = sum_maps.get("numbers")
-    if isinstance(numbers, Hermite):
+    if "numbers" in sum_maps:
+        numbers = cast(Hermite, sum_maps["numbers"])
         scales = sorted(set(numbers.length_scales))
         text = f"{scales[0]:.3g}" + (f" to {scales[-1]:.3g}" if len(scales) > 1 else "")
         found.append(
@@ -328,7 +328,7 @@ def _explanation(
         return [*found, "product kernel: none; the budget goes to single columns"]
     size = len(products.subsets[0])
     possible = num_subsets(num_columns, size)
-    orders = [factor.order for factor in products.factors if isinstance(factor, Hermite)]
+    orders = [factor.dim - 1 for factor in products.factors if not factor.is_linear]  # those of single numbers
     order = f", numbers to order {orders[0]}" if orders else ""
     found.append(
         f"product kernel: {len(products.subsets)} of {possible} sets of {size} columns{order}; "

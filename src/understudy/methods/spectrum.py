@@ -26,8 +26,7 @@ from understudy.methods.common import (
 from understudy.methods.image_sets import image_generator, image_set, table_generator
 from understudy.methods.options import Option, PublicFile
 from understudy.plan.plan import Plan, Stage
-from understudy.rules.class_splits import LOOK_MEANS, LOOK_SECONDS
-from understudy.rules.clipping_norm import LENGTHS
+from understudy.rules.clipping_norm import LENGTHS, LOOK_MEANS, LOOK_SECONDS
 from understudy.schema import Schema
 from understudy.schema.images import ImageShape
 from understudy.schema.pixels import pixel_array

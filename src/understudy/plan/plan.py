@@ -24,7 +24,6 @@ from understudy.accounting.dpsgd import Charge, epsilon_of_charges, epsilon_of_r
 from understudy.errors import InputError, UsageError
 from understudy.features.base import Norm
 from understudy.features.embedding import Block, Embedding
-from understudy.features.tables import Tables
 from understudy.measurement import Measurement
 from understudy.plan.descent import DecoderPlan, DescentPlan, decoder_from_dict
 from understudy.plan.stage import Stage, stage_from_dict, weighed_for_laplace
@@ -140,7 +139,8 @@ class Plan:
                 raise ValueError("a label is one choice of the layout")
             if stage.rule is not None and (index == 0 or stage.rule not in RULES):
                 raise ValueError("a rule has a name and an earlier stage to look at")
-            self._check_tables(stage.embedding)
+            if not all(block.map.fits(self.layout) for block in stage.embedding.blocks):
+                raise ValueError("tables are of columns that the schema has, and of all their codes")
         scales = [b.scales(LATTICE).min() for s in self.stages for b in s.embedding.blocks]
         if min(scales) < 1 or max(self.noise_stds) > LARGEST_NOISE:
             raise UsageError(
@@ -148,15 +148,6 @@ class Plan:
                 "a part of it has so small a share that only noise would come out",
                 "Give it more of the budget, or leave it out",
             )
-
-    def _check_tables(self, embedding: Embedding) -> None:
-        """Cells of tables are of the schema's columns, and of all their codes."""
-        used = self.schema.used
-        sizes = [len(c.categories) if c.is_choice else c.num_steps + 1 for c in used]
-        for block in embedding.blocks:
-            for cells in block.map.factors if isinstance(block.map, Tables) else ():
-                if cells.column >= len(used) or cells.num_codes != sizes[cells.column]:
-                    raise ValueError("tables are of columns that the schema has, and of all their codes")
 
     def _check_descent(self) -> None:
         """A descent is accounted for rows that come or go, beside Gaussian noise."""

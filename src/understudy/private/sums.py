@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from understudy.arrays import Floats, Integers
 from understudy.errors import InputError
-from understudy.features import Block, Constant, Embedding, FeatureMap, Fourier, Norm, Tables, Tensors
+from understudy.features import Block, Embedding, Fourier, Norm, Tables, Tensors
 from understudy.features.combine import tensor
 from understudy.features.embedding import embedding_from_dict, kept_radius
 from understudy.private.kernels import Positions, centred, fourier_sums, has_kernel
@@ -215,7 +215,7 @@ def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
             continue
         members = members_of(slots, copies)
         summed = _product_sums if isinstance(block.map, Tensors) else _plain_sums
-        cells: Floats = rows.cells if not isinstance(block.map, Constant) else members
+        cells: Floats = rows.cells if block.map.row_width else members
         parts.append(summed(cells, block, members, lattice).ravel())
     found = np.concatenate(parts).astype(np.int64)
     if found.shape != (embedding.dim,):
@@ -265,22 +265,13 @@ def _row_blocks(codes: Integers, layout: Layout, embedding: Embedding) -> Iterat
 
     Tables and compiled sums have no features to hold, and their blocks are long.
     """
-    summed = (Tables, Constant, Fourier) if has_kernel() else (Tables, Constant)
-    widest = max((_width(b.map) for b in embedding.blocks if not isinstance(b.map, summed)), default=0)
+    is_compiled = [has_kernel() and is_fourier(block) for block in embedding.blocks]
+    widest = max(0 if done else b.map.row_width for done, b in zip(is_compiled, embedding.blocks, strict=True))
     if widest == 0:
-        has_cells = any(isinstance(block.map, Fourier) for block in embedding.blocks)
-        step = COMPILED_ROWS if has_cells else TABLE_ROWS
+        step = COMPILED_ROWS if any(is_compiled) else TABLE_ROWS
     else:
         # Expanding many columns, as images have, costs more for few rows than the cache saves.
         is_wide = len(layout.schema.used) > MANY_COLUMNS
         step = MANY_ROWS if widest <= NARROW or is_wide else FEW_ROWS
     for start in range(0, len(codes), step):
         yield Rows(layout, codes[start : start + step])
-
-
-def _width(map_: FeatureMap) -> int:
-    """How many values a row takes while it is summed."""
-    if not isinstance(map_, Tensors):
-        return map_.dim
-    halves = {half for halves in map_.halves for half in halves}
-    return sum(map_.size_of(half) for half in halves)

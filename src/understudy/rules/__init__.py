@@ -9,15 +9,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features.base import FeatureMap
-from understudy.features.combine import Tensors
 from understudy.features.embedding import Embedding
 from understudy.features.fourier import Fourier
 from understudy.features.grid import Grid
 from understudy.measurement import Measurement
 from understudy.rules.adaptive_bins import place_bins
-from understudy.rules.class_splits import split_classes
-from understudy.rules.clipping_norm import choose_clipping_norm
+from understudy.rules.clipping_norm import choose_clipping_norm, split_classes
 from understudy.rules.pair_selection import select_pairs
 from understudy.rules.pivots import choose_landmarks
 
@@ -35,23 +32,16 @@ def scale_by_histograms(planned: Measurement, earlier: Sequence[Measurement]) ->
     of another deviation gets them in proportion.
     """
     target, first = planned.embedding, earlier[-1]
-    grid = first.embedding.block(HISTOGRAMS).map
-    if not isinstance(grid, Grid):
-        raise TypeError("the earlier stage has no histograms")
+    grid = first.embedding.block(HISTOGRAMS).map_of(Grid)
     counts = first.sums(HISTOGRAMS).reshape(len(grid.numbers), grid.num_bins)
     factor = dict(zip(grid.numbers, spreads(counts) * math.sqrt(12), strict=True))
 
-    def rescaled(map_: FeatureMap) -> FeatureMap:
-        if isinstance(map_, Tensors):
-            return replace(map_, factors=tuple(rescaled(factor) for factor in map_.factors))
-        if not isinstance(map_, Fourier):
-            return map_
+    def rescaled(map_: Fourier) -> Fourier:
         own = zip(map_.length_scales, map_.numbers, strict=True)
         scales = tuple(scale * factor.get(number, 1.0) for scale, number in own)
         return replace(map_, length_scales=scales, cache={})
 
-    blocks = tuple(replace(block, map=rescaled(block.map)) for block in target.blocks)
-    return replace(target, blocks=blocks)
+    return target.with_maps(Fourier, rescaled)
 
 
 def spreads(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:

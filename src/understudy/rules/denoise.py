@@ -1,4 +1,8 @@
-"""Nonnegative estimates from noisy counts. Only sums, products and roots: exact the same anywhere."""
+"""Denoising of counts: projection to the simplex, Haar wavelet thresholds, James-Stein shrinkage.
+
+Rules run these again when a release is verified, so there are only sums, products and roots, which give the same bits
+on every machine.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +12,18 @@ import numpy as np
 
 from understudy.arrays import Floats
 
-REACH = 4
+NEIGHBOURS = 4
 """Counts on either side that a single one is held against."""
 
-LARGE = 3.5
+OUTLIER_DEVIATIONS = 3.5
 """Deviations of noise beyond which a difference stands out by itself."""
 
 
 def project_to_simplex(counts: Floats, total: float) -> Floats:
-    """The nonnegative numbers of that sum which are nearest to the counts."""
+    """The nonnegative numbers of that sum which are nearest to the counts (Held, Wolfe & Crowder 1974).
+
+    All counts are lowered by one amount and cut at zero; sorted, the amount is found in one pass.
+    """
     if total <= 0:
         return np.full(len(counts), 0.0)
     descending = np.sort(counts)[::-1]
@@ -26,12 +33,12 @@ def project_to_simplex(counts: Floats, total: float) -> Floats:
 
 
 def universal_threshold(count: int) -> float:
-    """Deviations beyond which so many normal noises seldom reach."""
+    """sqrt(2 log n): deviations that the largest of n normal noises seldom passes (Donoho & Johnstone 1994)."""
     return math.sqrt(2 * math.log(max(2, count)))
 
 
 def haar_threshold(counts: Floats, noise: float, *, deviations: float | None = None) -> Floats:
-    """Counts along an ordered column without what is noise: thresholded Haar wavelets.
+    """Counts along an ordered column without what is noise: hard thresholds on Haar wavelets, tree by tree.
 
     A difference between neighbours (of any width) stays if it, or one inside it, is larger than
     ``deviations`` of its noise; by default beyond what normal noise seldom reaches. So a value
@@ -41,7 +48,7 @@ def haar_threshold(counts: Floats, noise: float, *, deviations: float | None = N
     if deviations is None:
         deviations = universal_threshold(len(counts))
     around = _around(counts)
-    is_peak = counts - around > deviations * noise * math.sqrt(1 + 1 / (2 * REACH))
+    is_peak = counts - around > deviations * noise * math.sqrt(1 + 1 / (2 * NEIGHBOURS))
     level, details = _differences(np.where(is_peak, around, counts))
     kept: list[Floats] = []
     inside = np.zeros(2 * len(details[0]), dtype=bool) if details else np.zeros(0, dtype=bool)
@@ -53,8 +60,8 @@ def haar_threshold(counts: Floats, noise: float, *, deviations: float | None = N
 
 def _around(counts: Floats) -> Floats:
     """The middle one of the counts around each: other peaks among them do not matter."""
-    padded = np.pad(counts, REACH, mode="symmetric")
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * REACH + 1)
+    padded = np.pad(counts, NEIGHBOURS, mode="symmetric")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * NEIGHBOURS + 1)
     return np.asarray(np.median(windows, axis=1))
 
 
@@ -69,8 +76,12 @@ def shrink_levels(counts: Floats, noise: float) -> Floats:
 
 
 def james_stein(values: Floats, noise: float) -> Floats:
-    """Values of one kind, shrunk by the share of noise in their energy; large ones stay."""
-    stands_out = np.abs(values) > LARGE * noise
+    """Positive-part James-Stein shrinkage towards zero; values that stand out by themselves stay.
+
+    The factor 1 - n noise^2 / sum of squares is the share of the energy that is no noise, as far as can be told
+    (James & Stein 1961 have n - 2 for n, which shrinks a little less).
+    """
+    stands_out = np.abs(values) > OUTLIER_DEVIATIONS * noise
     rest = np.where(stands_out, 0.0, values)
     energy = float((rest**2).sum())
     expected = float((~stands_out).sum()) * noise**2

@@ -1,4 +1,4 @@
-"""One consistent estimate of every column's cells, from all tables that say anything of them."""
+"""Consistent one-way marginals by label: every table's evidence weighed by its variance, and shrinkage."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ def project_positive(cells: Cells, counts: Floats, noise: float, total: float) -
 
 
 def find_marginals(readings: Sequence[Measurement], *, positive: Positive = project_positive) -> Marginals:
-    """Combine histograms, columns by label, and the margins of all pairs, by inverse variance."""
+    """Combine histograms, columns by label, and the margins of all pairs, by inverse variance.
+
+    Then each label's counts are shrunk towards its share of all (James & Stein), and made nonnegative.
+    """
     first, second = readings[0], readings[1]
     total = total_rows(first)
     tables, noise = second.tables(CELLS), second.noise_of_count(CELLS)
@@ -143,7 +146,11 @@ def _average(entries: list[tuple[Floats, float]]) -> tuple[Floats, float]:
 def _updated(
     known: Floats, variance: Floats, union: npt.NDArray[np.int64], sums: Floats, spread: float
 ) -> tuple[Floats, Floats]:
-    """Counts corrected by new counts of unions of their cells, each as its variance deserves."""
+    """Counts corrected by new counts of unions of their cells, each as its variance deserves.
+
+    The Kalman update for an observed sum: cells take the correction in proportion to their variances. Covariances that
+    the sum brings about are dropped, so that a variance stays a number per cell.
+    """
     size = len(sums)
     current = np.bincount(union, weights=known, minlength=size)
     doubt = np.bincount(union, weights=variance, minlength=size)

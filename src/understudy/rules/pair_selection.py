@@ -1,4 +1,4 @@
-"""Which pairs of columns deserve more: the rule that reads a first, coarse look at all of them."""
+"""Pair selection: which two-way marginals are measured, by their noisy distance from independence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from understudy.features.embedding import Embedding
 from understudy.measurement import Measurement
-from understudy.rules.adaptive_bins import CELLS, LOOKS, merged, total_rows
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, merged, total_rows
 from understudy.rules.denoise import centred
 from understudy.rules.marginals import Marginals, find_marginals
 
@@ -34,7 +34,7 @@ Pair = tuple[int, ...]
 
 
 def select_pairs(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
-    """Choose pairs for the third stage, and their cells (a rule of ``adapt.RULES``).
+    """Select pairs for the third stage, and their cells (a rule of ``RULES``).
 
     The more pairs, the noisier each: taken are the ones whose dependence, if it were left out,
     would cost more than the noise that they bring to all.
@@ -64,9 +64,8 @@ def select_pairs(planned: Measurement, earlier: Sequence[Measurement]) -> Embedd
         cells.append(finest[j])
     wishes: list[Pair] = [(fine[i], fine[j]) if (i, j) in close else (i, j) for i, j in order[:best]]
     chosen = _affordable(wishes, [each.dim for each in cells])
-    pairs = replace(block, map=replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen))))
-    blocks = (pairs if each.name == PAIRS else each for each in planned.embedding.blocks)
-    return replace(planned.embedding, blocks=tuple(blocks))
+    tables = replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen)))
+    return planned.embedding.with_map(PAIRS, tables)
 
 
 def cells_per_column(total: float, noise: float) -> float:
@@ -76,10 +75,14 @@ def cells_per_column(total: float, noise: float) -> float:
 
 
 def dependence(margins: Marginals, second: Measurement) -> dict[Pair, float]:
-    """How far each pair is from independent within labels, beyond its noise, as a distance."""
-    map_, noise = second.map(LOOKS), second.noise_of_count(LOOKS)
+    """How far each pair is from independent within labels, beyond its noise: an estimate of the L1 distance.
+
+    The squared interactions have the noise's variance in each of their (r - 1)(c - 1) degrees of freedom on top, which
+    is taken off; by Cauchy and Schwarz, the root of what is left times the number of cells bounds the L1 distance.
+    """
+    map_, noise = second.map(COARSE_PAIRS), second.noise_of_count(COARSE_PAIRS)
     found = {}
-    for pair, table in zip(map_.subsets, second.tables(LOOKS), strict=True):
+    for pair, table in zip(map_.subsets, second.tables(COARSE_PAIRS), strict=True):
         expected = margins.independent((pair[0], pair[1]), map_.factors).sum(axis=0)
         apart = centred(table.sum(axis=0) / margins.total - expected)
         rows, columns = apart.shape

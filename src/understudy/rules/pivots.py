@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -86,9 +85,7 @@ def seen_density(look: Measurement) -> Floats:
     A point counts by what stands out of the noise at itself, and by what stands out around it: an
     average over its neighbours has less noise.
     """
-    map_ = look.embedding.block(LOOK).map
-    if not isinstance(map_, KernelSums):
-        raise TypeError("the look holds no kernel sums")
+    map_ = look.embedding.block(LOOK).map_of(KernelSums)
     kernel, points = map_.kernel, map_.points
     sums, noise = look.sums(LOOK)[0], look.noise_of_sum(LOOK)
     images, squares = times_gram(kernel, points, np.stack([np.ones(len(sums)), sums], axis=1))
@@ -109,13 +106,9 @@ def choose_landmarks(planned: Measurement, earlier: Sequence[Measurement]) -> Em
     """
     look = next(reading for reading in earlier if reading.has(LOOK))
     block = planned.embedding.block(COORDINATES)
-    source = look.embedding.block(LOOK).map
-    if not isinstance(source, KernelSums):
-        raise TypeError("the look holds no kernel sums")
+    source = look.embedding.block(LOOK).map_of(KernelSums)
     num_rows = max(1.0, float(look.sums("count")[0, 0]))
     places, left = pivot_points(source.kernel, source.points, seen_density(look), most=block.map.dim)
     noise = planned.noise_of_sum(COORDINATES) / num_rows
     kept = places[: enough_points(left, noise, seen=True)]
-    chosen = replace(block, map=spanned_by(source.kernel, source.points.take(kept)))
-    blocks = tuple(chosen if b.name == COORDINATES else b for b in planned.embedding.blocks)
-    return replace(planned.embedding, blocks=blocks)
+    return planned.embedding.with_map(COORDINATES, spanned_by(source.kernel, source.points.take(kept)))
