@@ -12,9 +12,9 @@ from scipy.stats import chisquare
 
 from understudy import load_schema
 from understudy.generators.grids import (
-    FEWEST_CELLS,
-    MOST_CELLS,
-    MOST_WIDTH,
+    FEWEST_CELLS_PER_NUMBER,
+    MOST_CELLS_OF_NUMBERS,
+    MOST_CELLS_PER_NUMBER,
     ColumnGrid,
     Runs,
     column_grid,
@@ -53,7 +53,7 @@ def column_of(name: str, *, nullable: bool = False) -> Column:
     return load_schema({"columns": [entry]}).used[0]
 
 
-@pytest.mark.parametrize("most_cells", [FEWEST_CELLS, 100, MOST_CELLS])
+@pytest.mark.parametrize("most_cells", [FEWEST_CELLS_PER_NUMBER, 100, MOST_CELLS_PER_NUMBER])
 @pytest.mark.parametrize("name", NUMBERS)
 def test_cells_hold_every_code_of_a_number_exactly_once(name: str, most_cells: int):
     column = column_of(name)
@@ -68,7 +68,7 @@ def test_cells_hold_every_code_of_a_number_exactly_once(name: str, most_cells: i
 @pytest.mark.parametrize("name", ["few integers", "two integers", "ordinal", "constant"])
 def test_a_number_with_few_values_has_a_cell_for_each(name: str):
     column = column_of(name)
-    grid = column_grid(column, MOST_CELLS)
+    grid = column_grid(column, MOST_CELLS_PER_NUMBER)
     np.testing.assert_array_equal(grid.lows, np.arange(column.num_steps + 1))
     np.testing.assert_array_equal(grid.highs, grid.lows)
 
@@ -92,10 +92,10 @@ def test_both_bounds_have_cells_of_their_own(name: str):
 @pytest.mark.parametrize("name", ["many integers", "continuous", "skewed continuous", "days", "seconds"])
 def test_cells_are_about_equally_wide_on_the_columns_scale(name: str):
     column = column_of(name)
-    grid = column_grid(column, MOST_CELLS)
+    grid = column_grid(column, MOST_CELLS_PER_NUMBER)
     widths = np.diff(to_position(column, grid.lows))
-    assert widths.max() < 1.1 / MOST_CELLS
-    assert np.median(widths) == pytest.approx(1 / MOST_CELLS, rel=0.02)
+    assert widths.max() < 1.1 / MOST_CELLS_PER_NUMBER
+    assert np.median(widths) == pytest.approx(1 / MOST_CELLS_PER_NUMBER, rel=0.02)
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -113,7 +113,7 @@ def test_nulls_have_one_more_cell_which_is_the_last(name: str):
 def test_a_choice_has_a_cell_for_each_category_however_many(nullable: bool):
     names = [f"c{i}" for i in range(300)]
     entry = {"name": "x", "kind": "categorical", "categories": names, "nullable": nullable}
-    grid = column_grid(load_schema({"columns": [entry]}).used[0], FEWEST_CELLS)
+    grid = column_grid(load_schema({"columns": [entry]}).used[0], FEWEST_CELLS_PER_NUMBER)
     np.testing.assert_array_equal(grid.lows, np.arange(300))
     np.testing.assert_array_equal(grid.highs, np.arange(300))
     assert grid.width == 300 + nullable
@@ -176,7 +176,7 @@ def test_the_grids_of_a_table_lie_side_by_side():
     columns.insert(1, {"name": "c", "kind": "categorical", "categories": ["a", "b", "c"]})
     columns.append({"name": "i", "kind": "id"})
     runs = Runs(load_schema({"columns": columns}))
-    widths = [13, 3, MOST_CELLS + 2 + 1, 1 + 1]
+    widths = [13, 3, MOST_CELLS_PER_NUMBER + 2 + 1, 1 + 1]
     assert [grid.width for grid in runs.grids] == widths
     edges = np.cumsum([0, *widths]).tolist()
     assert runs.spans == tuple(pairwise(edges))
@@ -188,9 +188,9 @@ def test_wide_tables_get_fewer_cells_per_number_but_never_too_few():
         columns = [{"name": f"x{i}", "kind": "continuous", "bounds": [0, 1]} for i in range(count)]
         return Runs(load_schema({"columns": columns})).grids[0].width
 
-    assert cells(1) == cells(10) == MOST_CELLS + 2
-    assert cells(400) == MOST_WIDTH // 400 + 2
-    assert cells(3000) == FEWEST_CELLS + 2
+    assert cells(1) == cells(10) == MOST_CELLS_PER_NUMBER + 2
+    assert cells(400) == MOST_CELLS_OF_NUMBERS // 400 + 2
+    assert cells(3000) == FEWEST_CELLS_PER_NUMBER + 2
 
 
 class Lowest:

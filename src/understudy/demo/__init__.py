@@ -43,10 +43,9 @@ def run_demo(
     training: AnovaTraining | None = None,
     progress: StageProgress | None = None,
 ) -> dict[str, Path]:
-    """Plan, release, certify, fit, sample, draw and judge; returns where each result lies."""
+    """Plan, release, certify, fit, sample, draw and evaluate; returns where each result lies."""
     import pyarrow.csv as csv
 
-    # MERGED
     from understudy.evaluation.evaluate import evaluate
     from understudy.reports.internal import render_report
 
@@ -84,15 +83,16 @@ def _training(progress: StageProgress | None) -> LossProgress | None:
     return None if progress is None else lambda done, steps, _: progress("training", done, steps)
 
 
-# Real beside synthetic, column by column. It shows real rows: fine for a public table only.
-
-REAL = "#7a8794"
-SYNTHETIC = "#0b6e4f"
+REAL_COLOUR = "#7a8794"
+SYNTHETIC_COLOUR = "#0b6e4f"
 NUM_BINS = 20
 
 
 def draw_comparison(schema: Schema, real: Any, synthetic: Any, path: Path, *, epsilon: float) -> None:
-    """Small multiples of every column's distribution, with its total variation distance."""
+    """Small multiples of every column's distribution, real beside synthetic, with its total variation distance.
+
+    It shows real rows, which is fine for a public table only.
+    """
     try:
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
@@ -106,12 +106,12 @@ def draw_comparison(schema: Schema, real: Any, synthetic: Any, path: Path, *, ep
     for axis, column in zip(axes.flat, schema.used, strict=False):
         names, shares = _shares(column, real[column.name], synthetic[column.name])
         places = np.arange(len(names))
-        axis.bar(places, shares[0], width=0.9, color=REAL, alpha=0.55, label="real")
+        axis.bar(places, shares[0], width=0.9, color=REAL_COLOUR, alpha=0.55, label="real")
         axis.step(
             np.append(places - 0.5, places[-1] + 0.5),
             np.append(shares[1], shares[1][-1]),
             where="post",
-            color=SYNTHETIC,
+            color=SYNTHETIC_COLOUR,
             linewidth=1.8,
             label="synthetic",
         )

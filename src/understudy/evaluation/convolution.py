@@ -13,7 +13,7 @@ from understudy.arrays import Floats
 from understudy.generators.image_architectures import initialise
 from understudy.networks.public import one_thread
 
-AT_ONCE = 512
+IMAGES_AT_ONCE = 512
 
 
 @dataclass
@@ -69,8 +69,8 @@ class SmallNetwork:
         rows = np.asarray(inputs, dtype=np.float32)
         with one_thread() as torch, torch.no_grad():
             parts = [
-                layers(self._images(torch, rows[start : start + AT_ONCE])).double().numpy()
-                for start in range(0, len(rows), AT_ONCE)
+                layers(self._images(torch, rows[start : start + IMAGES_AT_ONCE])).double().numpy()
+                for start in range(0, len(rows), IMAGES_AT_ONCE)
             ]
         return np.concatenate(parts)
 

@@ -33,14 +33,18 @@ from understudy.evaluation.scoring import (
     two_sample_scores,
 )
 from understudy.evaluation.tables import CodedTable, code_table, invalid_cells
-from understudy.evaluation.train_on_synthetic import Judgement, judge_prediction
+from understudy.evaluation.train_on_synthetic import PredictionScores, score_prediction
 from understudy.schema.table import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
 
 FEWEST_ROWS = 20
+"""Floors are measured on quarters of them."""
+
 MOST_COLUMNS_PAIRED = 64
+"""Of 2,016 pairs; images have a column for every pixel."""
+
 LARGEST_SEED = 2**32 - 1
 """That scikit-learn takes."""
 
@@ -98,7 +102,7 @@ def evaluate(
     """Score synthetic rows against the real ones that they stand in for.
 
     Args:
-        synthetic: the rows to judge.
+        synthetic: the rows to score.
         reference: the real rows that the release was made from.
         schema: which columns to read, their bounds and categories.
         test: real rows that the release never saw, to test predictions on. Without them a fifth of
@@ -129,17 +133,17 @@ def evaluate(
         told("distances", 3, 3)
         tests = _test_scores(sides, effort=effort, seed=seed, progress=told)
         seen, seen_in = _image_scores(sides, schema, features, effort=effort, seed=seed)
-        judged = _judge(sides, schema, test, chosen, effort=effort, seed=seed, progress=told)
+        predicted = _prediction_scores(sides, schema, test, chosen, effort=effort, seed=seed, progress=told)
     return Evaluation(
         rows_real=len(reference),
         rows_synthetic=len(synthetic),
         is_quick=quick,
         seed=seed,
-        scores=(*judged.scores, *seen, *marginals, *columns, *pairs, *tests),
+        scores=(*predicted.scores, *seen, *marginals, *columns, *pairs, *tests),
         columns=views,
         associations=associations,
-        prediction=judged.prediction,
-        notes=(*_sampling_notes(synthetic, reference, sides, effort=effort), *seen_in, *judged.notes),
+        prediction=predicted.prediction,
+        notes=(*_sampling_notes(synthetic, reference, sides, effort=effort), *seen_in, *predicted.notes),
         seconds=time.perf_counter() - started,
     )
 
@@ -204,7 +208,7 @@ def _image_scores(
     return found, (f"Images were compared in {features.name}.",)
 
 
-def _judge(
+def _prediction_scores(
     sides: Sides,
     schema: Schema,
     test: pd.DataFrame | None,
@@ -213,10 +217,10 @@ def _judge(
     effort: Effort,
     seed: int,
     progress: StageProgress,
-) -> Judgement:
+) -> PredictionScores:
     if schema.label is None:
-        return Judgement(None, (), ("The schema names no label, so nothing was predicted.",))
-    return judge_prediction(
+        return PredictionScores(None, (), ("The schema names no label, so nothing was predicted.",))
+    return score_prediction(
         sides.real,
         sides.synthetic,
         label=schema.label,

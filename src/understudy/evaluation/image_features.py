@@ -23,6 +23,7 @@ from understudy.schema.images import LIGHTEST, ImageShape
 
 NUM_COSINES = 64
 MOST_FEATURES = 2048
+"""Of a layer: as many as Inception ends in. Covariances grow with the square."""
 
 
 @dataclass(frozen=True, slots=True)

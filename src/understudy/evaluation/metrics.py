@@ -252,12 +252,6 @@ _ALL = (
         "than chance allows (NDB over K).",
     ),
     Metric(
-        "negative_log_likelihood",
-        "Negative log-likelihood",
-        "Mean of -log p(row) under the mixture that real rows were drawn from, in nats.",
-        high=None,
-    ),
-    Metric(
         "neighbour_distance",
         "Distance to the nearest real row",
         "Median distance of a synthetic row to the nearest real one; far below the real halves it "

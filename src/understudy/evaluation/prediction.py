@@ -21,12 +21,10 @@ from understudy.evaluation.parallel import processes
 from understudy.evaluation.tables import CodedTable
 from understudy.schema.columns import Column
 
-# What a model is given: numbers as they are, choices one-hot, and the label apart.
-
 
 @dataclass(frozen=True, eq=False)
 class Examples:
-    """Rows to learn from or to test on."""
+    """Rows to learn from or to test on: numbers as they are, choices one-hot, and the label apart."""
 
     inputs: Floats
     """# (num_rows, num_inputs)"""
@@ -101,6 +99,7 @@ SCORES: dict[Task, tuple[str, ...]] = {
     "regression": ("r2", "rmse"),
 }
 LOWEST_R2 = -1.0
+"""A useless model may have any R2 below 0, of which a mean over models would show little else."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,9 +21,7 @@ from understudy.schema.values import number_values
 if TYPE_CHECKING:
     import pandas as pd
 
-# Data frames of any origin, read column by column in the schema's own terms.
-
-FARTHEST = 1e6
+FARTHEST_RANGES = 1e6
 """Ranges of a column beyond its bounds. Farther numbers would overflow squares and single precision."""
 
 
@@ -43,7 +41,7 @@ def numbers(column: Column, cells: pd.Series) -> Floats:
     Infinities, and what lies so far out that it is no measurement, stop at the bounds.
     """
     found, (low, high) = _as_written(column, cells), column.low_high
-    reach = FARTHEST * ((high - low) or 1.0)
+    reach = FARTHEST_RANGES * ((high - low) or 1.0)
     return np.where(found > high + reach, high, np.where(found < low - reach, low, found))
 
 
@@ -87,11 +85,9 @@ def _arrow(column: Column, cells: pd.Series) -> Any:
         raise InputError(f"column '{column.name}'", "holds cells that are no values", "Mend the column") from None
 
 
-# Columns in bins: 20 equal ones over a number's public bounds, a category each for a choice.
-#
-# Code 0 is null, the bins follow from 1, and what a choice's schema does not list comes last.
-
 NUM_BINS = 20
+"""Of a number, of equal width over its public bounds."""
+
 UNLISTED = "(not in the schema)"
 
 
@@ -120,7 +116,10 @@ def column_bins(column: Column) -> Bins:
 
 
 def bin_codes(column: Column, cells: pd.Series) -> Integers:
-    """The bin of every cell. A number past its bounds is in the first or last bin."""
+    """The bin of every cell: 0 for null, then bins from 1, and last what a choice's schema does not list.
+
+    A number past its bounds is in the first or last bin.
+    """
     if column.is_choice:
         return choice_codes(column, cells)
     values, (low, high) = numbers(column, cells), column.low_high

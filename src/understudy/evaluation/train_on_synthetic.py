@@ -1,4 +1,8 @@
-"""The prediction part of an evaluation: which rows, which models, and what they reached."""
+"""Train on synthetic, test on real (TSTR): models trained on synthetic and on real rows, tested on the same real rows.
+
+The learning curve is their accuracy against the number of synthetic rows that they learn from. The point past which
+more rows teach nothing new is what the papers call the effective size of a synthetic data set (DP-HP, Figure 3).
+"""
 
 from __future__ import annotations
 
@@ -25,22 +29,22 @@ from understudy.evaluation.tables import CodedTable
 from understudy.schema.columns import Column
 from understudy.schema.images import ImageShape
 
-# Accuracy against the number of synthetic rows that models learn from.
-#
-# The point past which more rows teach nothing new is what the papers call the effective size of a
-# synthetic data set (DP-HP, Figure 3).
+CURVE_SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+QUICK_CURVE_SHARES = (0.01, 0.1)
+"""Parts of the synthetic rows that the learning curve is measured at."""
 
-SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
-QUICK_SHARES = (0.01, 0.1)
-FEWEST_ROWS = 50
+FEWEST_CURVE_ROWS = 50
 PREFIX = "first "
+"""How the names of those parts begin, before their numbers of rows."""
 
 
 def nested_parts(synthetic: Examples, *, shares: tuple[float, ...], seed: int) -> dict[str, Examples]:
     """Smaller and smaller parts of the rows, each inside the next; the whole is left out."""
     order = np.random.default_rng(seed).permutation(len(synthetic))
     sizes = sorted({round(share * len(synthetic)) for share in shares})
-    return {f"{PREFIX}{size}": synthetic.take(order[:size]) for size in sizes if FEWEST_ROWS <= size < len(synthetic)}
+    return {
+        f"{PREFIX}{size}": synthetic.take(order[:size]) for size in sizes if FEWEST_CURVE_ROWS <= size < len(synthetic)
+    }
 
 
 def learning_curve(outcomes: list[Outcome], *, score: str, whole: str, num_rows: int) -> tuple[tuple[int, float], ...]:
@@ -60,11 +64,13 @@ def learning_curve(outcomes: list[Outcome], *, score: str, whole: str, num_rows:
 REAL = "real"
 SYNTHETIC = "synthetic"
 TEST_SHARE = 0.2
+"""Of the reference, if no held-out rows are given."""
+
 FEWEST_EXAMPLES = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class PredictionScores:
     """What prediction found; none, with a note that says why, where rows do not allow it."""
 
     prediction: Prediction | None
@@ -72,7 +78,7 @@ class Judgement:
     notes: tuple[str, ...]
 
 
-def judge_prediction(
+def score_prediction(
     real: CodedTable,
     synthetic: CodedTable,
     *,
@@ -85,7 +91,7 @@ def judge_prediction(
     seed: int,
     num_jobs: int,
     progress: StageProgress | None,
-) -> Judgement:
+) -> PredictionScores:
     """Train on synthetic and on real rows, and test both on the same real rows.
 
     Without test rows a fifth of the real ones is split off: models never see those, but the release
@@ -104,8 +110,8 @@ def judge_prediction(
     task = task_of(label)
     reason = _reason_against(sides, tested, task, num_columns=len(real.columns))
     if reason is not None:
-        return Judgement(None, (), (f"{label.name} was not predicted: {reason}.",))
-    parts = nested_parts(sides[SYNTHETIC], shares=QUICK_SHARES if quick else SHARES, seed=seed)
+        return PredictionScores(None, (), (f"{label.name} was not predicted: {reason}.",))
+    parts = nested_parts(sides[SYNTHETIC], shares=QUICK_CURVE_SHARES if quick else CURVE_SHARES, seed=seed)
     others = len(real.columns) - 1 - (image.num_pixels if image is not None else 0)
     models = models_for(task, protocol, seed=seed, image=None if others else image)
     models = models.only(QUICK) if quick else models
@@ -121,7 +127,7 @@ def judge_prediction(
         is_held_out=is_held_out,
         by_set_size=learning_curve(outcomes, score=SCORES[task][0], whole=SYNTHETIC, num_rows=len(sides[SYNTHETIC])),
     )
-    return Judgement(prediction, _mean_scores(rows, baseline), _notes(label, task, models, outcomes, sides))
+    return PredictionScores(prediction, _mean_scores(rows, baseline), _notes(label, task, models, outcomes, sides))
 
 
 def _reason_against(sides: dict[str, Examples], test: Examples, task: Task, *, num_columns: int) -> str | None:

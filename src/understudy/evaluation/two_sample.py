@@ -21,7 +21,11 @@ SCALED_ON = 1000
 
 MOST_ROWS = 50_000
 NUM_FREQUENCIES = 256
+"""Of random Fourier features: the kernel errs by about 1 / sqrt(256)."""
+
 NUM_PERMUTATIONS = 199
+"""With the observed order 200, so that p-values are multiples of 0.005."""
+
 FEWEST_KNOWN = 50
 """With fewer numbers in a column a fold may have none, of which boosted trees can make no bins."""
 

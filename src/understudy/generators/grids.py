@@ -1,4 +1,4 @@
-"""Column grids: every column cut into cells of codes, and where their probabilities lie."""
+"""Column grids: every column cut into cells of codes, and inverse-transform sampling of cells and codes."""
 
 from __future__ import annotations
 
@@ -13,10 +13,13 @@ from understudy.arrays import Floats, Integers
 from understudy.schema import NULL, Column, Schema
 from understudy.schema.layout import from_position
 
-MOST_CELLS = 128
-FEWEST_CELLS = 16
-MOST_WIDTH = 2**13
-GOLDEN = (math.sqrt(5) - 1) / 2
+MOST_CELLS_PER_NUMBER = 128
+FEWEST_CELLS_PER_NUMBER = 16
+MOST_CELLS_OF_NUMBERS = 2**13
+"""Cells of all numbers of a table together, which a component has probabilities of."""
+
+GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
+"""The number whose multiples, modulo 1, have the lowest discrepancy."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +76,10 @@ class ColumnGrid:
 
 
 def pick(probabilities: Floats, chosen: Integers, marks: Floats) -> Integers:
-    """Where marks in [0, 1) fall in the cumulated probabilities of the chosen rows.
+    """Inverse-transform sampling: where marks in [0, 1) fall in the cumulated probabilities of the chosen rows.
+
+    Row k of the cumulated probabilities is moved to [k, k + 1), so that all rows form one increasing line and one
+    binary search in it serves every mark.
 
     # (components, width), (num_rows,), (num_rows,) -> (num_rows,)
     """
@@ -87,12 +93,13 @@ def pick(probabilities: Floats, chosen: Integers, marks: Floats) -> Integers:
 
 
 def even_marks(count: int, rng: np.random.Generator) -> Floats:
-    """Numbers in [0, 1), each uniform, of which every stretch is spread evenly.
+    """A randomised low-discrepancy sequence: each number is uniform in [0, 1), and every stretch is spread evenly.
 
-    Multiples of the golden ratio from a random start: counts of drawn rows stay nearer to what
-    is expected of them than those of independent draws.
+    Multiples of the golden ratio from a random start (a Kronecker sequence with the Cranley-Patterson shift): n of them
+    miss the length of an interval by O(log n / n), independent draws by O(1 / sqrt(n)), so that counts of
+    drawn rows stay nearer to their expectations.
     """
-    return np.asarray((rng.random() + np.arange(count) * GOLDEN) % 1.0)
+    return np.asarray((rng.random() + np.arange(count) * GOLDEN_RATIO) % 1.0)
 
 
 def column_grid(column: Column, most_cells: int) -> ColumnGrid:
@@ -123,7 +130,7 @@ class Runs:
     def grids(self) -> tuple[ColumnGrid, ...]:
         """A grid per used column; wide tables get fewer cells per number."""
         numbers = sum(not column.is_choice for column in self.schema.used)
-        most = int(np.clip(MOST_WIDTH // max(1, numbers), FEWEST_CELLS, MOST_CELLS))
+        most = int(np.clip(MOST_CELLS_OF_NUMBERS // max(1, numbers), FEWEST_CELLS_PER_NUMBER, MOST_CELLS_PER_NUMBER))
         return tuple(column_grid(column, most) for column in self.schema.used)
 
     @cached_property

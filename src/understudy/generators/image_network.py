@@ -16,7 +16,8 @@ from understudy.networks.public import one_thread
 from understudy.schema import NULL, Schema
 from understudy.schema.images import LIGHTEST
 
-AT_A_TIME = 2**10
+IMAGES_AT_A_TIME = 2**10
+"""Whose activations are held in memory together."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ class ImageNetwork(LabelFirst):
         pixels, label = image_shape(self.schema).num_pixels, self.schema.label
         found = np.empty((num_rows, len(self.schema.used)), dtype=np.int64)
         drawn = rng.choice(len(self.label_shares), size=num_rows, p=np.asarray(self.label_shares))
-        for start in range(0, num_rows, AT_A_TIME):
-            some = slice(start, start + AT_A_TIME)
+        for start in range(0, num_rows, IMAGES_AT_A_TIME):
+            some = slice(start, start + IMAGES_AT_A_TIME)
             found[some, :pixels] = np.rint(self.images(drawn[some], rng) * LIGHTEST)
         if label is not None:
             found[:, pixels] = np.where(drawn < len(label.categories), drawn, NULL)

@@ -16,6 +16,8 @@ from understudy.schema import Layout, Schema
 
 COMPONENT_SCALE = 4.0
 LABEL_SCALE = 3.0
+"""Size of one-hot inputs beside standard normal noise: large enough that modes and labels lie apart from the start."""
+
 STRETCH = 0.05
 """Positions reach 5 % past both ends and are clipped, so that values at a bound are learnable."""
 

@@ -1,4 +1,9 @@
-"""Rows that obey a schema's rules: drawn again until they do, and mended where that takes too long."""
+"""Rejection sampling under a schema's rules and a condition, with a repair of rows where too few are accepted.
+
+Accepted rows follow the generator's law given that rules and condition hold, exactly. Where fewer than one row in 32
+is accepted, waiting would take too long: rows that break a rule are then changed in as few cells as it takes,
+which is no longer that law but keeps cells likely.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +19,14 @@ from understudy.schema import Schema
 from understudy.schema.rules import Comparison, Forbidden, Rule, allowed_codes, obeys, place_of, rule_words
 from understudy.schema.values import CodeSet, every_code
 
-# Mend rows that break rules: by cells of other rows first, then by the nearest cells that do.
-
 BORROWING_ROUNDS = 24
-ROUNDS = 120
-NOWHERE = 2.0**62
+"""Rounds of repair in which cells come from other rows, before they move to the nearest value allowed."""
+
+REPAIR_ROUNDS = 120
+"""Rounds after which rules are taken to contradict one another."""
+
+FAR_AWAY = 2.0**62
+"""Farther than any two codes lie apart."""
 
 
 def repair(codes: Codes, others: Codes, schema: Schema, condition: Condition, rng: np.random.Generator) -> Codes:
@@ -31,7 +39,7 @@ def repair(codes: Codes, others: Codes, schema: Schema, condition: Condition, rn
     codes, used = codes.copy(), schema.used
     narrowed = condition.and_also(allowed_codes(used, schema.rules)).allowed
     kept = [narrowed.get(place, every_code(column)) for place, column in enumerate(used)]
-    for round_ in range(ROUNDS):
+    for round_ in range(REPAIR_ROUNDS):
         is_obeyed = True
         for rule in schema.rules:
             broken = np.flatnonzero(~rule.holds(used, codes))
@@ -80,7 +88,7 @@ def _nearest_side(
     mine, other = scales if is_left else scales[::-1]
     operator = rule.operator if is_left else rule.operator.mirrored
     values = other.values(rows[:, place_of(schema.used, other.column.name)])
-    found, least = rows[:, place].copy(), np.full(len(rows), NOWHERE)
+    found, least = rows[:, place].copy(), np.full(len(rows), FAR_AWAY)
     for lows, highs in mine.matching(operator, values):
         for low, high in kept.ranges:
             first, last = np.maximum(lows, low), np.minimum(highs, high)
@@ -97,11 +105,16 @@ Draw = Callable[[int, np.random.Generator], Codes]
 """Draws codes of that many rows, which are alike in law whatever their order."""
 
 CHUNK = 65_536
+"""Rows drawn at a time; rows of a seed depend on it."""
+
 FEWEST_DRAWS = 2**18
-DRAWS_PER_OBEYING = 32
+"""Draws before any rate is judged: enough to see one in 1000 some 260 times."""
+
+DRAWS_PER_ACCEPTED = 32
+"""Rules that one row in so many obeys are met by rejection alone; rows are repaired only beyond."""
+
 DRAWS_PER_MEETING = 1000
-"""Effort before rows are mended, and before a condition is refused: rules that one row in 32 obeys
-need no mending, and a condition that one row in 1000 meets is always met."""
+"""A condition that fewer rows meet is refused: there is nothing to repair rows with."""
 
 
 @dataclass(frozen=True)
@@ -163,15 +176,16 @@ def _draw_until(source: Source, schema: Schema, num_rows: int, rng: np.random.Ge
         drawn, met = drawn + batch, met + len(codes)
         good = obeys(schema, codes)
         fresh, missing = codes[good], num_rows - len(obeying)
-        if len(fresh) > missing:
+        if len(fresh) > missing:  # at random, since draws may be spread evenly in their order
             fresh = fresh[np.sort(rng.choice(len(fresh), size=missing, replace=False))]
         obeying = np.concatenate([obeying, fresh])
         broken = np.concatenate([broken, codes[~good]])[-num_rows:]
         can_mend = len(obeying) + len(broken) >= num_rows
-        is_seldom = met > DRAWS_PER_OBEYING * len(obeying)
+        is_seldom = met > DRAWS_PER_ACCEPTED * len(obeying)
         is_hopeless = drawn > DRAWS_PER_MEETING * met
         if drawn >= FEWEST_DRAWS and (is_hopeless or (can_mend and is_seldom)):
             break
+        # The rate so far, with one row more on both sides so that it is never 0, and a tenth to spare.
         needed = 1.1 * (num_rows - len(obeying)) * (drawn + 1) / (len(obeying) + 1)
         batch = max(num_rows - len(obeying), min(CHUNK, int(needed)))
     return obeying, broken

@@ -1,4 +1,4 @@
-"""Images from Gaussian spectra: the sampler."""
+"""Images from Gaussian spectra: a sampler of coefficients in a cosine or principal-component basis, in NumPy alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from understudy.generators.base import GENERATOR_KINDS, LabelFirst, Tensors, ima
 from understudy.schema import NULL, Schema
 from understudy.schema.images import LIGHTEST
 
-AT_A_TIME = 2**12
+IMAGES_AT_A_TIME = 2**12
+"""Of a thousand pixels each they take 32 MiB."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class SpectralImages(LabelFirst):
         parts = self._parts(drawn, rng)
         for place in range(len(self.spectra.means)):
             (mine,) = np.nonzero(parts == place)
-            for some in np.split(mine, np.arange(AT_A_TIME, len(mine), AT_A_TIME)):
+            for some in np.split(mine, np.arange(IMAGES_AT_A_TIME, len(mine), IMAGES_AT_A_TIME)):
                 images = self.spectra.draw(self.basis, place, len(some), rng)
                 found[some, :pixels] = np.rint(images * LIGHTEST)
         if label is not None:
