@@ -7,7 +7,11 @@ STAMP := $(VENV)/.installed
 ENGINES := .venv-engines
 ENGINES_STAMP := $(ENGINES)/.installed
 
-.PHONY: demo test quick test-engines check format clean
+# Two workers on two cores: more threads in each would only wait for each other. A worker that is done takes tests
+# from the other.
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
+
+.PHONY: demo test quick engines test-engines check format clean
 
 demo: $(STAMP)
 	rm -rf demo-output
@@ -16,16 +20,18 @@ demo: $(STAMP)
 # All tests, or those of a folder or file: make test FOLDER=tests/queries
 FOLDER :=
 test: check
-	$(BIN)/pytest -n 2 --dist loadfile $(FOLDER)
+	$(PYTEST) $(FOLDER)
 
 # A minute while one works: everything but the tests marked slow. `make test` decides.
 quick: check
-	$(BIN)/pytest -n 2 --dist loadfile -m "not slow" $(FOLDER)
+	$(PYTEST) -m "not slow" $(FOLDER)
 
 # Spark and Ray in an environment of their own. Spark wants Java; without it its tests are left out, aloud.
-test-engines: $(ENGINES_STAMP)
+engines: $(ENGINES_STAMP)
 	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 		&& apt-get install -qq -y --no-install-recommends default-jre-headless >/dev/null; } || true
+
+test-engines: engines
 	@if command -v java >/dev/null; then \
 		$(ENGINES)/bin/pytest --import-mode=prepend tests/clusters; \
 	else \
