@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from understudy.errors import InputError
 from understudy.features import (
@@ -105,7 +106,13 @@ def one_blas_thread() -> Any:
 
     They are small: a second BLAS thread costs several times what it saves.
     """
-    return threadpool_limits(limits=1, user_api="blas")
+    return _thread_pools().limit(limits=1, user_api="blas")
+
+
+@cache
+def _thread_pools() -> Any:
+    """The BLAS libraries of this process. Finding them takes as long as a small sum."""
+    return ThreadpoolController()
 
 
 def sum_rows(
