@@ -23,7 +23,7 @@ from classifiers import train_on_synthetic
 from command_line import COMMAND, add_data_argument, add_options_argument, schema_of
 
 from understudy import load_schema
-from understudy.evaluation.marginals import one_way_distances
+from understudy.evaluation.columns import one_way_distances
 from understudy.evaluation.tables import code_table, invalid_cells
 
 
@@ -40,42 +40,71 @@ def main() -> None:
     frame = pd.read_parquet(arguments.data / "adult.parquet")
     train, test = frame[frame["split"] == "train"], frame[frame["split"] == "test"]
     writer = csv.writer(sys.stdout)
-    writer.writerow(["rows", "epsilon", "seed", "invalid", "mean_tv", "worst_tv", "logistic", "forest",
-                     "boosting", "mean_roc", "zero_gain", "seconds"])  # fmt: skip
+    writer.writerow(
+        [
+            "rows",
+            "epsilon",
+            "seed",
+            "invalid",
+            "mean_tv",
+            "worst_tv",
+            "logistic",
+            "forest",
+            "boosting",
+            "mean_roc",
+            "zero_gain",
+            "seconds",
+        ]
+    )
     _report(writer, ["real", "", ""], schema, train, train, test, seconds=0)
     for seed in arguments.seeds:
         with tempfile.TemporaryDirectory() as folder:
             output = Path(folder) / "rows.parquet"
             started = time.perf_counter()
             subprocess.run(
-                [COMMAND, "synth", arguments.data / "adult.parquet", "--schema", schema_path,
-                 "--epsilon", arguments.epsilon, "--method", "dp-merf", "--seed", str(seed),
-                 "--query", "SELECT * FROM data WHERE split = 'train'", "-o", output, "--json",
-                 *arguments.options],
-                check=True, stdout=subprocess.DEVNULL,
-            )  # fmt: skip
+                [
+                    COMMAND,
+                    "synth",
+                    arguments.data / "adult.parquet",
+                    "--schema",
+                    schema_path,
+                    "--epsilon",
+                    arguments.epsilon,
+                    "--method",
+                    "dp-merf",
+                    "--seed",
+                    str(seed),
+                    "--query",
+                    "SELECT * FROM data WHERE split = 'train'",
+                    "-o",
+                    output,
+                    "--json",
+                    *arguments.options,
+                ],
+                check=True,
+                stdout=subprocess.DEVNULL,
+            )
             seconds = time.perf_counter() - started
             synthetic = pd.read_parquet(output)
-        _report(
-            writer,
-            ["dp-merf", arguments.epsilon, seed],
-            schema,
-            synthetic,
-            train,
-            test,
-            seconds=seconds,
-        )
+        _report(writer, ["dp-merf", arguments.epsilon, seed], schema, synthetic, train, test, seconds=seconds)
 
 
 def _report(writer, names, schema, rows, train, test, *, seconds) -> None:
     distances = one_way_distances(code_table(schema, train), code_table(schema, rows))
     scores = train_on_synthetic(schema, rows, test)
     worst = max(distances, key=distances.get)
-    writer.writerow([
-        *names, invalid_cells(schema, rows), f"{np.mean(list(distances.values())):.4f}",
-        f"{worst} {distances[worst]:.3f}", *(f"{score:.4f}" for score in scores.values()),
-        f"{np.mean(list(scores.values())):.4f}", f"{(rows['capital_gain'] == 0).mean():.3f}", f"{seconds:.1f}",
-    ])  # fmt: skip
+    writer.writerow(
+        [
+            *names,
+            invalid_cells(schema, rows),
+            f"{np.mean(list(distances.values())):.4f}",
+            f"{worst} {distances[worst]:.3f}",
+            *(f"{score:.4f}" for score in scores.values()),
+            f"{np.mean(list(scores.values())):.4f}",
+            f"{(rows['capital_gain'] == 0).mean():.3f}",
+            f"{seconds:.1f}",
+        ]
+    )
     sys.stdout.flush()
 
 

@@ -19,47 +19,33 @@ import sys
 
 import numpy as np
 from classifiers import twelve_scores
-from command_line import (
-    REAL,
-    Synthesis,
-    Table,
-    add_data_argument,
-    add_options_argument,
-    load_table,
-    synthesise,
-)
+from command_line import REAL, Synthesis, Table, add_data_argument, add_options_argument, load_table, synthesise
 
-from understudy.evaluation.marginals import marginal_distance
+from understudy.evaluation.columns import marginal_distance
 from understudy.evaluation.tables import code_table
 from understudy.evaluation.two_sample import two_sample_auc
 
-SCORES = (
-    "roc", "prc", "tv1", "tv2", "tv3", "tv4", "auc_binned", "auc_raw", "cpu_seconds", "seconds",
-)  # fmt: skip
+SCORES = ("roc", "prc", "tv1", "tv2", "tv3", "tv4", "auc_binned", "auc_raw", "cpu_seconds", "seconds")
 NAN = float("nan")
 
 # Noted when the project was planned, by earlier code: one seed each, delta 1e-5, 2 cores; the middle
 # of a range. That its coding is ours is inferred from real rows (see classifiers.py). In the order
 # of SCORES; what was not measured is left off or NaN.
 PEERS = {
-    ("smartnoise AIM, sampler mended", "1"):
-        (0.875, 0.700, 0.005, 0.027, 0.061, 0.106, 0.65, NAN, 1134),
+    ("smartnoise AIM, sampler mended", "1"): (0.875, 0.700, 0.005, 0.027, 0.061, 0.106, 0.65, NAN, 1134),
     ("AIM (private-pgm)", "1"): (0.867, 0.677, 0.005, 0.023, 0.054, 0.091, 0.61, NAN, 340),
     ("dpmm AIM", "1"): (0.866, 0.676, 0.020, 0.048, 0.085, 0.132, 0.70, NAN, 998),
     ("MargNet", "1"): (0.851, 0.644, 0.009, 0.036, 0.088, 0.157, 0.75, NAN, 188),
     ("PrivSyn", "1"): (0.842, 0.624, 0.014, 0.042, 0.093, 0.166, 0.74, NAN, 87),
-    ("DP-MERF (benchmark suite)", "1"):
-        (0.821, 0.570, 0.104, 0.208, 0.308, 0.396, 0.99, NAN, 164),
-    ("opendp MST, rows independent", "1"):
-        (0.806, 0.564, 0.010, 0.048, 0.099, 0.151, 0.74, NAN, 115),
+    ("DP-MERF (benchmark suite)", "1"): (0.821, 0.570, 0.104, 0.208, 0.308, 0.396, 0.99, NAN, 164),
+    ("opendp MST, rows independent", "1"): (0.806, 0.564, 0.010, 0.048, 0.099, 0.151, 0.74, NAN, 115),
     ("AIM (private-pgm)", "0.3"): (0.862, 0.661, 0.013, 0.042, 0.083, 0.132, 0.73, NAN, 123),
-    ("smartnoise AIM, sampler mended", "0.3"):
-        (0.862, 0.663, 0.009, 0.040, 0.083, 0.135, 0.72, NAN, 348),
+    ("smartnoise AIM, sampler mended", "0.3"): (0.862, 0.663, 0.009, 0.040, 0.083, 0.135, 0.72, NAN, 348),
     ("dpmm AIM", "0.3"): (0.854, 0.659, 0.030, 0.072, 0.122, 0.185),
     ("MargNet", "0.3"): (0.833, 0.618, 0.020, 0.071, 0.145, 0.229, 0.88, NAN, 107),
     ("MargNet", "0.1"): (0.825, 0.605, 0.042, 0.135, 0.243, 0.350, 0.98, NAN, 112),
     ("AIM (private-pgm)", "0.1"): (0.801, 0.527, 0.028, 0.075, 0.129, 0.189, 0.82, NAN, 70),
-}  # fmt: skip
+}
 
 
 def main() -> None:
@@ -80,9 +66,8 @@ def main() -> None:
             for seed in arguments.seeds:
                 train, _ = table.split(seed)
                 made = synthesise(
-                    train, table.schema_path, method=method, epsilon=epsilon, seed=seed,
-                    options=arguments.options,
-                )  # fmt: skip
+                    train, table.schema_path, method=method, epsilon=epsilon, seed=seed, options=arguments.options
+                )
                 scores = all_scores(table, made, method=method, seed=seed)
                 found.setdefault((method, epsilon), []).append(scores)
                 writer.writerow([method, epsilon, seed, *(f"{score:.4f}" for score in scores)])

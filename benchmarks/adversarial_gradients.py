@@ -18,13 +18,13 @@ from audited import BUDGET, IMAGES
 
 from understudy.classifier.maps import MapShape
 from understudy.classifier.plan import RADIUS as INPUT_RADIUS
-from understudy.encoders import EncoderTraining
-from understudy.encoders.extractor import ExtractorPlan
 from understudy.features import Norm
-from understudy.features.autoencoder import AutoEncoder
-from understudy.private.descent import networks
-from understudy.private.descent.linear import IntegerRows, gradient_sum, integer_inputs
-from understudy.private.training import second_moments
+from understudy.networks import EncoderTraining
+from understudy.networks.autoencoder import AutoEncoder
+from understudy.plan.encoder import ExtractorPlan
+from understudy.private.dpsgd import networks
+from understudy.private.dpsgd.classifier import second_moments
+from understudy.private.dpsgd.linear import IntegerRows, gradient_sum, integer_inputs
 
 Floats = npt.NDArray[np.float64]
 SCALES = (0.0, 1e-300, 1e-8, 1.0, 1e8, 1e300)
@@ -47,12 +47,7 @@ def hostile_inputs(dim: int, *, seed: int = 0) -> Floats:
     """Rows that a descent might meet, and some that it should never meet."""
     rng = np.random.default_rng(seed)
     rows = [rng.normal(size=(4, dim)) * scale for scale in SCALES]
-    rows += [
-        np.eye(dim),
-        -np.eye(dim) * 1e300,
-        np.full((1, dim), np.inf),
-        np.full((1, dim), np.nan),
-    ]
+    rows += [np.eye(dim), -np.eye(dim) * 1e300, np.full((1, dim), np.inf), np.full((1, dim), np.nan)]
     mixed = rng.normal(size=(2, dim))
     mixed[0, 0], mixed[1, -1] = np.nan, -np.inf
     return np.concatenate([*rows, mixed])
@@ -105,7 +100,5 @@ def _of_network(parameters: Any, loss: Any, rows: Any) -> Iterator[Fraction]:
     for scale, clip in product((1.0, 1e3, 1e30), CLIPS):
         for place in range(len(rows[0])):
             with np.errstate(all="ignore"):
-                moved = networks._clipped_sum(
-                    gradients, scale * first, rows, np.asarray([place]), clip=clip, block=1
-                )
+                moved = networks._clipped_sum(gradients, scale * first, rows, np.asarray([place]), clip=clip, block=1)
             yield Fraction(distance(moved, Norm.L2), networks.RADIUS**2)

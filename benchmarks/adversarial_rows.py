@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from understudy.accounting import Neighbours
 from understudy.features import Embedding, Norm, Tables
-from understudy.plan import Plan
+from understudy.plan.plan import Plan
 from understudy.private.sums import Work
 from understudy.schema import NULL
 
@@ -45,9 +45,7 @@ class Reach:
         return max(self.ratio, self.block_ratio)
 
 
-def reaches(
-    plan: Plan, *, seed: int = 0, pasts: tuple[str, ...] = (), rows: int = 24, climbs: int = 40
-) -> list[Reach]:
+def reaches(plan: Plan, *, seed: int = 0, pasts: tuple[str, ...] = (), rows: int = 24, climbs: int = 40) -> list[Reach]:
     """The worst that was found for every stage of a plan and both notions of neighbours."""
     rng = np.random.default_rng(seed)
     found: dict[tuple[int, Neighbours], Reach] = {}
@@ -59,9 +57,7 @@ def reaches(
                 key = index, reach.neighbours
                 before = found.get(key, reach)
                 found[key] = replace(
-                    reach,
-                    ratio=max(before.ratio, reach.ratio),
-                    block_ratio=max(before.block_ratio, reach.block_ratio),
+                    reach, ratio=max(before.ratio, reach.ratio), block_ratio=max(before.block_ratio, reach.block_ratio)
                 )
     return list(found.values())
 
@@ -96,9 +92,7 @@ def past_vectors(plan: Plan, rng: np.random.Generator) -> dict[str, Past]:
         "all": lambda embedding, index: np.full(embedding.dim, largest),
         "less than nothing": lambda embedding, index: np.full(embedding.dim, -largest),
         "the first": lambda embedding, index: np.where(np.arange(embedding.dim) == 0, largest, 0),
-        "the last": lambda embedding, index: np.where(
-            np.arange(embedding.dim)[::-1] == 0, largest, 0
-        ),
+        "the last": lambda embedding, index: np.where(np.arange(embedding.dim)[::-1] == 0, largest, 0),
         "alternating": alternating,
         "heavy tails": heavy,
     }
@@ -127,11 +121,15 @@ def corner_codes(plan: Plan) -> Integers:
         every = np.asarray(list(product(*([NULL, 0, last] for last in largest.tolist()))))
     else:
         alternate = np.arange(len(largest)) % 2
-        every = np.asarray([
-            *(np.where(np.asarray(end) > 0, largest, end) for end in ends),
-            alternate * largest, (1 - alternate) * largest,
-            np.where(alternate > 0, NULL, largest), np.where(alternate > 0, NULL, 0),
-        ])  # fmt: skip
+        every = np.asarray(
+            [
+                *(np.where(np.asarray(end) > 0, largest, end) for end in ends),
+                alternate * largest,
+                (1 - alternate) * largest,
+                np.where(alternate > 0, NULL, largest),
+                np.where(alternate > 0, NULL, 0),
+            ]
+        )
     return every.astype(np.int64)
 
 
@@ -177,9 +175,7 @@ class _Stage:
     def attacked(self, rng: np.random.Generator, *, rows: int, climbs: int) -> Iterator[Reach]:
         """The furthest that rows of any kind go, and pairs of them."""
         plan, unit = self.plan, self.plan.schema.privacy
-        codes = np.concatenate([
-            corner_codes(plan), edge_codes(plan, self.embedding), random_codes(plan, rng, rows),
-        ])  # fmt: skip
+        codes = np.concatenate([corner_codes(plan), edge_codes(plan, self.embedding), random_codes(plan, rng, rows)])
         if len(codes) > 4 * rows:
             codes = rng.permutation(codes)[: 4 * rows]
         vectors = np.stack([self.vector(row) for row in codes])
@@ -196,9 +192,7 @@ class _Stage:
             # Of a person, all rows go and as many others come: opposite ends, every one of them.
             pair = self._furthest_pair(np.concatenate([vectors, alone[None]]))
             first = pair[0]
-            second = self._climbed(
-                best, lambda vector: _size(vector - first, self.norm), rng, climbs
-            )
+            second = self._climbed(best, lambda vector: _size(vector - first, self.norm), rng, climbs)
             apart = max(distance(v - first, self.norm) for v in (pair[1], self.vector(second)))
             yield self._reach(Neighbours.REPLACE_ONE, factor * apart, block_ratio)
 
@@ -229,11 +223,7 @@ class _Stage:
         return vectors[pair[0]], vectors[pair[1]]
 
     def _climbed(
-        self,
-        row: Integers,
-        goal: Callable[[Integers], npt.NDArray[np.float64]],
-        rng: np.random.Generator,
-        climbs: int,
+        self, row: Integers, goal: Callable[[Integers], npt.NDArray[np.float64]], rng: np.random.Generator, climbs: int
     ) -> Integers:
         """A row that was improved code by code, as long as that moves the sum further."""
         largest, best = largest_codes(self.plan), float(goal(self.vector(row)))

@@ -26,18 +26,16 @@ from classifiers import three_scores
 from command_line import add_data_argument, load_table
 
 from understudy.accounting import Budget
-from understudy.evaluation.marginals import marginal_distance
+from understudy.evaluation.columns import marginal_distance
 from understudy.evaluation.tables import code_table
-from understudy.features import choosing, placing
-from understudy.features.placing import COLUMNS, Pieces, Reading, total_rows
-from understudy.generators import shrinkage
-from understudy.generators.anova_training import AnovaTraining
+from understudy.fits import shrinkage
+from understudy.fits.anova import AnovaTraining
 from understudy.methods import fit_release, make_plan
 from understudy.private.release import release_table
+from understudy.rules import adaptive_bins, pair_selection
+from understudy.rules.adaptive_bins import COLUMNS, Measurement, Pieces, total_rows
 
-HEADER = (
-    "variant", "epsilon", "seed", "tv1", "tv2", "tv3", "tv4", "roc", "prc", "cpu_seconds",
-)  # fmt: skip
+HEADER = ("variant", "epsilon", "seed", "tv1", "tv2", "tv3", "tv4", "roc", "prc", "cpu_seconds")
 MOST_SETS = 300
 
 
@@ -58,7 +56,7 @@ class Variant:
             yield
 
 
-def equal_pieces(first: Reading, column: int) -> Pieces:
+def equal_pieces(first: Measurement, column: int) -> Pieces:
     """As if nothing were known of a column: equal bars with equal numbers of rows."""
     cells = first.map(COLUMNS).factors[column]
     bars = min(cells.num_known, 20)
@@ -68,10 +66,10 @@ def equal_pieces(first: Reading, column: int) -> Pieces:
     return Pieces(lows, even, np.zeros(bars, dtype=bool), 0.0)
 
 
-def placed_blindly(learned: Callable[[Reading, int], Pieces]) -> Callable[[Reading, int], Pieces]:
+def placed_blindly(learned: Callable[[Measurement, int], Pieces]) -> Callable[[Measurement, int], Pieces]:
     """Cells of numbers without a look at histograms; categories as they are."""
 
-    def pieces(first: Reading, column: int) -> Pieces:
+    def pieces(first: Measurement, column: int) -> Pieces:
         is_number = first.map(COLUMNS).factors[column].is_ordered
         return (equal_pieces if is_number else learned)(first, column)
 
@@ -81,15 +79,15 @@ def placed_blindly(learned: Callable[[Reading, int], Pieces]) -> Callable[[Readi
 VARIANTS = {
     "as it is": Variant(),
     "cells not placed by stage one": Variant(
-        replaced=((placing, "_pieces", placed_blindly(placing._pieces)),)
+        replaced=((adaptive_bins, "_pieces", placed_blindly(adaptive_bins._pieces)),)
     ),
     "values not counted one by one": Variant({"values": False}),
-    "coarse cells (20 a column)": Variant(replaced=((placing, "MOST_CELLS", 20),)),
-    "coarse pairs (5 cells)": Variant(replaced=((choosing, "MOST_CELLS", 5),)),
+    "coarse cells (20 a column)": Variant(replaced=((adaptive_bins, "MOST_CELLS", 20),)),
+    "coarse pairs (5 cells)": Variant(replaced=((pair_selection, "MOST_CELLS", 5),)),
     "nothing by label": Variant({"labels": "none"}),
     "no pairs": Variant({"pairs": False}),
-    "all pairs, none chosen": Variant(replaced=((choosing, "NOISE_PER_CELL", 0.0),)),
-    "close pairs no finer": Variant(replaced=((choosing, "CLOSE", 9.0),)),
+    "all pairs, none chosen": Variant(replaced=((pair_selection, "NOISE_PER_CELL", 0.0),)),
+    "close pairs no finer": Variant(replaced=((pair_selection, "CLOSE", 9.0),)),
     "noise not shrunk": Variant(replaced=((shrinkage, "shrunk", lambda table, noise: table),)),
     "no caution": Variant(training={"caution": 0.0}),
     "caution 3": Variant(training={"caution": 3.0}),
@@ -116,20 +114,18 @@ def main() -> None:
         training = AnovaTraining(seed=seed, **variant.training)
         with variant.in_force():
             plan = make_plan(
-                table.schema, Budget(epsilon, 1e-5), method="dp-anova",
+                table.schema,
+                Budget(epsilon, 1e-5),
+                method="dp-anova",
                 options={"num_rows": len(train), "training": training, **variant.options},
-            )  # fmt: skip
+            )
             rows = fit_release(release_table(train, plan)).sample(len(train), seed=seed)
         seconds = time.process_time() - started
         found = rows.to_pandas()
         sides = [code_table(table.schema, frame) for frame in (train, found)]
-        distances = [
-            marginal_distance(*sides, size=size, most_sets=MOST_SETS) for size in (1, 2, 3, 4)
-        ]
+        distances = [marginal_distance(*sides, size=size, most_sets=MOST_SETS) for size in (1, 2, 3, 4)]
         scores = np.mean(list(three_scores(table.schema, found, test).values()), axis=0)
-        writer.writerow([
-            name, epsilon, seed, *(f"{value:.4f}" for value in (*distances, *scores)), f"{seconds:.1f}",
-        ])  # fmt: skip
+        writer.writerow([name, epsilon, seed, *(f"{value:.4f}" for value in (*distances, *scores)), f"{seconds:.1f}"])
         sys.stdout.flush()
 
 

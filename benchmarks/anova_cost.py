@@ -110,16 +110,11 @@ def draw(by_rows: list[tuple[float, ...]], by_columns: list[tuple[float, ...]], 
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4), layout="constrained")
-    for axis, part, place, name in (
-        (axes[0], by_rows, 0, "rows"),
-        (axes[1], by_columns, 1, "columns"),
-    ):
+    for axis, part, place, name in ((axes[0], by_rows, 0, "rows"), (axes[1], by_columns, 1, "columns")):
         sizes = [row[place] for row in part]
         for column, label in ((2, "release, CPU s"), (3, "fit, CPU s")):
             axis.loglog(sizes, [max(row[column], 0.01) for row in part], marker="o", label=label)
-        axis.loglog(
-            sizes, [row[5] / 100 for row in part], marker="s", ls=":", label="peak memory, 100 MB"
-        )
+        axis.loglog(sizes, [row[5] / 100 for row in part], marker="s", ls=":", label="peak memory, 100 MB")
         axis.set_xlabel(name)
         axis.grid(alpha=0.3)
     axes[0].legend(frameon=False)

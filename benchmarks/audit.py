@@ -29,24 +29,14 @@ import numpy as np
 from adversarial_gradients import gradient_ratios
 from adversarial_rows import reaches
 from audited import MECHANISMS
-from likelihood_ratios import (
-    Estimate,
-    audited,
-    canary_ratios,
-    delta_seen,
-    effect_size,
-    mu_of_area,
-    mu_of_spread,
-)
+from likelihood_ratios import Estimate, audited, canary_ratios, delta_seen, effect_size, mu_of_area, mu_of_spread
 
 from understudy import Budget, make_plan
-from understudy.accounting.descent import DescentCost, epsilon_of_descent
+from understudy.accounting.dpsgd import DescentCost, epsilon_of_descent
 from understudy.errors import UsageError
 
 Row = dict[str, Any]
-COSTS = (
-    DescentCost(1.0, 2.0, 4), DescentCost(0.5, 1.0, 4), DescentCost(0.125, 0.6, 8), DescentCost(0.0625, 0.8, 40),
-)  # fmt: skip
+COSTS = (DescentCost(1.0, 2.0, 4), DescentCost(0.5, 1.0, 4), DescentCost(0.125, 0.6, 8), DescentCost(0.0625, 0.8, 40))
 DELTAS = (0.2, 0.1, 0.03, 0.01)
 
 
@@ -74,14 +64,19 @@ def likelihood(names: list[str], trials: int) -> Iterator[Row]:
             yield _line(name, "all", trials, mechanism.total, way, estimate, "; ".join(refuted))
 
 
-def _line(
-    name: str, part: str, trials: int, claimed: float, way: str, found: Estimate, refuted: str
-) -> Row:
+def _line(name: str, part: str, trials: int, claimed: float, way: str, found: Estimate, refuted: str) -> Row:
     return {
-        "method": name, "mechanism": part, "trials": 2 * trials, "claimed": round(claimed, 4), "by": way,
-        "estimated": round(found.mu, 4), "low": round(found.low, 4), "high": round(found.high, 4),
-        "ratio": round(found.mu / claimed, 4), "refuted": refuted,
-    }  # fmt: skip
+        "method": name,
+        "mechanism": part,
+        "trials": 2 * trials,
+        "claimed": round(claimed, 4),
+        "by": way,
+        "estimated": round(found.mu, 4),
+        "low": round(found.low, 4),
+        "high": round(found.high, 4),
+        "ratio": round(found.mu / claimed, 4),
+        "refuted": refuted,
+    }
 
 
 def descents(count: int) -> Iterator[Row]:
@@ -92,11 +87,16 @@ def descents(count: int) -> Iterator[Row]:
             epsilon = epsilon_of_descent(cost, delta)
             found = delta_seen(*runs, epsilon, threshold=epsilon)
             yield {
-                "sampling_rate": cost.sampling_rate, "noise_multiplier": cost.noise_multiplier,
-                "steps": cost.steps, "trials": len(runs[0]) + len(runs[1]), "epsilon": round(epsilon, 4),
-                "claimed_delta": delta, "seen": round(found.mu, 4), "low": round(found.low, 4),
+                "sampling_rate": cost.sampling_rate,
+                "noise_multiplier": cost.noise_multiplier,
+                "steps": cost.steps,
+                "trials": len(runs[0]) + len(runs[1]),
+                "epsilon": round(epsilon, 4),
+                "claimed_delta": delta,
+                "seen": round(found.mu, 4),
+                "low": round(found.low, 4),
                 "high": round(found.high, 4),
-            }  # fmt: skip
+            }
 
 
 def sensitivities(rows: int, climbs: int) -> Iterator[Row]:
@@ -118,16 +118,26 @@ def sensitivities(rows: int, climbs: int) -> Iterator[Row]:
                 worst[key] = max(before[0], reach.ratio), max(before[1], reach.block_ratio)
     for (method, noise, unit, notion, stage), found in worst.items():
         yield {
-            "method": method, "noise": noise, "unit": unit, "neighbours": notion, "stage": stage,
-            "ratio": f"{float(found[0]):.6f}", "block": f"{float(found[1]):.6f}",
+            "method": method,
+            "noise": noise,
+            "unit": unit,
+            "neighbours": notion,
+            "stage": stage,
+            "ratio": f"{float(found[0]):.6f}",
+            "block": f"{float(found[1]):.6f}",
             "holds": max(found) <= 1,
-        }  # fmt: skip
+        }
     for name, ratio in gradient_ratios().items():
         yield {
-            "method": name, "noise": "gaussian", "unit": "row", "neighbours": "add-remove", "stage": "gradient",
-            "ratio": f"{float(ratio):.6f}", "block": f"{float(ratio):.6f}",
+            "method": name,
+            "noise": "gaussian",
+            "unit": "row",
+            "neighbours": "add-remove",
+            "stage": "gradient",
+            "ratio": f"{float(ratio):.6f}",
+            "block": f"{float(ratio):.6f}",
             "holds": ratio <= 1,
-        }  # fmt: skip
+        }
 
 
 def main() -> None:
@@ -136,14 +146,10 @@ def main() -> None:
     )
     kinds = parser.add_subparsers(dest="kind", required=True)
     ratios = kinds.add_parser("likelihood")
-    ratios.add_argument(
-        "--mechanisms", nargs="+", choices=list(MECHANISMS), default=list(MECHANISMS)
-    )
+    ratios.add_argument("--mechanisms", nargs="+", choices=list(MECHANISMS), default=list(MECHANISMS))
     ratios.add_argument("--trials", type=int, default=400, help="releases of either table")
     steps = kinds.add_parser("descents")
-    steps.add_argument(
-        "--descents", type=int, default=40, help="of 500 rows that are there, and 500 that are not"
-    )
+    steps.add_argument("--descents", type=int, default=40, help="of 500 rows that are there, and 500 that are not")
     attack = kinds.add_parser("sensitivities")
     attack.add_argument("--rows", type=int, default=24)
     attack.add_argument("--climbs", type=int, default=40)

@@ -28,33 +28,35 @@ from likelihood_ratios import (
 )
 
 from understudy import Budget, load_schema, make_plan
-from understudy.accounting.descent import DescentCost
+from understudy.accounting.dpsgd import DescentCost
 from understudy.classifier.plan import ClassifierPlan
 from understudy.classifier.plan import Training as ClassifierTraining
-from understudy.encoders import EncoderTraining
-from understudy.encoders.extractor import ExtractorPlan
-from understudy.features.public_networks import Intake, network_of_module
 from understudy.methods import merf_ae
-from understudy.plan import Plan
+from understudy.networks import EncoderTraining
+from understudy.networks.public import Intake, network_of_module
+from understudy.plan.encoder import ExtractorPlan
+from understudy.plan.plan import Plan
 
 BUDGET = Budget(10.0)
-SCHEMA = load_schema({
-    "name": "visits",
-    "rows": 12,
-    "columns": [
-        {"name": "age", "kind": "integer", "bounds": [0, 15]},
-        {"name": "ward", "kind": "categorical", "categories": ["a", "b", "c"], "nullable": True},
-        {"name": "ill", "kind": "binary", "role": "label", "categories": ["no", "yes"]},
-    ],
-})  # fmt: skip
-IMAGES = load_schema({
-    "name": "dots",
-    "rows": 12,
-    "image": {"height": 2, "width": 2},
-    "columns": [
-        {"name": "label", "kind": "categorical", "role": "label", "categories": ["a", "b"]}
-    ],
-})  # fmt: skip
+SCHEMA = load_schema(
+    {
+        "name": "visits",
+        "rows": 12,
+        "columns": [
+            {"name": "age", "kind": "integer", "bounds": [0, 15]},
+            {"name": "ward", "kind": "categorical", "categories": ["a", "b", "c"], "nullable": True},
+            {"name": "ill", "kind": "binary", "role": "label", "categories": ["no", "yes"]},
+        ],
+    }
+)
+IMAGES = load_schema(
+    {
+        "name": "dots",
+        "rows": 12,
+        "image": {"height": 2, "width": 2},
+        "columns": [{"name": "label", "kind": "categorical", "role": "label", "categories": ["a", "b"]}],
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -114,10 +116,9 @@ class Audited:
 def visits() -> tuple[pa.Table, pa.Table]:
     """A dozen rows, and one more."""
     rng = np.random.default_rng(0)
-    table = pa.table({
-        "age": rng.integers(0, 16, 12), "ward": rng.choice(["a", "b", "c"], 12),
-        "ill": rng.choice(["no", "yes"], 12),
-    })  # fmt: skip
+    table = pa.table(
+        {"age": rng.integers(0, 16, 12), "ward": rng.choice(["a", "b", "c"], 12), "ill": rng.choice(["no", "yes"], 12)}
+    )
     return table, pa.table({"age": [15], "ward": ["c"], "ill": ["yes"]})
 
 
@@ -189,9 +190,7 @@ def of_classifier(**wish: Any) -> Audited:
     plan = ClassifierPlan(SCHEMA, BUDGET, training)
     table, row = visits()
     names = ("second moments", "descent")[-len(plan.charges) :]
-    claimed = {
-        name: math.sqrt(charge.mu_squared) for name, charge in zip(names, plan.charges, strict=True)
-    }
+    claimed = {name: math.sqrt(charge.mu_squared) for name, charge in zip(names, plan.charges, strict=True)}
 
     def run(is_there: bool) -> Parts:
         return classifier_parts(plan, table, row, is_there=is_there)
@@ -201,9 +200,8 @@ def of_classifier(**wish: Any) -> Audited:
 
 def of_encoder(*, steps: int, batch: int) -> Audited:
     training = EncoderTraining(
-        depths=(2,), strides=(1,), kernels=(1,), components=2, steps=steps, batch=batch,
-        learning_rate=0.05,
-    )  # fmt: skip
+        depths=(2,), strides=(1,), kernels=(1,), components=2, steps=steps, batch=batch, learning_rate=0.05
+    )
     plan = ExtractorPlan(IMAGES, BUDGET, training, clip=0.01)
     table, row = dots()
 
@@ -221,9 +219,7 @@ MECHANISMS: dict[str, Callable[[], Audited]] = {
     "dp-anova": partial(of_table, "dp-anova", pairs=True),
     "dp-anova, Laplace noise": partial(of_table, "dp-anova", pairs=True, budget=Budget(4.0, 0.0)),
     "dp-merf": partial(of_table, "dp-merf", num_features=8),
-    "dp-merf, a scale that is paid for": partial(
-        of_table, "dp-merf", num_features=8, length_scale="private"
-    ),
+    "dp-merf, a scale that is paid for": partial(of_table, "dp-merf", num_features=8, length_scale="private"),
     "dp-hp": partial(of_table, "dp-hp", order=4, product_order=2),
     "balog-subspace": partial(of_table, "balog-subspace", public_points=NEARBY, look=True),
     "balog-features": partial(of_table, "balog-features", num_candidates=20, num_features=8),

@@ -26,30 +26,33 @@ import numpy as np
 from balog_setting import DELTA, WIDE, Setting
 
 from understudy import Budget, fit_release, make_plan, release_table
-from understudy.features.pivots import pivot_points, spanned_by
 from understudy.generators import WeightedDatabase
 from understudy.methods.balog_kernel import balog_kernel
-from understudy.methods.public_points import given_points
+from understudy.methods.common import given_points
+from understudy.rules.pivots import pivot_points, spanned_by
 from understudy.schema import Layout
 
 ROWS = (1_000, 3_162, 10_000, 31_623, 100_000)
 EPSILONS = (0.01, 0.03, 0.1, 0.3, 1.0)
 POINTS = (3, 10, 30, 100, 300)
 BOUNDS = {
-    "rows, public subset": -1 / 2, "rows, random points": -1 / 3, "rows, algorithm 2": -1 / 3,
-    "epsilon, plain noise": -1.0, "points, no noise": None,
-}  # fmt: skip
+    "rows, public subset": -1 / 2,
+    "rows, random points": -1 / 3,
+    "rows, algorithm 2": -1 / 3,
+    "epsilon, plain noise": -1.0,
+    "points, no noise": None,
+}
 
 
 def fitted(setting: Setting, method: str, epsilon: float, **options: Any) -> tuple[Any, Any]:
     """Points and weights of one release."""
     shared = {
-        "neighbours": "replace-one", "num_rows": setting.num_rows, "seed": setting.seed,
+        "neighbours": "replace-one",
+        "num_rows": setting.num_rows,
+        "seed": setting.seed,
         "length_scale": setting.length_scale,
-    }  # fmt: skip
-    plan = make_plan(
-        setting.schema, Budget(epsilon, DELTA), method=method, options=shared | options
-    )
+    }
+    plan = make_plan(setting.schema, Budget(epsilon, DELTA), method=method, options=shared | options)
     database = fit_release(release_table(setting.frame(setting.rows), plan))
     if not isinstance(database, WeightedDatabase):
         raise TypeError("not a weighted database")
@@ -62,18 +65,11 @@ def by_rows(what: str, num_rows: int, seed: int) -> float:
     setting = Setting(2, num_rows, seed)
     if what == "rows, public subset":
         public = setting.frame(setting.public_subset(num_rows // 10, seed))
-        return setting.distance_to_law(
-            *fitted(setting, "balog-subspace", 1.0, public_points=public)
-        )
+        return setting.distance_to_law(*fitted(setting, "balog-subspace", 1.0, public_points=public))
     if what == "rows, random points":
         points = setting.frame(setting.random_points(num_rows // 20, seed))
-        return setting.distance_to_law(
-            *fitted(setting, "balog-subspace", 1.0, public_points=points)
-        )
-    wide = {
-        "means": dict.fromkeys(setting.names, 0.0),
-        "deviations": dict.fromkeys(setting.names, WIDE),
-    }
+        return setting.distance_to_law(*fitted(setting, "balog-subspace", 1.0, public_points=points))
+    wide = {"means": dict.fromkeys(setting.names, 0.0), "deviations": dict.fromkeys(setting.names, WIDE)}
     return setting.distance_to_law(*fitted(setting, "balog-features", 1.0, draw="gaussian", **wide))
 
 
@@ -104,9 +100,7 @@ def slope_of(values: dict[float, float]) -> float:
     return float(np.polyfit(np.log(list(seen)), np.log(list(seen.values())), 1)[0])
 
 
-def draw_picture(
-    found: dict[str, dict[float, float]], slopes: dict[str, float], path: Path
-) -> None:
+def draw_picture(found: dict[str, dict[float, float]], slopes: dict[str, float], path: Path) -> None:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(12, 4), layout="constrained")
@@ -114,9 +108,7 @@ def draw_picture(
     for what, values in found.items():
         axis, label = axes[what.split(",")[0]], what.split(", ")[1]
         seen = {value: distance for value, distance in values.items() if distance > 0}
-        axis.loglog(
-            list(seen), list(seen.values()), "o-", label=f"{label}: slope {slopes[what]:.2f}"
-        )
+        axis.loglog(list(seen), list(seen.values()), "o-", label=f"{label}: slope {slopes[what]:.2f}")
     names = ("rows (N), to the law", "epsilon, to the rows", "public points (M), to the rows")
     for axis, name in zip(axes.values(), names, strict=True):
         axis.set(xlabel=name)
@@ -128,9 +120,7 @@ def draw_picture(
 
 def main() -> None:
     """Print every mean and slope."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--picture", type=Path)
     wishes = parser.parse_args()
@@ -142,10 +132,13 @@ def main() -> None:
         found[what] = {}
         for value in {"rows": ROWS, "epsilon": EPSILONS, "points": POINTS}[kind]:
             each = [
-                by_rows(what, int(value), seed) if kind == "rows"
-                else by_epsilon(value, seed) if kind == "epsilon" else by_points(int(value), seed)
+                by_rows(what, int(value), seed)
+                if kind == "rows"
+                else by_epsilon(value, seed)
+                if kind == "epsilon"
+                else by_points(int(value), seed)
                 for seed in wishes.seeds
-            ]  # fmt: skip
+            ]
             found[what][value] = float(np.mean(each))
             writer.writerow([what, value, f"{found[what][value]:.5g}"])
             sys.stdout.flush()

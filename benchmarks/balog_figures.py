@@ -29,50 +29,49 @@ from balog_setting import DELTA, NUM_ROWS, WIDE, Setting
 
 from understudy import Budget, fit_release, make_plan, release_table
 from understudy.generators import WeightedDatabase
-from understudy.published import Release
+from understudy.released import Release
 
 CURVES = ("public-subset", "random-points", "algorithm-2")
 EPSILONS = (0.01, 0.1, 1.0)
 MOST_SPANNING = 512
 PUBLISHED = Path(__file__).with_name("balog_published.csv")
 FIELDS = [
-    "curve", "dimension", "points", "epsilon", "seed", "distance", "published", "as_printed", "rank",
-    "rows", "cpu_seconds",
-]  # fmt: skip
+    "curve",
+    "dimension",
+    "points",
+    "epsilon",
+    "seed",
+    "distance",
+    "published",
+    "as_printed",
+    "rank",
+    "rows",
+    "cpu_seconds",
+]
 
 
 def published() -> dict[tuple[str, int, int, float], float]:
     """Distances of the published curves (the authors' result files, every fourth M)."""
     with PUBLISHED.open() as file:
         return {
-            (r["curve"], int(r["dimension"]), int(r["points"]), float(r["epsilon"])): float(
-                r["distance"]
-            )
+            (r["curve"], int(r["dimension"]), int(r["points"]), float(r["epsilon"])): float(r["distance"])
             for r in csv.DictReader(file)
         }
 
 
 def options_of(setting: Setting, curve: str, count: int, seed: int) -> dict[str, Any]:
     """What a curve asks of the method."""
-    shared = {
-        "neighbours": "replace-one", "num_rows": NUM_ROWS, "length_scale": setting.length_scale,
-        "seed": seed,
-    }  # fmt: skip
+    shared = {"neighbours": "replace-one", "num_rows": NUM_ROWS, "length_scale": setting.length_scale, "seed": seed}
     if curve == "public-subset":
         return shared | {"public_points": setting.frame(setting.public_subset(count, seed))}
     if curve == "random-points":
         pool = setting.frame(setting.random_points(2 * count, seed))
         return shared | {"public_points": pool, "num_points": min(count, MOST_SPANNING)}
-    wide = {
-        "means": dict.fromkeys(setting.names, 0.0),
-        "deviations": dict.fromkeys(setting.names, WIDE),
-    }
+    wide = {"means": dict.fromkeys(setting.names, 0.0), "deviations": dict.fromkeys(setting.names, WIDE)}
     return shared | wide | {"draw": "gaussian", "num_points": count}
 
 
-def measure(
-    setting: Setting, curve: str, counts: list[int], epsilon: float, seed: int
-) -> Iterator[dict[str, Any]]:
+def measure(setting: Setting, curve: str, counts: list[int], epsilon: float, seed: int) -> Iterator[dict[str, Any]]:
     """One line per number of points. Algorithm 2 makes one release for all of them."""
     method = "balog-features" if curve == "algorithm-2" else "balog-subspace"
     made: Release | None = None
@@ -96,10 +95,13 @@ def measure(
             source = setting.public_subset if curve == "public-subset" else setting.random_points
             printed = f"{setting.as_printed(source(count, seed), epsilon):.7g}"
         yield {
-            "points": count, "distance": f"{setting.distance(points, generator.weights):.7g}",
-            "as_printed": printed, "rank": made.blocks[-1].map.dim, "rows": len(points),
+            "points": count,
+            "distance": f"{setting.distance(points, generator.weights):.7g}",
+            "as_printed": printed,
+            "rank": made.blocks[-1].map.dim,
+            "rows": len(points),
             "cpu_seconds": f"{taken:.2f}",
-        }  # fmt: skip
+        }
 
 
 def done_already(path: Path) -> set[tuple[str, ...]]:
@@ -119,45 +121,30 @@ def draw_picture(lines: list[dict[str, str]], path: Path) -> None:
     axes = figure.subplots(2, 3, sharex=True)
     for axis_row, dimension in zip(axes, (2, 5), strict=True):
         for axis, curve in zip(axis_row, CURVES, strict=True):
-            for epsilon, colour in zip(
-                EPSILONS, ("tab:red", "tab:orange", "tab:blue"), strict=True
-            ):
+            for epsilon, colour in zip(EPSILONS, ("tab:red", "tab:orange", "tab:blue"), strict=True):
                 curve_of = sorted(
-                    (m, y)
-                    for (c, d, m, e), y in theirs.items()
-                    if (c, d, e) == (curve, dimension, epsilon)
+                    (m, y) for (c, d, m, e), y in theirs.items() if (c, d, e) == (curve, dimension, epsilon)
                 )
                 axis.loglog(*zip(*curve_of, strict=True), "--", color=colour, alpha=0.5)
                 own = [
                     (int(r["points"]), float(r["distance"]))
                     for r in lines
-                    if (r["curve"], int(r["dimension"]), float(r["epsilon"]))
-                    == (curve, dimension, epsilon)
+                    if (r["curve"], int(r["dimension"]), float(r["epsilon"])) == (curve, dimension, epsilon)
                 ]
                 if own:
-                    axis.loglog(
-                        *zip(*own, strict=True),
-                        "o",
-                        ms=3.5,
-                        color=colour,
-                        label=f"epsilon {epsilon:g}",
-                    )
+                    axis.loglog(*zip(*own, strict=True), "o", ms=3.5, color=colour, label=f"epsilon {epsilon:g}")
             axis.set_title(f"{curve.replace('-', ' ')}, {dimension} dimensions", fontsize=10)
             axis.grid(alpha=0.2)
         axis_row[0].set_ylabel("RKHS distance to all private rows")
     for axis in axes[1]:
         axis.set_xlabel("points that may get weight (M)")
-    axes[0, 0].legend(
-        title="dots: ours, every seed\ndashed: as published", fontsize=8, title_fontsize=8
-    )
+    axes[0, 0].legend(title="dots: ours, every seed\ndashed: as published", fontsize=8, title_fontsize=8)
     figure.savefig(path, dpi=110)
 
 
 def main() -> None:
     """Measure what is missing, and draw."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--output", type=Path, default=Path("balog.csv"))
     parser.add_argument("--dimensions", type=int, nargs="+", default=[2, 5])
     parser.add_argument("--curves", nargs="+", default=list(CURVES), choices=CURVES)
@@ -175,13 +162,12 @@ def main() -> None:
                 for epsilon in EPSILONS:
                     key = {"curve": curve, "dimension": dimension, "epsilon": epsilon, "seed": seed}
                     counts = [
-                        m for m in wishes.points or known
+                        m
+                        for m in wishes.points or known
                         if tuple(str((key | {"points": m})[name]) for name in FIELDS[:5]) not in done
-                    ]  # fmt: skip
+                    ]
                     for line in measure(setting, curve, counts, epsilon, seed):
-                        line |= key | {
-                            "published": theirs.get((curve, dimension, line["points"], epsilon), "")
-                        }
+                        line |= key | {"published": theirs.get((curve, dimension, line["points"], epsilon), "")}
                         append(wishes.output, line)
     if wishes.picture:
         with wishes.output.open() as file:

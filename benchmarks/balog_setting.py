@@ -121,9 +121,7 @@ class Setting:
             sums = np.zeros(len(some))
             for i in range(0, self.num_rows, 2000):
                 sums += self.kernel(points[some], self.rows[i : i + 2000]).sum(axis=1)
-            self._means.update(
-                (keys[k], float(s) / self.num_rows) for k, s in zip(some, sums, strict=True)
-            )
+            self._means.update((keys[k], float(s) / self.num_rows) for k, s in zip(some, sums, strict=True))
         return np.array([self._means[key] for key in keys])
 
     def distance(self, points: Floats, weights: Floats) -> float:
@@ -140,12 +138,7 @@ class Setting:
 
     def _norm(self, points: Floats, weights: Floats) -> float:
         parts = range(0, len(points), 2000)
-        return float(
-            sum(
-                weights[i : i + 2000] @ (self.kernel(points[i : i + 2000], points) @ weights)
-                for i in parts
-            )
-        )
+        return float(sum(weights[i : i + 2000] @ (self.kernel(points[i : i + 2000], points) @ weights) for i in parts))
 
     def _smoothed(self, left: Floats, right: Floats, variance: float) -> Floats:
         """The kernel, averaged over a Gaussian of this variance around one side."""

@@ -25,41 +25,34 @@ from understudy.accounting import Budget
 from understudy.classifier.maps import LocallyLinearMaps
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.private.long_noise import LongNoise
-from understudy.private.training import noisy_maps
+from understudy.private.dpsgd.classifier import noisy_maps
+from understudy.private.noise import LongNoise
 
 SETS = ("mnist", "fashion_mnist")
-PRINTED = {
-    ("mnist", 2.0): 0.942, ("mnist", 0.5): 0.918, ("fashion_mnist", 2.0): 0.832, ("fashion_mnist", 0.5): 0.807,
-}  # fmt: skip
-HEADER = (
-    "part", "set", "inputs", "epsilon", "maps", "projected", "seed", "accuracy", "roc_auc", "printed", "seconds",
-)  # fmt: skip
-PAPER = {
-    "inputs": "cosines",
-    "num_coefficients": 784,
-    "look": 0.0,
-    "sampling_rate": 0.05,
-    "steps": 120,
-}
+PRINTED = {("mnist", 2.0): 0.942, ("mnist", 0.5): 0.918, ("fashion_mnist", 2.0): 0.832, ("fashion_mnist", 0.5): 0.807}
+HEADER = ("part", "set", "inputs", "epsilon", "maps", "projected", "seed", "accuracy", "roc_auc", "printed", "seconds")
+PAPER = {"inputs": "cosines", "num_coefficients": 784, "look": 0.0, "sampling_rate": 0.05, "steps": 120}
 
 
 def measured(rows: Rows, epsilon: float, seed: int, **settings: Any) -> dict[str, Any]:
     """Train once, and test."""
     num_rows = rows.train.num_rows if settings.get("look") == 0 else None
-    plan = ClassifierPlan(
-        rows.schema, Budget(epsilon), Training(seed=seed, **settings), num_rows
-    )  # fmt: skip
+    plan = ClassifierPlan(rows.schema, Budget(epsilon), Training(seed=seed, **settings), num_rows)
     integers = rows.integers(plan)
     start = time.process_time()
     maps, whitening = noisy_maps(integers, plan, noise=LongNoise())
     seconds = time.process_time() - start
     trained = Classifier(plan, maps, whitening, ())
     return score(rows, trained.probabilities(trained.codes(rows.test))) | {
-        "set": rows.name, "inputs": plan.training.inputs, "epsilon": epsilon, "seed": seed,
-        "maps": plan.training.num_maps, "projected": plan.training.projected or "",
-        "printed": PRINTED.get((rows.name, epsilon), ""), "seconds": round(seconds, 1),
-    }  # fmt: skip
+        "set": rows.name,
+        "inputs": plan.training.inputs,
+        "epsilon": epsilon,
+        "seed": seed,
+        "maps": plan.training.num_maps,
+        "projected": plan.training.projected or "",
+        "printed": PRINTED.get((rows.name, epsilon), ""),
+        "seconds": round(seconds, 1),
+    }
 
 
 def score(rows: Rows, chances: np.ndarray) -> dict[str, Any]:
@@ -87,9 +80,13 @@ def without_privacy(rows: Rows) -> dict[str, Any]:
     trained = Classifier(plan, LocallyLinearMaps(plan.shape, plain), None, ())
     chances = trained.probabilities(trained.codes(rows.test))
     return score(rows, chances) | {
-        "set": rows.name, "inputs": "logistic regression without privacy", "epsilon": "inf", "maps": 1,
-        "seed": "", "seconds": round(time.process_time() - start, 1),
-    }  # fmt: skip
+        "set": rows.name,
+        "inputs": "logistic regression without privacy",
+        "epsilon": "inf",
+        "maps": 1,
+        "seed": "",
+        "seconds": round(time.process_time() - start, 1),
+    }
 
 
 def lines(arguments: argparse.Namespace) -> Any:
@@ -132,12 +129,11 @@ def draw(found: list[dict[str, str]], path: Path) -> None:
 
     figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
     for axis, part, key, title in (
-        (axes[0], "epsilons", "epsilon", "epsilon"), (axes[1], "maps", "maps", "linear maps per class"),
+        (axes[0], "epsilons", "epsilon", "epsilon"),
+        (axes[1], "maps", "maps", "linear maps per class"),
         (axes[2], "projections", "projected", "coordinates after projection, epsilon 2"),
-    ):  # fmt: skip
-        curves: defaultdict[str, defaultdict[float, list[float]]] = defaultdict(
-            lambda: defaultdict(list)
-        )
+    ):
+        curves: defaultdict[str, defaultdict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
         for line in found:
             also = part == "epsilons" and line["part"] == "headline" and line["set"] == "mnist"
             if line["part"] == part or also:
@@ -163,16 +159,10 @@ def draw(found: list[dict[str, str]], path: Path) -> None:
 
 def main() -> None:
     """Measure, or draw what was measured."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add_data_argument(parser)
-    parser.add_argument(
-        "--parts", nargs="+", default=["headline", "epsilons", "maps", "projections", "adult"]
-    )
-    parser.add_argument(
-        "--inputs", nargs="+", default=["strokes", "cosines"], help="of the headline"
-    )
+    parser.add_argument("--parts", nargs="+", default=["headline", "epsilons", "maps", "projections", "adult"])
+    parser.add_argument("--inputs", nargs="+", default=["strokes", "cosines"], help="of the headline")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--from", dest="source", type=Path, help="CSV to draw")
     parser.add_argument("--figure", type=Path, help="picture to draw, from --from")

@@ -13,20 +13,15 @@ import sys
 
 import numpy as np
 import pandas as pd
-from sklearn.ensemble import (
-    GradientBoostingClassifier,
-    HistGradientBoostingClassifier,
-    RandomForestClassifier,
-)
+from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from understudy import Schema
-from understudy.evaluation.inputs import Examples, examples, task_of
 from understudy.evaluation.models import Protocol, models_for
-from understudy.evaluation.prediction import Exam, run_exam
+from understudy.evaluation.prediction import Exam, Examples, examples, run_exam, task_of
 from understudy.evaluation.tables import code_table
 
 
@@ -62,18 +57,13 @@ def train_on_synthetic(schema: Schema, train: pd.DataFrame, test: pd.DataFrame) 
     seen, unseen = _examples(schema, train), _examples(schema, test)
     return {
         name: float(
-            roc_auc_score(
-                unseen.target,
-                classifier.fit(seen.inputs, seen.target).predict_proba(unseen.inputs)[:, 1],
-            )
+            roc_auc_score(unseen.target, classifier.fit(seen.inputs, seen.target).predict_proba(unseen.inputs)[:, 1])
         )
         for name, classifier in classifiers.items()
     }
 
 
-def three_scores(
-    schema: Schema, train: pd.DataFrame, test: pd.DataFrame
-) -> dict[str, tuple[float, float]]:
+def three_scores(schema: Schema, train: pd.DataFrame, test: pd.DataFrame) -> dict[str, tuple[float, float]]:
     """Scores on real test rows of three classifiers trained on ``train``.
 
     ROC-AUC and average precision with two classes, weighted and macro F1 with more.
@@ -96,10 +86,7 @@ def three_scores(
             first, second = (float(measure(unseen.target, chances)) for measure in measures)
         else:
             guesses = classifier.predict(unseen.inputs)
-            first, second = (
-                float(f1_score(unseen.target, guesses, average=kind))
-                for kind in ("weighted", "macro")
-            )
+            first, second = (float(f1_score(unseen.target, guesses, average=kind)) for kind in ("weighted", "macro"))
         found[name] = first, second
     return found
 

@@ -26,16 +26,18 @@ def add_data_argument(parser: argparse.ArgumentParser) -> None:
     """``--data DIR``, with a default from the environment."""
     given = os.environ.get(DATA_VARIABLE)
     parser.add_argument(
-        "--data", type=Path, metavar="DIR", default=given and Path(given), required=not given,
+        "--data",
+        type=Path,
+        metavar="DIR",
+        default=given and Path(given),
+        required=not given,
         help=f"folder of NAME.parquet and schemas/NAME.yaml (default: ${DATA_VARIABLE})",
-    )  # fmt: skip
+    )
 
 
 def add_options_argument(parser: argparse.ArgumentParser) -> None:
     """``--options ...``, which takes the rest of the line."""
-    parser.add_argument(
-        "--options", nargs=argparse.REMAINDER, default=[], help="passed on to synth; comes last"
-    )
+    parser.add_argument("--options", nargs=argparse.REMAINDER, default=[], help="passed on to synth; comes last")
 
 
 @dataclass(frozen=True)
@@ -70,9 +72,7 @@ def load_table(data: Path, name: str) -> Table:
     """``name`` from NAME.parquet and schemas/NAME.yaml."""
     schema_path = schema_of(data, name)
     return Table(
-        frame=pd.read_parquet(data / f"{name}.parquet"),
-        schema=load_schema(schema_path),
-        schema_path=schema_path,
+        frame=pd.read_parquet(data / f"{name}.parquet"), schema=load_schema(schema_path), schema_path=schema_path
     )
 
 
@@ -82,13 +82,7 @@ def some(frame: pd.DataFrame, most_rows: int) -> pd.DataFrame:
 
 
 def synthesise(
-    train: pd.DataFrame,
-    schema: Path,
-    *,
-    method: str,
-    epsilon: str,
-    seed: int,
-    options: list[str],
+    train: pd.DataFrame, schema: Path, *, method: str, epsilon: str, seed: int, options: list[str]
 ) -> Synthesis:
     """As many synthetic rows as ``train`` has, by the command line."""
     if method == REAL:
@@ -97,10 +91,24 @@ def synthesise(
         folder = Path(name)
         train.to_parquet(folder / "train.parquet")
         command = [
-            COMMAND, "synth", folder / "train.parquet", "--schema", schema, "--epsilon", epsilon,
-            "--method", method, "--seed", str(seed), "--rows", str(len(train)),
-            "-o", folder / "rows.parquet", "--json", *options,
-        ]  # fmt: skip
+            COMMAND,
+            "synth",
+            folder / "train.parquet",
+            "--schema",
+            schema,
+            "--epsilon",
+            epsilon,
+            "--method",
+            method,
+            "--seed",
+            str(seed),
+            "--rows",
+            str(len(train)),
+            "-o",
+            folder / "rows.parquet",
+            "--json",
+            *options,
+        ]
         wall, cpu = timed(command)
         rows = pd.read_parquet(folder / "rows.parquet")
     return Synthesis(rows, wall, cpu)

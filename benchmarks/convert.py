@@ -18,11 +18,9 @@ ATTACKS = {
     "normal": ("normal",),
     "dos": ("back", "land", "neptune", "pod", "smurf", "teardrop"),
     "probe": ("ipsweep", "nmap", "portsweep", "satan"),
-    "r2l": (
-        "ftp_write", "guess_passwd", "imap", "multihop", "phf", "spy", "warezclient", "warezmaster",
-    ),
+    "r2l": ("ftp_write", "guess_passwd", "imap", "multihop", "phf", "spy", "warezclient", "warezmaster"),
     "u2r": ("buffer_overflow", "loadmodule", "perl", "rootkit"),
-}  # fmt: skip
+}
 CENSUS_WEIGHT = 24  # the position of the survey weight, which its codebook asks to leave out
 
 
@@ -79,21 +77,22 @@ def to_kddcup99(raw: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 
 
 CONVERSIONS: dict[str, Callable[[pd.DataFrame, Schema], pd.DataFrame]] = {
-    "adult": to_adult, "census": to_census, "cervical": to_cervical, "covtype": to_covtype,
-    "creditcard": to_creditcard, "epileptic": to_epileptic, "isolet": to_isolet,
+    "adult": to_adult,
+    "census": to_census,
+    "cervical": to_cervical,
+    "covtype": to_covtype,
+    "creditcard": to_creditcard,
+    "epileptic": to_epileptic,
+    "isolet": to_isolet,
     "kddcup99": to_kddcup99,
-}  # fmt: skip
+}
 
 
 def convert(name: str, raw: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """The table with the types of its schema; refused if a cell does not fit it."""
     given = CONVERSIONS[name](raw, schema).reset_index(drop=True)
     frame = pd.DataFrame(
-        {
-            column.name: _typed(column, given[column.name])
-            for column in schema.columns
-            if column.name in given
-        }
+        {column.name: _typed(column, given[column.name]) for column in schema.columns if column.name in given}
     )
     wrong = invalid_cells(schema, frame)
     if wrong:

@@ -22,28 +22,35 @@ from itertools import product
 import numpy as np
 import pandas as pd
 from classifiers import three_scores
-from command_line import (
-    REAL,
-    add_data_argument,
-    add_options_argument,
-    load_table,
-    some,
-    synthesise,
-)
+from command_line import REAL, add_data_argument, add_options_argument, load_table, some, synthesise
 
 from understudy import Schema
-from understudy.evaluation.marginals import marginal_distance
+from understudy.evaluation.columns import marginal_distance
 from understudy.evaluation.tables import code_table, invalid_cells
 from understudy.evaluation.two_sample import two_sample_auc
 
-TABLES = (
-    "adult", "census", "cervical", "covtype", "creditcard", "epileptic", "isolet", "kddcup99",
-)  # fmt: skip
+TABLES = ("adult", "census", "cervical", "covtype", "creditcard", "epileptic", "isolet", "kddcup99")
 MOST_SETS = 300
 HEADER = (
-    "table", "method", "epsilon", "seed", "invalid", "tv1", "tv2", "tv3", "tv4", "auc_binned",
-    "auc_raw", "score", "second", "logistic", "forest", "boosting", "cpu_seconds", "seconds",
-)  # fmt: skip
+    "table",
+    "method",
+    "epsilon",
+    "seed",
+    "invalid",
+    "tv1",
+    "tv2",
+    "tv3",
+    "tv4",
+    "auc_binned",
+    "auc_raw",
+    "score",
+    "second",
+    "logistic",
+    "forest",
+    "boosting",
+    "cpu_seconds",
+    "seconds",
+)
 ALIASES = {"independent": ("dp-anova", ["--labels", "none", "--no-pairs"])}
 
 
@@ -51,9 +58,7 @@ def main() -> None:
     """Run every table, method and seed and print a row for each."""
     parser = argparse.ArgumentParser(description=__doc__)
     add_data_argument(parser)
-    parser.add_argument(
-        "--methods", nargs="+", default=[REAL, "independent", "dp-merf", "dp-hp", "dp-anova"]
-    )
+    parser.add_argument("--methods", nargs="+", default=[REAL, "independent", "dp-merf", "dp-hp", "dp-anova"])
     parser.add_argument("--tables", nargs="+", default=TABLES)
     parser.add_argument("--epsilons", nargs="+", default=["1", "0.2"])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
@@ -69,15 +74,26 @@ def main() -> None:
             for epsilon in arguments.epsilons if method != REAL else [""]:
                 used, options = ALIASES.get(method, (method, []))
                 found = synthesise(
-                    train, table.schema_path, method=used, epsilon=epsilon, seed=seed,
+                    train,
+                    table.schema_path,
+                    method=used,
+                    epsilon=epsilon,
+                    seed=seed,
                     options=[*options, *arguments.options],
-                )  # fmt: skip
+                )
                 values = measured(table.schema, train, test, found.rows, arguments.most_rows)
-                writer.writerow([
-                    name, method, epsilon, seed, invalid_cells(table.schema, found.rows),
-                    *(f"{value:.4f}" for value in values),
-                    f"{found.cpu_seconds:.1f}", f"{found.wall_seconds:.1f}",
-                ])  # fmt: skip
+                writer.writerow(
+                    [
+                        name,
+                        method,
+                        epsilon,
+                        seed,
+                        invalid_cells(table.schema, found.rows),
+                        *(f"{value:.4f}" for value in values),
+                        f"{found.cpu_seconds:.1f}",
+                        f"{found.wall_seconds:.1f}",
+                    ]
+                )
                 sys.stdout.flush()
 
 
@@ -86,9 +102,7 @@ def measured(
 ) -> list[float]:
     """Distances, chances to be told apart, and scores of classifiers."""
     real, other = (code_table(schema, frame) for frame in (train, rows))
-    distances = [
-        marginal_distance(real, other, size=size, most_sets=MOST_SETS) for size in (1, 2, 3, 4)
-    ]
+    distances = [marginal_distance(real, other, size=size, most_sets=MOST_SETS) for size in (1, 2, 3, 4)]
     sides = [code_table(schema, some(frame, most_rows)) for frame in (train, rows)]
     told_apart = [two_sample_auc(*sides, binned=kind) for kind in (True, False)]
     scores = three_scores(schema, some(rows, most_rows), some(test, most_rows))

@@ -24,14 +24,14 @@ from command_line import add_data_argument
 from labelled_rows import image_rows
 
 from understudy.accounting import Budget
-from understudy.accounting.descent import calibrated_descent
+from understudy.accounting.dpsgd import calibrated_descent
 from understudy.classifier.explain import contrast, drawn_images, explain_row, patterns
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.private.descent.networks import noisy_descent
-from understudy.private.descent.steps import Steps
-from understudy.private.long_noise import LongNoise
-from understudy.private.training import integer_rows, noisy_maps
+from understudy.private.dpsgd.classifier import integer_rows, noisy_maps
+from understudy.private.dpsgd.networks import noisy_descent
+from understudy.private.dpsgd.steps import Steps
+from understudy.private.noise import LongNoise
 
 Tensors = dict[str, Any]
 HEADER = ("model", "epsilon", "accuracy", "explained_by", "agreement_within_class", "seconds")
@@ -42,9 +42,15 @@ def first_parameters(seed: int) -> Tensors:
     """Two convolutions and two dense layers: 26,010 numbers."""
     rng = torch.Generator().manual_seed(seed)
     shapes = {
-        "first": (16, 1, 8, 8), "first_bias": (16,), "second": (32, 16, 4, 4), "second_bias": (32,),
-        "dense": (32, 512), "dense_bias": (32,), "last": (10, 32), "last_bias": (10,),
-    }  # fmt: skip
+        "first": (16, 1, 8, 8),
+        "first_bias": (16,),
+        "second": (32, 16, 4, 4),
+        "second_bias": (32,),
+        "dense": (32, 512),
+        "dense_bias": (32,),
+        "last": (10, 32),
+        "last_bias": (10,),
+    }
     return {
         name: torch.zeros(shape)
         if len(shape) == 1
@@ -56,9 +62,7 @@ def first_parameters(seed: int) -> Tensors:
 def scores(parameters: Tensors, images: Any) -> Any:
     """Scores of the classes.  # (images, 1, 28, 28) -> (images, 10)"""
     functional = torch.nn.functional
-    hidden = functional.conv2d(
-        images, parameters["first"], parameters["first_bias"], stride=2, padding=3
-    )
+    hidden = functional.conv2d(images, parameters["first"], parameters["first_bias"], stride=2, padding=3)
     hidden = functional.max_pool2d(functional.relu(hidden), 2, 1)
     hidden = functional.conv2d(hidden, parameters["second"], parameters["second_bias"], stride=2)
     hidden = functional.max_pool2d(functional.relu(hidden), 2, 1).flatten(1)
@@ -80,9 +84,7 @@ def without_privacy(images: np.ndarray, labels: np.ndarray, epochs: int = 2) -> 
     for _ in range(epochs):
         for part in np.array_split(rng.permutation(len(labels)), len(labels) // 128):
             batch = torch.from_numpy(images[part])[:, None].float() / 255
-            loss = torch.nn.functional.cross_entropy(
-                scores(parameters, batch), torch.from_numpy(labels[part])
-            )
+            loss = torch.nn.functional.cross_entropy(scores(parameters, batch), torch.from_numpy(labels[part]))
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
@@ -93,14 +95,17 @@ def with_privacy(images: np.ndarray, labels: np.ndarray, epsilon: float, steps: 
     """The network by noisy descent."""
     cost = calibrated_descent(Budget(epsilon), sampling_rate=512 / len(labels), steps=steps)
     return noisy_descent(
-        first_parameters(0), row_loss, (images, labels), cost=cost, clip=1.0,
-        expected_rows=len(labels), steps=Steps(1.5, averaged=0.2),
-    )  # fmt: skip
+        first_parameters(0),
+        row_loss,
+        (images, labels),
+        cost=cost,
+        clip=1.0,
+        expected_rows=len(labels),
+        steps=Steps(1.5, averaged=0.2),
+    )
 
 
-def attributions(
-    parameters: Tensors, images: np.ndarray, classes: np.ndarray
-) -> dict[str, np.ndarray]:
+def attributions(parameters: Tensors, images: np.ndarray, classes: np.ndarray) -> dict[str, np.ndarray]:
     """Integrated gradients and SmoothGrad of the predicted class.  # (images, 28, 28)"""
     from captum.attr import IntegratedGradients, NoiseTunnel, Saliency
 
@@ -138,19 +143,21 @@ def network_lines(
     """Accuracy and agreement of a network, and its explanations of the chosen images."""
     images, labels = test
     with torch.no_grad():
-        predicted = (
-            scores(parameters, torch.from_numpy(images)[:, None].float() / 255).argmax(1).numpy()
-        )
+        predicted = scores(parameters, torch.from_numpy(images)[:, None].float() / 255).argmax(1).numpy()
     accuracy = float((predicted == labels).mean())
     found = attributions(parameters, images[chosen], predicted[chosen])
     right = predicted[chosen] == labels[chosen]
     lines = [
         [
-            name, epsilon, round(accuracy, 4), how,
-            round(agreement(each[right], labels[chosen][right]), 3), round(seconds),
+            name,
+            epsilon,
+            round(accuracy, 4),
+            how,
+            round(agreement(each[right], labels[chosen][right]), 3),
+            round(seconds),
         ]
         for how, each in found.items()
-    ]  # fmt: skip
+    ]
     return lines, {f"{name}: {how}": each for how, each in found.items()}
 
 
@@ -160,9 +167,7 @@ def maps_lines(
     """The same of locally linear maps: the filter of the predicted class, and what places add."""
     start = time.process_time()
     plan = ClassifierPlan(rows.schema, Budget(epsilon), Training(inputs="cosines"))
-    maps, whitening = noisy_maps(
-        integer_rows(rows.train, plan, query=None), plan, noise=LongNoise()
-    )
+    maps, whitening = noisy_maps(integer_rows(rows.train, plan, query=None), plan, noise=LongNoise())
     trained = Classifier(plan, maps, whitening, ())
     images, labels = test
     codes = images.reshape(len(images), -1).astype(np.int64)
@@ -174,11 +179,15 @@ def maps_lines(
     accuracy = round(float((predicted == labels).mean()), 4)
     lines = [
         [
-            "locally linear maps", epsilon, accuracy, how,
-            round(agreement(each[right], labels[chosen][right]), 3), round(time.process_time() - start),
+            "locally linear maps",
+            epsilon,
+            accuracy,
+            how,
+            round(agreement(each[right], labels[chosen][right]), 3),
+            round(time.process_time() - start),
         ]
         for how, each in named.items()
-    ]  # fmt: skip
+    ]
     return lines, {f"maps, epsilon {epsilon:g}: {how}": each for how, each in named.items()}
 
 
@@ -190,9 +199,7 @@ def draw(images: np.ndarray, shown: dict[str, np.ndarray], path: Path) -> None:
     from matplotlib import pyplot as plt
 
     columns = 1 + len(shown)
-    figure, axes = plt.subplots(
-        SHOWN, columns, figsize=(1.7 * columns, 1.6 * SHOWN + 0.5), layout="constrained"
-    )
+    figure, axes = plt.subplots(SHOWN, columns, figsize=(1.7 * columns, 1.6 * SHOWN + 0.5), layout="constrained")
     for row in range(SHOWN):
         axes[row, 0].imshow(images[row], cmap="gray_r")
         for column, each in enumerate(shown.values(), start=1):
@@ -208,9 +215,7 @@ def draw(images: np.ndarray, shown: dict[str, np.ndarray], path: Path) -> None:
 
 def main() -> None:
     """Train, explain, measure and draw."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     add_data_argument(parser)
     parser.add_argument("--set", default="fashion_mnist")
     parser.add_argument("--epsilon", type=float, default=2.0)

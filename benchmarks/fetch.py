@@ -64,16 +64,18 @@ def _download(address: str, cache: Path) -> Path:
 def _lines(address: str, cache: Path, *, skip: int = 0) -> pd.DataFrame:
     """A CSV file without names, as words; only a question mark is null ("NA" is an answer)."""
     return pd.read_csv(
-        _download(f"{UCI}/{address}", cache), header=None, skiprows=skip, dtype=str,
-        skipinitialspace=True, keep_default_na=False, na_values=["?"],
-    )  # fmt: skip
+        _download(f"{UCI}/{address}", cache),
+        header=None,
+        skiprows=skip,
+        dtype=str,
+        skipinitialspace=True,
+        keep_default_na=False,
+        na_values=["?"],
+    )
 
 
 def _adult(cache: Path) -> pd.DataFrame:
-    parts = {
-        "train": _lines("adult/adult.data", cache),
-        "test": _lines("adult/adult.test", cache, skip=1),
-    }
+    parts = {"train": _lines("adult/adult.data", cache), "test": _lines("adult/adult.test", cache, skip=1)}
     return pd.concat([part.assign(split=name) for name, part in parts.items()])
 
 
@@ -111,9 +113,14 @@ def _kddcup99(cache: Path) -> pd.DataFrame:
 
 MANUAL = "epileptic"
 SOURCES: dict[str, Callable[[Path], pd.DataFrame]] = {
-    "adult": _adult, "census": _census, "cervical": _cervical, "covtype": _covtype,
-    "creditcard": _creditcard, "isolet": _isolet, "kddcup99": _kddcup99,
-}  # fmt: skip
+    "adult": _adult,
+    "census": _census,
+    "cervical": _cervical,
+    "covtype": _covtype,
+    "creditcard": _creditcard,
+    "isolet": _isolet,
+    "kddcup99": _kddcup99,
+}
 
 
 if __name__ == "__main__":

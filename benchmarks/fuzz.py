@@ -70,9 +70,9 @@ from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.cli import main
 from understudy.cli.app import app
 from understudy.errors import UnderstudyError
-from understudy.plan import Plan
-from understudy.private.requests import Request
-from understudy.private.training import train_classifier
+from understudy.plan.plan import Plan
+from understudy.plan.request import Request
+from understudy.private.dpsgd.classifier import train_classifier
 from understudy.schema.table import parse_schema
 
 SECRET = "SECRET4711"
@@ -204,9 +204,7 @@ def delimited(case: Case) -> Path:
                 "\x1b[2J" + SECRET,
             ]
         )
-    content = newline.join(lines).encode(
-        rng.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16", "latin-1"]), "replace"
-    )
+    content = newline.join(lines).encode(rng.choice(["utf-8", "utf-8", "utf-8-sig", "utf-16", "latin-1"]), "replace")
     if rng.random() < 0.1:
         content = content[: rng.randrange(len(content) + 1)]
     if suffix.endswith(".gz"):
@@ -222,9 +220,7 @@ def arrow_types(rng: Random) -> dict[str, Any]:
     moments = [dt.datetime(2010, 1, 1), None, dt.datetime(1900, 1, 1)]
     zone = rng.choice(["UTC", "Europe/Berlin", "+05:30", "No/Where"])
     return {
-        "decimal": pa.array(
-            [decimal.Decimal(NUMBER), None, decimal.Decimal("0.5")], pa.decimal128(38, 4)
-        ),
+        "decimal": pa.array([decimal.Decimal(NUMBER), None, decimal.Decimal("0.5")], pa.decimal128(38, 4)),
         "wide decimal": pa.array([decimal.Decimal(NUMBER), None], pa.decimal256(76, 10)),
         "duration": pa.array([NUMBER, None, 1], pa.duration("us")),
         "interval": pa.array([(1, 2, NUMBER), None], pa.month_day_nano_interval()),
@@ -249,9 +245,7 @@ def arrow_types(rng: Random) -> dict[str, Any]:
         "unsigned": pa.array([2**64 - 1, NUMBER, 1], pa.uint64()),
         "small": pa.array([1, None, -7], pa.int8()),
         "floats": pa.array([float(NUMBER), np.nan, np.inf, None, 5e-324]),
-        "run ends": pa.RunEndEncodedArray.from_arrays(
-            pa.array([2, 3], pa.int32()), pa.array([SECRET, "x"])
-        ),
+        "run ends": pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array([SECRET, "x"])),
         "fixed list": pa.array([[1, NUMBER], None], pa.list_(pa.int64(), 2)),
         "union": pa.UnionArray.from_sparse(
             pa.array([0, 1], pa.int8()), [pa.array([1, NUMBER]), pa.array(["x", SECRET])]
@@ -515,9 +509,7 @@ RULES: tuple[Any, ...] = (
 )
 
 
-def mutated(
-    rng: Random, document: Any, odd: tuple[Any, ...] = ODD, keys: tuple[str, ...] = KEYS
-) -> Any:
+def mutated(rng: Random, document: Any, odd: tuple[Any, ...] = ODD, keys: tuple[str, ...] = KEYS) -> Any:
     """The same document with one place changed, added or left out."""
     holders: list[Any] = []
 
@@ -553,9 +545,7 @@ def mutated(
 def _nudged(rng: Random, value: Any, odd: tuple[Any, ...]) -> Any:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if is_number and rng.random() < 0.6:
-        return rng.choice(
-            [value + 1, value - 1, -value, value * 2, value / 3, int(value / 2), value + 10**9]
-        )
+        return rng.choice([value + 1, value - 1, -value, value * 2, value / 3, int(value / 2), value + 10**9])
     return rng.choice(odd)
 
 
@@ -571,10 +561,7 @@ def odd_schema(case: Case) -> Any:
     if rng.random() < 0.2:
         document["rules"] = [rng.choice(RULES) for _ in range(rng.randrange(1, 3))]
     if rng.random() < 0.15:
-        document["privacy"] = {
-            "unit": rng.choice(["a", "c", "nobody", 3]),
-            "max_rows": rng.choice([1, 2, 0, 10**12]),
-        }
+        document["privacy"] = {"unit": rng.choice(["a", "c", "nobody", 3]), "max_rows": rng.choice([1, 2, 0, 10**12])}
     for _ in range(rng.choice([0, 1, 1, 1, 2, 3])):
         document = mutated(rng, document)
     return document
@@ -727,14 +714,7 @@ def odd_data(case: Case) -> Any:
     keys = list(columns)
     records = [dict(zip(keys, row, strict=False)) for row in zip(*columns.values(), strict=False)]
     names: Any = rng.choice(
-        [
-            keys,
-            keys,
-            keys[::-1],
-            [1, 2, 3, 4, 5][: len(keys)],
-            ["a"] * len(keys),
-            [SECRET[:2], *keys[1:]],
-        ]
+        [keys, keys, keys[::-1], [1, 2, 3, 4, 5][: len(keys)], ["a"] * len(keys), [SECRET[:2], *keys[1:]]]
     )
     objects = {key: _objects(value) for key, value in columns.items()}
     makers: list[Callable[[], Any]] = [
@@ -755,9 +735,7 @@ def odd_data(case: Case) -> Any:
         lambda: pl.DataFrame(columns, strict=False),
         lambda: pl.DataFrame(columns).lazy(),
         lambda: pl.DataFrame({k: pl.Series(k, v, dtype=pl.Object) for k, v in columns.items()}),
-        lambda: pl.DataFrame(columns).with_columns(
-            pl.col("c").cast(pl.Categorical), pl.col("b").cast(pl.Int128)
-        ),
+        lambda: pl.DataFrame(columns).with_columns(pl.col("c").cast(pl.Categorical), pl.col("b").cast(pl.Int128)),
         lambda: odd_table(case),
         lambda: odd_table(case).to_batches(),
         lambda: odd_table(case).to_reader(),
@@ -848,9 +826,7 @@ def odd_features(case: Case) -> tuple[Any, Any]:
             )
         if rows:
             labels[rng.randrange(rows)] = rng.choice(cells)
-    plain = np.array([[i % 7 / 7, i % 3, NUMBER] for i in range(rows)], dtype=float).reshape(
-        rows, 3
-    )
+    plain = np.array([[i % 7 / 7, i % 3, NUMBER] for i in range(rows)], dtype=float).reshape(rows, 3)
     of_rows: list[Callable[[], Any]] = [
         lambda: features,
         lambda: features,
@@ -1004,11 +980,7 @@ def told(where: str, text: str, *, counts: bool = True) -> list[str]:
 
 
 def of_library(
-    case: Case,
-    act: Callable[[], Any],
-    *,
-    allowed: tuple[type[Exception], ...] = (),
-    given: tuple[object, ...] = (),
+    case: Case, act: Callable[[], Any], *, allowed: tuple[type[Exception], ...] = (), given: tuple[object, ...] = ()
 ) -> Found:
     """Run a call of the library and look at how it ended; what it gives is checked by ``act`` itself."""
     before, files = spent(case.ledger), files_in(case.folder)
@@ -1018,20 +990,14 @@ def of_library(
             act()
     except (UnderstudyError, *allowed) as error:
         kind = type(error).__name__
-        found = Found(
-            f"refused ({kind})"
-            if isinstance(error, UnderstudyError)
-            else f"public mistake ({kind})"
-        )
+        found = Found(f"refused ({kind})" if isinstance(error, UnderstudyError) else f"public mistake ({kind})")
         found.violations += leaks(error, given)
     except (TooSlowError, KeyboardInterrupt):
         raise
     except BaseException as error:
         found = Found("VIOLATION")
         place = traceback.extract_tb(error.__traceback__)[-1]
-        found.violations.append(
-            f"{type(error).__name__} at {place.filename}:{place.lineno} left the library"
-        )
+        found.violations.append(f"{type(error).__name__} at {place.filename}:{place.lineno} left the library")
         found.violations += leaks(error, given)
     else:
         found = Found("succeeded")
@@ -1099,12 +1065,7 @@ def check_made(case: Case, arguments: list[str], found: Found, before: tuple[int
     except Exception as error:
         found.violations.append(f"{type(error).__name__} where what was made is verified: {error}")
     makes = arguments[:1] in (["release"], ["classify"], ["synth"], ["append"])
-    if (
-        makes
-        and str(case.ledger) in arguments
-        and "--help" not in arguments
-        and spent(case.ledger) <= before
-    ):
+    if makes and str(case.ledger) in arguments and "--help" not in arguments and spent(case.ledger) <= before:
         found.violations.append("a release was not paid for")
 
 
@@ -1116,9 +1077,7 @@ def case_of_file(case: Case, make: Callable[[Case], Path] | None = None) -> Foun
     make = make or rng.choice([delimited, delimited, columnar])
     path = make(case)
     if rng.random() < 0.05:
-        path = path.with_name(
-            rng.choice(["missing.csv", "*.csv", "ä\u202e.csv", "x" * 300, "rows\0.csv"])
-        )
+        path = path.with_name(rng.choice(["missing.csv", "*.csv", "ä\u202e.csv", "x" * 300, "rows\0.csv"]))
     schema, options = case.world.path("schema.yaml"), ["-m", "balog-subspace", "--candidates", "20"]
     if make is image_set:
         schema, options = case.world.path("images.yaml"), ["-m", "dp-spectrum"]
@@ -1126,9 +1085,7 @@ def case_of_file(case: Case, make: Callable[[Case], Path] | None = None) -> Foun
     ledger = ["--ledger", str(case.ledger)]
     chance = rng.random()
     if chance < 0.6:
-        plan = plan_for(
-            case.world, "images" if make is image_set else rng.choice(["quick", "quick", "anova"])
-        )
+        plan = plan_for(case.world, "images" if make is image_set else rng.choice(["quick", "quick", "anova"]))
         asked = query[1] if query else None
 
         def release() -> None:
@@ -1181,15 +1138,7 @@ def case_of_schema(case: Case) -> Found:
         [
             ["schema", "check", str(path)],
             ["schema", "check", str(path), rows],
-            [
-                "plan",
-                "-s",
-                str(path),
-                "-e",
-                "1",
-                "-m",
-                rng.choice(["auto", "dp-merf", "balog-subspace"]),
-            ],
+            ["plan", "-s", str(path), "-e", "1", "-m", rng.choice(["auto", "dp-merf", "balog-subspace"])],
             [
                 "release",
                 rows,
@@ -1234,13 +1183,7 @@ def case_of_objects(case: Case) -> Found:
         verify_release(case.out)
 
     def fit() -> None:
-        made = Synthesizer(
-            case.world.path("schema.yaml"),
-            epsilon=1,
-            ledger=case.ledger,
-            release_dir=case.out,
-            **QUICK,
-        )
+        made = Synthesizer(case.world.path("schema.yaml"), epsilon=1, ledger=case.ledger, release_dir=case.out, **QUICK)
         made.fit(data, query=query)
         verify_release(case.out)
 
@@ -1266,9 +1209,7 @@ def case_of_classifier(case: Case) -> Found:
             [HostileText("x"), 1],
             {"steps": 0},
         ]
-        name = rng.choice(
-            ["bounds", "classes", "epsilon", "delta", "num_rows", "options", "seed", "key"]
-        )
+        name = rng.choice(["bounds", "classes", "epsilon", "delta", "num_rows", "options", "seed", "key"])
         settings[name] = rng.choice(odd)
 
     def fit() -> None:
@@ -1320,24 +1261,13 @@ QUERIES = (
 def case_of_release(case: Case) -> Found:
     """A release, generator, classifier or request whose files somebody has altered."""
     rng, world = case.rng, case.world
-    name = rng.choice(
-        ["release", "release", "weighted", "merf", "generator", "weights", "classifier", "request"]
-    )
+    name = rng.choice(["release", "release", "weighted", "merf", "generator", "weights", "classifier", "request"])
     if name == "request":
         document = json.loads(world.path("request.json").read_bytes())
         for _ in range(rng.choice([1, 1, 2])):
             document = mutated(rng, document, PLAIN_ODD, ("x",))
         path = put(case, "request.json", json.dumps(document).encode())
-        rest = [
-            "--party",
-            "a",
-            "--key-file",
-            str(world.path("key")),
-            "--ledger",
-            str(case.ledger),
-            "-o",
-            str(case.out),
-        ]
+        rest = ["--party", "a", "--key-file", str(world.path("key")), "--ledger", str(case.ledger), "-o", str(case.out)]
         return of_program(case, ["partial", str(world.path("rows.csv")), "-r", str(path), *rest])
     folder = Path(shutil.copytree(world.path(name), case.folder / name))
     alter(rng, folder)
@@ -1383,8 +1313,7 @@ def case_of_release(case: Case) -> Found:
 PLAIN_ODD = tuple(
     each
     for each in ODD
-    if type(each) in (type(None), bool, int, str, list, dict)
-    or (type(each) is float and abs(each) < 1e300)
+    if type(each) in (type(None), bool, int, str, list, dict) or (type(each) is float and abs(each) < 1e300)
 )
 
 
@@ -1529,14 +1458,7 @@ def usual(case: Case, verb: str, name: str) -> list[str]:
         "synthetic": [str(at("public.csv"))],
         "reference": [str(at("public.csv"))],
         "queries": list(QUERIES),
-        "method": [
-            "dp-anova",
-            "balog-subspace",
-            "dp-merf",
-            "balog-features",
-            "dp-hp",
-            "dp-spectrum",
-        ],
+        "method": ["dp-anova", "balog-subspace", "dp-merf", "balog-features", "dp-hp", "dp-spectrum"],
         "directory": [str(at("classifier")), str(at("release"))],
         "query": list(SELECTS),
         "test": [str(at("public.csv"))],
@@ -1568,11 +1490,7 @@ def flags(case: Case) -> list[str]:
     arguments = verb.split()
     is_rare = verb in RARE
     for each in known[verb]:
-        is_needed = (
-            each.required
-            or each.name in ("output", "ledger")
-            or (each.name == "steps" and rng.random() < 0.9)
-        )
+        is_needed = each.required or each.name in ("output", "ledger") or (each.name == "steps" and rng.random() < 0.9)
         if rng.random() < (0.03 if is_needed else 0.85):
             continue
         kind = each.type_descriptor.annotation
@@ -1582,17 +1500,7 @@ def flags(case: Case) -> list[str]:
         is_number = kind in (int, float) or "int" in str(kind)
         odd = rng.choice(NUMBERS if is_number else WORDS)
         path = rng.choice(
-            [
-                "missing",
-                "/dev/null",
-                "/",
-                "",
-                "out/out",
-                "x" * 300,
-                "ä\u202e",
-                "a\0b",
-                str(case.world.path("release")),
-            ]
+            ["missing", "/dev/null", "/", "", "out/out", "x" * 300, "ä\u202e", "a\0b", str(case.world.path("release"))]
         )
         values = [rng.choice(usual(case, verb, each.name))]
         chance = 0.12 if is_needed else 0.6
@@ -1604,26 +1512,14 @@ def flags(case: Case) -> list[str]:
             arguments += values
         else:
             arguments += (
-                [rng.choice(each.opts), *values]
-                if rng.random() < 0.5
-                else [f"{max(each.opts, key=len)}={values[0]}"]
+                [rng.choice(each.opts), *values] if rng.random() < 0.5 else [f"{max(each.opts, key=len)}={values[0]}"]
             )
     if is_rare:  # something must be wrong with them, or they would run for long
         arguments += rng.choice(
-            [
-                ["--epsilon=nan"],
-                ["--seed=-1"],
-                ["--seed=" + "9" * 40],
-                ["--nonsense"],
-                ["--output=/"],
-                ["--clip=nan"],
-            ]
+            [["--epsilon=nan"], ["--seed=-1"], ["--seed=" + "9" * 40], ["--nonsense"], ["--output=/"], ["--clip=nan"]]
         )
     if rng.random() < 0.05:
-        arguments.insert(
-            rng.randrange(len(arguments) + 1),
-            rng.choice(["--json", "--help", "--nonsense", *WORDS]),
-        )
+        arguments.insert(rng.randrange(len(arguments) + 1), rng.choice(["--json", "--help", "--nonsense", *WORDS]))
     return [each.replace("\0", "\u2400") if rng.random() < 0.5 else each for each in arguments]
 
 
@@ -1680,14 +1576,11 @@ def plan_for(world: World, name: str) -> Plan:
         settings: dict[str, Any] = {
             "quick": QUICK,
             "anova": {"method": "dp-anova", "options": {"pairs": False, "steps": 2}},
-            "merf": {
-                "method": "dp-merf",
-                "options": {"num_features": 60, "training": {"steps": 2}},
-            },
+            "merf": {"method": "dp-merf", "options": {"num_features": 60, "training": {"steps": 2}}},
             "images": {"method": "dp-spectrum"},
         }[name]
         if name == "merf":
-            from understudy.generators.training import Training as Steps
+            from understudy.fits.network import Training as Steps
 
             settings["options"]["training"] = Steps(steps=2)
         _PLANS[key] = make_plan(schema, Budget(1.0), **settings)
@@ -1705,24 +1598,12 @@ def make_world(folder: Path) -> World:
     world.path("rows.csv").write_text(as_text(private, ",", "\n"))
     pq.write_table(pa.table(private), world.path("rows.parquet"))
     public = {
-        name: [
-            cell if str(cell) not in (SECRET, str(NUMBER), f"{NUMBER}.0") else None
-            for cell in cells
-        ]
+        name: [cell if str(cell) not in (SECRET, str(NUMBER), f"{NUMBER}.0") else None for cell in cells]
         for name, cells in private.items()
     }
-    pq.write_table(
-        pa.table({name: cells[:200] for name, cells in public.items()}),
-        world.path("public.parquet"),
-    )
-    world.path("public.csv").write_text(
-        as_text({name: cells[5:200] for name, cells in public.items()}, ",", "\n")
-    )
-    np.savez(
-        world.path("images.npz"),
-        x=np.arange(320, dtype=np.uint8).reshape(20, 4, 4),
-        y=np.arange(20) % 2,
-    )
+    pq.write_table(pa.table({name: cells[:200] for name, cells in public.items()}), world.path("public.parquet"))
+    world.path("public.csv").write_text(as_text({name: cells[5:200] for name, cells in public.items()}, ",", "\n"))
+    np.savez(world.path("images.npz"), x=np.arange(320, dtype=np.uint8).reshape(20, 4, 4), y=np.arange(20) % 2)
     create_ledger(world.ledger, Budget(100.0, 1e-5), reserve=0.1)
     for name, plan, generator in (
         ("release", "anova", "generator"),
@@ -1760,9 +1641,7 @@ def run_case(world: World, seed: int, number: int, kind: str | None = None) -> t
             found = act(Case(number, rng, world, folder))
     except TooSlowError as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
-        found = Found(
-            "VIOLATION", [f"took longer than {SECONDS} s, at {place.filename}:{place.lineno}"]
-        )
+        found = Found("VIOLATION", [f"took longer than {SECONDS} s, at {place.filename}:{place.lineno}"])
     except Exception as error:  # of the fuzzer itself, or of its look at the ledger
         place = traceback.extract_tb(error.__traceback__)[-1]
         found = Found("VIOLATION", [f"{error!r} at {place.filename}:{place.lineno}"])
@@ -1791,9 +1670,7 @@ def run_cases(
     outcomes: Counter[tuple[str, str]] = Counter()
     violations: list[str] = []
     with made_world() as world:
-        jobs = itertools.chain(
-            ((n, None) for n in numbers), ((n, "command line, own process") for n in range(real))
-        )
+        jobs = itertools.chain(((n, None) for n in numbers), ((n, "command line, own process") for n in range(real)))
         for done, (number, kind) in enumerate(jobs, 1):
             name, found = run_case(world, seed, number, kind)
             outcomes[name, found.outcome] += 1
@@ -1807,25 +1684,19 @@ def run_cases(
 
 
 def run() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, action="append", help="run this case again")
-    parser.add_argument(
-        "--real", type=int, default=0, help="so many more through the real command line"
-    )
+    parser.add_argument("--real", type=int, default=0, help="so many more through the real command line")
     given = parser.parse_args()
     resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30, 12 * 2**30))
     numbers = given.only or list(range(given.first, given.first + given.cases))
     outcomes, violations = run_cases(numbers, given.seed, real=given.real, speak=True)
     for (kind, outcome), count in sorted(outcomes.items()):
         print(f"{kind:<28} {outcome:<36} {count:>6}")
-    print(
-        f"{sum(outcomes.values())} cases, {len(violations)} violations, {time.process_time():.0f} CPU s"
-    )
+    print(f"{sum(outcomes.values())} cases, {len(violations)} violations, {time.process_time():.0f} CPU s")
     sys.exit(1 if violations else 0)
 
 

@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from command_line import COMMAND, add_options_argument
 
-from understudy.evaluation.likelihood import LabelledMixture
+from understudy.evaluation.geometry import LabelledMixture
 
 DEVIATION, PER_MODE = 0.2, 3_600
 CENTRES = np.array([(column - 2, row - 2) for row in range(5) for column in range(5)])
@@ -101,11 +101,26 @@ def synthesise(
         (folder / "schema.yaml").write_text(SCHEMA)
         started = time.perf_counter()
         subprocess.run(
-            [COMMAND, "synth", folder / "real.parquet", "--schema", folder / "schema.yaml",
-             "--epsilon", epsilon, "--method", method, "--seed", str(seed),
-             "-o", folder / "rows.parquet", "--json", *options],
-            check=True, stdout=subprocess.DEVNULL,
-        )  # fmt: skip
+            [
+                COMMAND,
+                "synth",
+                folder / "real.parquet",
+                "--schema",
+                folder / "schema.yaml",
+                "--epsilon",
+                epsilon,
+                "--method",
+                method,
+                "--seed",
+                str(seed),
+                "-o",
+                folder / "rows.parquet",
+                "--json",
+                *options,
+            ],
+            check=True,
+            stdout=subprocess.DEVNULL,
+        )
         return pd.read_parquet(folder / "rows.parquet"), time.perf_counter() - started
 
 

@@ -29,9 +29,8 @@ def main() -> None:
     arguments = parser.parse_args()
     panels = [panel.partition("=")[::2] for panel in arguments.panels]
     figure, axes = plt.subplots(
-        len(arguments.rows), len(panels), squeeze=False,
-        figsize=(2.1 * len(panels), 3.3 * len(arguments.rows)),
-    )  # fmt: skip
+        len(arguments.rows), len(panels), squeeze=False, figsize=(2.1 * len(panels), 3.3 * len(arguments.rows))
+    )
     for column, (name, files) in enumerate(panels):
         paths = [Path(file) for file in files.split(",")]
         for row, words in enumerate(arguments.rows):
@@ -51,10 +50,7 @@ def grid(path: Path, per_class: int) -> np.ndarray:
     with np.load(path) as archive:
         suffix = "" if "x" in archive.files else "_train"
         images, labels = archive[f"x{suffix}"], archive[f"y{suffix}"]
-    rows = [
-        np.concatenate(list(images[labels == label][:per_class]), axis=1)
-        for label in np.unique(labels)
-    ]
+    rows = [np.concatenate(list(images[labels == label][:per_class]), axis=1) for label in np.unique(labels)]
     return np.concatenate(rows, axis=0)
 
 

@@ -52,56 +52,27 @@ def main() -> None:
     writer.writerow(HEADER)
     for name in arguments.sets:
         with np.load(arguments.data / f"{name}.npz") as archive:
-            train, test = (
-                (archive[f"x_{part}"], archive[f"y_{part}"]) for part in ("train", "test")
-            )
+            train, test = ((archive[f"x_{part}"], archive[f"y_{part}"]) for part in ("train", "test"))
         for method in arguments.methods:
             for epsilon in arguments.epsilons if method != REAL else [""]:
                 for seed in arguments.seeds:
                     made, cpu = synthetic(
-                        arguments.data / f"{name}.npz",
-                        train,
-                        method,
-                        epsilon,
-                        seed,
-                        arguments.options,
+                        arguments.data / f"{name}.npz", train, method, epsilon, seed, arguments.options
                     )
                     order = np.random.default_rng(seed).permutation(len(made[0]))
                     some = order[: arguments.most_rows]
                     found = accuracies((made[0][some], made[1][some]), test, arguments.models)
                     for model, (accuracy, seconds) in found.items():
-                        writer.writerow(
-                            [
-                                name,
-                                method,
-                                epsilon,
-                                seed,
-                                model,
-                                f"{accuracy:.4f}",
-                                f"{seconds:.0f}",
-                                "",
-                            ]
-                        )
+                        writer.writerow([name, method, epsilon, seed, model, f"{accuracy:.4f}", f"{seconds:.0f}", ""])
                     mean = np.mean([accuracy for accuracy, _ in found.values()])
                     printed = PRINTED.get((name, epsilon), "") if len(found) == 12 else ""
                     writer.writerow(
-                        [
-                            name,
-                            method,
-                            epsilon,
-                            seed,
-                            f"mean of {len(found)}",
-                            f"{mean:.4f}",
-                            f"{cpu:.0f}",
-                            printed,
-                        ]
+                        [name, method, epsilon, seed, f"mean of {len(found)}", f"{mean:.4f}", f"{cpu:.0f}", printed]
                     )
                     sys.stdout.flush()
 
 
-def synthetic(
-    path: Path, train: Pair, method: str, epsilon: str, seed: int, options: list[str]
-) -> tuple[Pair, float]:
+def synthetic(path: Path, train: Pair, method: str, epsilon: str, seed: int, options: list[str]) -> tuple[Pair, float]:
     """As many images as there are, by the command line, and its CPU seconds."""
     if method == REAL:
         return train, 0.0
@@ -111,10 +82,27 @@ def synthetic(
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "schema.yaml").write_text(yaml.safe_dump(schema | {"columns": [label]}))
-        _, cpu = timed([
-            COMMAND, "synth", path, "--schema", folder / "schema.yaml", "--epsilon", epsilon, "--method", method,
-            "--seed", str(seed), "-n", str(len(train[0])), "-o", folder / "made.npz", "--json", *options,
-        ])  # fmt: skip
+        _, cpu = timed(
+            [
+                COMMAND,
+                "synth",
+                path,
+                "--schema",
+                folder / "schema.yaml",
+                "--epsilon",
+                epsilon,
+                "--method",
+                method,
+                "--seed",
+                str(seed),
+                "-n",
+                str(len(train[0])),
+                "-o",
+                folder / "made.npz",
+                "--json",
+                *options,
+            ]
+        )
         with np.load(folder / "made.npz") as archive:
             return (archive["x"], archive["y"]), cpu
 
@@ -124,8 +112,7 @@ def accuracies(train: Pair, test: Pair, names: list[str] | None) -> dict[str, tu
     models = models_for("multiclass", Protocol.PAPERS)
     chosen = models if names is None else models.only(tuple(names))
     (inputs, labels), (unseen, truth) = (
-        (images.reshape(len(images), -1) / 255.0, classes.astype(int))
-        for images, classes in (train, test)
+        (images.reshape(len(images), -1) / 255.0, classes.astype(int)) for images, classes in (train, test)
     )
     found = {}
     for name, model in chosen.by_name.items():

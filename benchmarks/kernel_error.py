@@ -33,9 +33,7 @@ def main() -> None:
     exact = np.exp(-RHO / (1 - RHO**2) * (nodes[:, None] - nodes) ** 2)
     features = mehler_features(nodes[:, None], (RHO,), HIGHEST)[:, 0]
     fourier = fourier_errors(nodes, weights, exact)
-    spread = math.sqrt(
-        weights @ (np.exp(-3 / 4 * (nodes[:, None] - nodes) ** 2) - 1) ** 2 @ weights
-    )
+    spread = math.sqrt(weights @ (np.exp(-3 / 4 * (nodes[:, None] - nodes) ** 2) - 1) ** 2 @ weights)
     rows = []
     for order in range(1, HIGHEST + 1):
         kept = features[:, : order + 1]
@@ -43,30 +41,16 @@ def main() -> None:
         mean, root = fourier[order]
         bound = (1 / 3) ** order / (3 * math.sqrt(2))
         length = order + 1
-        rows.append(
-            (
-                order,
-                error,
-                bound,
-                mean,
-                1 / (8 * length),
-                root,
-                spread / math.sqrt(length + length % 2),
-            )
-        )
+        rows.append((order, error, bound, mean, 1 / (8 * length), root, spread / math.sqrt(length + length % 2)))
     writer = csv.writer(sys.stdout)
-    writer.writerow(
-        ["order", "hermite", "bound", "fourier_mean", "floor", "fourier_rms", "predicted_rms"]
-    )
+    writer.writerow(["order", "hermite", "bound", "fourier_mean", "floor", "fourier_rms", "predicted_rms"])
     for row in rows:
         writer.writerow([row[0], *(f"{value:.3e}" for value in row[1:])])
     if arguments.picture:
         draw_picture(np.array(rows), arguments.picture)
 
 
-def fourier_errors(
-    nodes: np.ndarray, weights: np.ndarray, exact: np.ndarray
-) -> dict[int, tuple[float, float]]:
+def fourier_errors(nodes: np.ndarray, weights: np.ndarray, exact: np.ndarray) -> dict[int, tuple[float, float]]:
     """Mean absolute and root mean square error of order + 1 features (one more if that is odd)."""
     rng = np.random.default_rng(0)
     found = {}
@@ -93,8 +77,11 @@ def draw_picture(rows: np.ndarray, path: Path) -> None:
     axis.semilogy(rows[:, 0], rows[:, 4], ":", color="tab:orange", label="their floor, 1 / (8 C)")
     axis.semilogy(rows[:, 0], rows[:, 1], "o-", color="tab:blue", label="Hermite features")
     axis.semilogy(rows[:, 0], rows[:, 2], ":", color="tab:blue", label="their bound, eq. 17")
-    axis.set(xlabel="order C (number of features less one)", ylabel="mean error of the kernel",
-             title="A Gaussian kernel in C + 1 features (rho = 1/3, standard normal points)")  # fmt: skip
+    axis.set(
+        xlabel="order C (number of features less one)",
+        ylabel="mean error of the kernel",
+        title="A Gaussian kernel in C + 1 features (rho = 1/3, standard normal points)",
+    )
     axis.set_xticks(range(2, HIGHEST + 1, 2))
     axis.grid(alpha=0.3)
     axis.legend()

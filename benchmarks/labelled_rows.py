@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from understudy.classifier.plan import ClassifierPlan
-from understudy.private.training import integer_rows
+from understudy.private.dpsgd.classifier import integer_rows
 from understudy.schema import Schema, load_schema
 from understudy.schema.pixels import pixel_columns
 
@@ -23,9 +23,7 @@ class Rows:
         self.name, self.schema, self.train, self.test = name, schema, train, test
         label = schema.label
         assert label is not None
-        self.labels = np.array(
-            [label.categories.index(each) for each in test[label.name].to_pylist()]
-        )
+        self.labels = np.array([label.categories.index(each) for each in test[label.name].to_pylist()])
         self._kept: dict[Any, Any] = {}
 
     def integers(self, plan: ClassifierPlan) -> Any:
@@ -57,6 +55,4 @@ def adult_rows(folder: Path) -> Rows:
     schema = load_schema(folder / "schemas" / "adult.yaml")
     table = pq.read_table(folder / "adult.parquet")
     split = pc.cast(table["split"], pa.string())
-    return Rows(
-        "adult", schema, *(table.filter(pc.equal(split, part)) for part in ("train", "test"))
-    )
+    return Rows("adult", schema, *(table.filter(pc.equal(split, part)) for part in ("train", "test")))

@@ -27,17 +27,15 @@ from scipy.stats import chi2, rankdata
 from scipy.stats import t as student
 
 from understudy import release_table
-from understudy.accounting.descent import DescentCost
+from understudy.accounting.dpsgd import DescentCost
 from understudy.classifier.maps import MapShape
 from understudy.classifier.plan import RADIUS as INPUT_RADIUS
 from understudy.classifier.plan import ClassifierPlan
-from understudy.plan import Plan
-from understudy.private import training
-from understudy.private.descent import linear, networks
-from understudy.private.descent.linear import IntegerRows
-from understudy.private.descent.steps import Steps
-from understudy.private.long_noise import LongNoise
-from understudy.private.noise import ExactNoise
+from understudy.plan.plan import Plan
+from understudy.private.dpsgd import classifier, linear, networks
+from understudy.private.dpsgd.linear import IntegerRows
+from understudy.private.dpsgd.steps import Steps
+from understudy.private.noise import ExactNoise, LongNoise
 from understudy.private.sums import sum_rows
 
 Floats = npt.NDArray[np.float64]
@@ -106,12 +104,7 @@ def mu_of_area(gone: Floats, there: Floats, *, risk: float = 0.05) -> Estimate:
 
 
 def delta_seen(
-    gone: Floats,
-    there: Floats,
-    epsilon: float,
-    *,
-    threshold: float | None = None,
-    risk: float = 0.05,
+    gone: Floats, there: Floats, epsilon: float, *, threshold: float | None = None, risk: float = 0.05
 ) -> Estimate:
     """P(there, ratio > t) - e^epsilon P(gone, ratio > t): a delta that no true claim is below.
 
@@ -156,9 +149,7 @@ def audited(run: Callable[[bool], Parts], trials: int) -> Audit:
     """So many runs on either table; ``run`` is told whether the row is there."""
     gone, there = ([run(is_there) for _ in range(trials)] for is_there in (False, True))
     runs = [*gone, *there]
-    residues = tuple(
-        np.concatenate(own) for own in zip(*(parts.residues for parts in runs), strict=True)
-    )
+    residues = tuple(np.concatenate(own) for own in zip(*(parts.residues for parts in runs), strict=True))
     return Audit(
         np.asarray([parts.ratios for parts in gone]),
         np.asarray([parts.ratios for parts in there]),
@@ -171,8 +162,7 @@ def mu_of_spread(distance: float, residues: Floats, *, risk: float = 0.05) -> Es
     """A distance in deviations of the noise that was seen, not stated; exact for normal noise, by chi squared."""
     squares, count = float((residues**2).sum()), len(residues)
     deviations = [
-        math.sqrt(squares / part)
-        for part in (count, chi2.ppf(risk / 2, count), chi2.ppf(1 - risk / 2, count))
+        math.sqrt(squares / part) for part in (count, chi2.ppf(risk / 2, count), chi2.ppf(1 - risk / 2, count))
     ]
     return Estimate(*(distance / deviation for deviation in deviations))
 
@@ -189,9 +179,7 @@ def mechanism_seen(
     return float(shift @ seen) - squares / 2, math.sqrt(squares), seen - shift * is_there
 
 
-def laplace_seen(
-    moved: Integers, beyond: Integers, scale: float, *, is_there: bool
-) -> tuple[float, float, Floats]:
+def laplace_seen(moved: Integers, beyond: Integers, scale: float, *, is_there: bool) -> tuple[float, float, Floats]:
     """The same of Laplace noise: distances are epsilons, and noise is told as normal noise of the same quantiles."""
     shift, seen = moved / scale, beyond / scale
     noise = seen - shift * is_there
@@ -203,18 +191,14 @@ def laplace_seen(
 # Releases of stages
 
 
-def release_parts(
-    plan: Plan, table: pa.Table, row: pa.Table, *, is_there: bool, noise: Any = None
-) -> Parts:
+def release_parts(plan: Plan, table: pa.Table, row: pa.Table, *, is_there: bool, noise: Any = None) -> Parts:
     """One release, all stages of it, by the code that users call; what an attacker sees in each stage."""
     data = pa.concat_tables([table, row]) if is_there else table
     release = release_table(data, plan, noise=noise)
     return stage_parts(plan, release.vectors, table, row, is_there=is_there)
 
 
-def stage_parts(
-    plan: Plan, vectors: Sequence[Integers], table: pa.Table, row: pa.Table, *, is_there: bool
-) -> Parts:
+def stage_parts(plan: Plan, vectors: Sequence[Integers], table: pa.Table, row: pa.Table, *, is_there: bool) -> Parts:
     """Every stage given the noisy vectors before it: the sum of ratios is that of the whole release."""
     seen = laplace_seen if plan.budget.is_pure else mechanism_seen
     found = []
@@ -227,9 +211,7 @@ def stage_parts(
 
 
 def _summed(plan: Plan, table: pa.Table, embedding: Any) -> Integers:
-    return sum_rows(
-        table.to_batches(), layout=plan.layout, embedding=embedding, lattice=plan.lattice
-    )[0]
+    return sum_rows(table.to_batches(), layout=plan.layout, embedding=embedding, lattice=plan.lattice)[0]
 
 
 # Descents
@@ -267,7 +249,7 @@ class Step:
 def watched_linear(canary: Integers, label: int, *, is_there: bool) -> Iterator[list[Step]]:
     """Steps of ``train_maps``; the row is the last one, if it is there, and ``canary`` its integer inputs."""
     steps: list[Step] = []
-    real_sum, real_whitened = linear.gradient_sum, training._whitened
+    real_sum, real_whitened = linear.gradient_sum, classifier._whitened
     own = IntegerRows(canary[None], np.asarray([label]))
 
     def whitened(rows: IntegerRows, whitening: Any) -> IntegerRows:
@@ -275,9 +257,7 @@ def watched_linear(canary: Integers, label: int, *, is_there: bool) -> Iterator[
         own = real_whitened(own, whitening)
         return real_whitened(rows, whitening)
 
-    def summed(
-        rows: IntegerRows, shape: Any, weights: Floats, places: Integers, *, clip: float
-    ) -> Integers:
+    def summed(rows: IntegerRows, shape: Any, weights: Floats, places: Integers, *, clip: float) -> Integers:
         last = len(rows.labels) - 1 if is_there else -1
         others = real_sum(rows, shape, weights, places[places != last], clip=clip)
         moved = real_sum(own.unpacked(), shape, weights, np.arange(1), clip=clip)
@@ -285,10 +265,7 @@ def watched_linear(canary: Integers, label: int, *, is_there: bool) -> Iterator[
         steps.append(Step(others.ravel(), moved.ravel(), is_drawn))
         return real_sum(rows, shape, weights, places, clip=clip)
 
-    with (
-        patch.object(linear, "gradient_sum", summed),
-        patch.object(training, "_whitened", whitened),
-    ):
+    with patch.object(linear, "gradient_sum", summed), patch.object(classifier, "_whitened", whitened):
         yield steps
 
 
@@ -298,9 +275,7 @@ def watched_network(canary: Sequence[npt.NDArray[Any]], *, is_there: bool) -> It
     steps: list[Step] = []
     real_sum = networks._clipped_sum
 
-    def summed(
-        gradients: Any, place: Floats, rows: Any, places: Integers, *, clip: float, block: int
-    ) -> Integers:
+    def summed(gradients: Any, place: Floats, rows: Any, places: Integers, *, clip: float, block: int) -> Integers:
         last = len(rows[0]) - 1 if is_there else -1
         wish = {"clip": clip, "block": block}
         others = real_sum(gradients, place, rows, places[places != last], **wish)
@@ -313,17 +288,13 @@ def watched_network(canary: Sequence[npt.NDArray[Any]], *, is_there: bool) -> It
         yield steps
 
 
-def descent_parts(
-    steps: Sequence[Step], published: Sequence[Integers], *, deviation: float, rate: float
-) -> Parts:
+def descent_parts(steps: Sequence[Step], published: Sequence[Integers], *, deviation: float, rate: float) -> Parts:
     """One mechanism: all steps. A row that is drawn with a chance is in a mixture of two normal laws."""
     total, squares, residues = 0.0, 0.0, []
     own = steps[-len(published) :]  # before them, made-up rows were summed to try the machine
     for step, noisy in zip(own, published, strict=True):
         beyond = noisy - step.others
-        ratio, apart, residue = mechanism_seen(
-            step.moved, beyond, deviation, is_there=step.is_drawn
-        )
+        ratio, apart, residue = mechanism_seen(step.moved, beyond, deviation, is_there=step.is_drawn)
         total += float(sampled_ratio(ratio, rate))
         squares += apart**2
         residues.append(residue)
@@ -346,34 +317,27 @@ def joined(*parts: Parts) -> Parts:
     )
 
 
-def classifier_parts(
-    plan: ClassifierPlan, table: pa.Table, row: pa.Table, *, is_there: bool
-) -> Parts:
+def classifier_parts(plan: ClassifierPlan, table: pa.Table, row: pa.Table, *, is_there: bool) -> Parts:
     """One classifier: the second moments of inputs, if they are looked at, and all steps of the descent."""
     data = pa.concat_tables([table, row]) if is_there else table
-    base, own = (training.integer_rows(part, plan, query=None) for part in (table, row))
+    base, own = (classifier.integer_rows(part, plan, query=None) for part in (table, row))
     noise = Overheard(LongNoise())
     with watched_linear(own.inputs[0], int(own.labels[0]), is_there=is_there) as steps:
-        training.train_classifier(data, plan, noise=noise)
+        classifier.train_classifier(data, plan, noise=noise)
     published, looks = noise.published, []
     if plan.look_noise is not None:
         upper = np.triu_indices(plan.inputs.dim)
-        moved, before = (training.second_moments(rows.inputs)[upper] for rows in (own, base))
-        ratio, apart, residue = mechanism_seen(
-            moved, published[0] - before, plan.look_noise, is_there=is_there
-        )
+        moved, before = (classifier.second_moments(rows.inputs)[upper] for rows in (own, base))
+        ratio, apart, residue = mechanism_seen(moved, published[0] - before, plan.look_noise, is_there=is_there)
         published, looks = published[1:], [Parts((ratio,), (apart,), (residue,))]
     descent = plan.descent
     deviation = descent.noise_multiplier * INPUT_RADIUS**2
-    return joined(
-        *looks,
-        descent_parts(steps, published, deviation=deviation, rate=descent.sampling_rate),
-    )
+    return joined(*looks, descent_parts(steps, published, deviation=deviation, rate=descent.sampling_rate))
 
 
 def decoder_parts(plan: Plan, table: pa.Table, row: pa.Table, *, is_there: bool) -> Parts:
     """One release with a descent before its stages: the descent first, then the stages."""
-    from understudy.private.decoders import read_images
+    from understudy.private.dpsgd.decoder import read_images
 
     if plan.descent is None:
         raise ValueError("the plan has no descent")
@@ -383,25 +347,23 @@ def decoder_parts(plan: Plan, table: pa.Table, row: pa.Table, *, is_there: bool)
         release = release_table(data, plan, noise=noise)
     cost = plan.descent.cost
     descended = descent_parts(
-        steps, noise.published[: cost.steps], rate=cost.sampling_rate,
-        deviation=cost.noise_multiplier * networks.RADIUS,
-    )  # fmt: skip
+        steps, noise.published[: cost.steps], rate=cost.sampling_rate, deviation=cost.noise_multiplier * networks.RADIUS
+    )
     return joined(descended, stage_parts(plan, release.vectors, table, row, is_there=is_there))
 
 
 def encoder_parts(plan: Any, table: pa.Table, row: pa.Table, *, is_there: bool) -> Parts:
     """One private encoder."""
-    from understudy.private import extractor
+    from understudy.private.dpsgd import encoder
 
     data = pa.concat_tables([table, row]) if is_there else table
     noise = Overheard(LongNoise())
-    with watched_network(extractor._rows(row, plan), is_there=is_there) as steps:
-        extractor.train_private_encoder(data, plan, noise=noise)
+    with watched_network(encoder._rows(row, plan), is_there=is_there) as steps:
+        encoder.train_private_encoder(data, plan, noise=noise)
     cost = plan.descent
     return descent_parts(
-        steps, noise.published, rate=cost.sampling_rate,
-        deviation=cost.noise_multiplier * networks.RADIUS,
-    )  # fmt: skip
+        steps, noise.published, rate=cost.sampling_rate, deviation=cost.noise_multiplier * networks.RADIUS
+    )
 
 
 def canary_ratios(
@@ -420,16 +382,12 @@ def canary_ratios(
 
 def _canaries(cost: DescentCost, canaries: int, believed: DescentCost) -> tuple[Floats, Floats]:
     shape = MapShape(num_features=2 * canaries, num_classes=2)
-    everyone = IntegerRows(
-        linear.integer_inputs(np.eye(2 * canaries)), np.ones(2 * canaries, np.int64)
-    )
+    everyone = IntegerRows(linear.integer_inputs(np.eye(2 * canaries)), np.ones(2 * canaries, np.int64))
     rows = IntegerRows(everyone.inputs[:canaries], everyone.labels[:canaries])
     real_sum, noise = linear.gradient_sum, Overheard(LongNoise())
     moves: list[Floats] = []
 
-    def summed(
-        rows: IntegerRows, shape: Any, weights: Floats, places: Integers, *, clip: float
-    ) -> Integers:
+    def summed(rows: IntegerRows, shape: Any, weights: Floats, places: Integers, *, clip: float) -> Integers:
         if len(rows.labels) == canaries:  # and not made-up rows that try the machine
             places_of_all = np.arange(2 * canaries)
             alone = real_sum(everyone.unpacked(), shape, weights, places_of_all, clip=clip)
@@ -437,9 +395,7 @@ def _canaries(cost: DescentCost, canaries: int, believed: DescentCost) -> tuple[
         return real_sum(rows, shape, weights, places, clip=clip)
 
     with patch.object(linear, "gradient_sum", summed):
-        linear.train_maps(
-            rows, shape, cost=cost, clip=0.1, expected_rows=1.0, steps=Steps(0.01), noise=noise
-        )
+        linear.train_maps(rows, shape, cost=cost, clip=0.1, expected_rows=1.0, steps=Steps(0.01), noise=noise)
     deviation = believed.noise_multiplier * INPUT_RADIUS**2
     total = np.zeros(2 * canaries)
     for moved, published in zip(moves, noise.published, strict=True):

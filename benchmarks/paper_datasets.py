@@ -33,9 +33,7 @@ def main() -> None:
     for each in read_table(arguments.table):
         path = arguments.data / f"{each.dataset}.parquet"
         ours = counts(path)[each.metric] if path.exists() else ""
-        writer.writerow([
-            each.paper, each.table, each.dataset, each.metric, ours, int(each.value), each.caveat,
-        ])  # fmt: skip
+        writer.writerow([each.paper, each.table, each.dataset, each.metric, ours, int(each.value), each.caveat])
 
 
 def counts(path: Path) -> dict[str, int]:

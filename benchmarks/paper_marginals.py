@@ -23,28 +23,32 @@ from pathlib import Path
 
 import pandas as pd
 import yaml
-from command_line import (
-    Synthesis,
-    add_data_argument,
-    add_options_argument,
-    schema_of,
-    synthesise,
-)
+from command_line import Synthesis, add_data_argument, add_options_argument, schema_of, synthesise
 from paper_numbers import Published, read_table, table_names
 from peers import PEERS, installed, run_peer
 
 from understudy import load_schema
 from understudy.errors import UsageError
-from understudy.evaluation.marginals import marginal_distance
+from understudy.evaluation.columns import marginal_distance
 from understudy.evaluation.tables import code_table
 
 OURS = ("dp-merf", "dp-hp", "dp-anova")
 SIZES = {"tv2": 2, "tv3": 3, "tv4": 4}
 REFUSED = "refused"
 HEADER = (
-    "paper", "table", "dataset", "method", "epsilon", "settings", "seed", "metric", "ours",
-    "cpu_seconds", "published", "caveat",
-)  # fmt: skip
+    "paper",
+    "table",
+    "dataset",
+    "method",
+    "epsilon",
+    "settings",
+    "seed",
+    "metric",
+    "ours",
+    "cpu_seconds",
+    "published",
+    "caveat",
+)
 Run = tuple[str, str, str, str]  # data set, method, epsilon, settings
 
 
@@ -67,9 +71,7 @@ def main() -> None:
     ]
     writer = csv.writer(sys.stdout)
     writer.writerow(HEADER)
-    writer.writerows(
-        citations(each for each in printed if each.method not in (*OURS, *arguments.methods))
-    )
+    writer.writerows(citations(each for each in printed if each.method not in (*OURS, *arguments.methods)))
     for each in planned(printed, arguments.methods):
         for seed in arguments.seeds:
             writer.writerows(measured(each, printed, seed, arguments))
@@ -79,10 +81,22 @@ def main() -> None:
 def citations(printed: Iterable[Published]) -> list[list[object]]:
     """What is not run here."""
     return [
-        [each.paper, each.table, each.dataset, each.method, each.epsilon, each.settings, "",
-         each.metric, "", "", each.value, each.caveat]
+        [
+            each.paper,
+            each.table,
+            each.dataset,
+            each.method,
+            each.epsilon,
+            each.settings,
+            "",
+            each.metric,
+            "",
+            "",
+            each.value,
+            each.caveat,
+        ]
         for each in printed
-    ]  # fmt: skip
+    ]
 
 
 def planned(printed: list[Published], methods: list[str]) -> list[Run]:
@@ -95,9 +109,7 @@ def planned(printed: list[Published], methods: list[str]) -> list[Run]:
     return list(found)
 
 
-def measured(
-    run: Run, printed: list[Published], seed: int, arguments: argparse.Namespace
-) -> list[list[object]]:
+def measured(run: Run, printed: list[Published], seed: int, arguments: argparse.Namespace) -> list[list[object]]:
     """Every distance that the table prints for this data set."""
     dataset, method, epsilon, settings = run
     document = inputs_only(arguments.data, dataset)
@@ -109,14 +121,11 @@ def measured(
         if method in PEERS:
             made = run_peer(real, schema, peer=method, epsilon=epsilon, seed=seed)
         else:
-            made = synthesise_inputs(
-                real, document, method=method, epsilon=epsilon, seed=seed, options=options
-            )
+            made = synthesise_inputs(real, document, method=method, epsilon=epsilon, seed=seed, options=options)
         sides = [code_table(schema, frame) for frame in (real, made.rows)]
         seconds = f"{made.cpu_seconds:.0f}"
         found = [
-            f"{marginal_distance(*sides, size=SIZES[metric], most_sets=arguments.most_sets):.4f}"
-            for metric in metrics
+            f"{marginal_distance(*sides, size=SIZES[metric], most_sets=arguments.most_sets):.4f}" for metric in metrics
         ]
     except subprocess.CalledProcessError as error:
         if error.returncode != UsageError.exit_code:
@@ -127,10 +136,9 @@ def measured(
     for metric, ours in zip(metrics, found, strict=True):
         theirs = numbers.get((dataset, method, "", epsilon, settings, metric))
         beside = (theirs.value, theirs.caveat) if theirs else ("", "not in the table")
-        lines.append([
-            *arguments.table.split(".", 1), dataset, method, epsilon, settings, seed, metric, ours,
-            seconds, *beside,
-        ])  # fmt: skip
+        lines.append(
+            [*arguments.table.split(".", 1), dataset, method, epsilon, settings, seed, metric, ours, seconds, *beside]
+        )
     return lines
 
 
@@ -142,13 +150,7 @@ def inputs_only(data: Path, dataset: str) -> dict[str, object]:
 
 
 def synthesise_inputs(
-    real: pd.DataFrame,
-    document: dict[str, object],
-    *,
-    method: str,
-    epsilon: str,
-    seed: int,
-    options: list[str],
+    real: pd.DataFrame, document: dict[str, object], *, method: str, epsilon: str, seed: int, options: list[str]
 ) -> Synthesis:
     """Synthetic rows of a schema that is not a file yet."""
     with tempfile.TemporaryDirectory() as name:

@@ -24,11 +24,9 @@ CAVEATS = {
     "(census) or 26 % (creditcard) are positive, which lifts PRC",
     "thinned-half": "its loader keeps half of the negative rows, in the test set too",
     "thinned-classes": "largest class thinned out in the test set too",
-    "codes": "epsilon does not hold: category codes under a sensitivity for binary values "
-    "(adult: really about 5.4)",
+    "codes": "epsilon does not hold: category codes under a sensitivity for binary values (adult: really about 5.4)",
     "length-scale": "length scale taken from raw rows at no cost",
-    "product": "epsilon does not hold: product kernel's sensitivity short by the root of the number of "
-    "classes",
+    "product": "epsilon does not hold: product kernel's sensitivity short by the root of the number of classes",
     "ranges": "epsilon does not hold: length scales and ranges are statistics of the rows",
     "tuned": "best of several classifier settings by the test labels",
     "best": "best of five runs",
@@ -79,9 +77,7 @@ def all_published() -> list[Published]:
 
 def table_names(*, metrics: Sequence[str]) -> list[str]:
     """Tables that hold such metrics, as PAPER.TABLE."""
-    found = {
-        f"{each.paper}.{each.table}": None for each in all_published() if each.metric in metrics
-    }
+    found = {f"{each.paper}.{each.table}": None for each in all_published() if each.metric in metrics}
     return list(found)
 
 

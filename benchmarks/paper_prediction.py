@@ -20,15 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from classifiers import twelve_scores
-from command_line import (
-    REAL,
-    Table,
-    add_data_argument,
-    add_options_argument,
-    load_table,
-    some,
-    synthesise,
-)
+from command_line import REAL, Table, add_data_argument, add_options_argument, load_table, some, synthesise
 from paper_numbers import MEAN, Published, read_table, table_names
 from peers import PEERS, installed, run_peer
 
@@ -38,9 +30,20 @@ EPSILON = "1"
 OURS = (REAL, "dp-merf", "dp-hp", "dp-anova")
 METRICS = {2: ("roc", "prc"), 3: ("f1",)}  # by the number of scores that a classifier gets
 HEADER = (
-    "paper", "table", "dataset", "method", "model", "epsilon", "metric", "papers_protocol",
-    "probabilities", "seeds", "cpu_seconds", "published", "caveat",
-)  # fmt: skip
+    "paper",
+    "table",
+    "dataset",
+    "method",
+    "model",
+    "epsilon",
+    "metric",
+    "papers_protocol",
+    "probabilities",
+    "seeds",
+    "cpu_seconds",
+    "published",
+    "caveat",
+)
 Scores = dict[tuple[str, str], np.ndarray]  # (papers' protocol, probabilities) by model and metric
 
 
@@ -92,18 +95,14 @@ def run(method: str, dataset: str, rows: list[Published], arguments: argparse.Na
             made = run_peer(train, table.schema, peer=method, epsilon=EPSILON, seed=seed)
         else:
             made = synthesise(
-                train, table.schema_path, method=method, epsilon=EPSILON, seed=seed,
-                options=arguments.options,
-            )  # fmt: skip
+                train, table.schema_path, method=method, epsilon=EPSILON, seed=seed, options=arguments.options
+            )
         seconds.append(made.cpu_seconds)
         sides = [some(frame, arguments.most_rows) for frame in (made.rows, test)]
         found.append(both_protocols(table, *sides, num_jobs=arguments.jobs))
         print(f"{dataset}, {method}, seed {seed}: {seconds[-1]:.0f} CPU seconds", file=sys.stderr)
     together = np.max if any("best" in each.caveats for each in rows) else np.mean
-    return Runs(
-        {key: together([each[key] for each in found], axis=0) for key in found[0]},
-        float(np.mean(seconds)),
-    )
+    return Runs({key: together([each[key] for each in found], axis=0) for key in found[0]}, float(np.mean(seconds)))
 
 
 def both_protocols(table: Table, rows, test, *, num_jobs: int) -> Scores:
@@ -128,18 +127,40 @@ def beside(rows: list[Published], runs: dict[str, Runs], *, seeds: list[int]) ->
         if each.method in runs and each.epsilon in ("", EPSILON):
             of = runs[each.method]
             ours = [*of.cells(each.model, each.metric), ran, f"{of.cpu_seconds:.0f}"]
-        lines.append([
-            each.paper, each.table, each.dataset, each.method, each.model, each.epsilon, each.metric,
-            *ours, each.value, each.caveat,
-        ])  # fmt: skip
+        lines.append(
+            [
+                each.paper,
+                each.table,
+                each.dataset,
+                each.method,
+                each.model,
+                each.epsilon,
+                each.metric,
+                *ours,
+                each.value,
+                each.caveat,
+            ]
+        )
     first, asked = rows[0], dict.fromkeys((each.model, each.metric) for each in rows)
     for method in runs.keys() - {each.method for each in rows}:
         of, epsilon = runs[method], "" if method == REAL else EPSILON
         lines += [
-            [first.paper, first.table, first.dataset, method, model, epsilon, metric,
-             *of.cells(model, metric), ran, f"{of.cpu_seconds:.0f}", "", "not in the paper"]
+            [
+                first.paper,
+                first.table,
+                first.dataset,
+                method,
+                model,
+                epsilon,
+                metric,
+                *of.cells(model, metric),
+                ran,
+                f"{of.cpu_seconds:.0f}",
+                "",
+                "not in the paper",
+            ]
             for model, metric in asked
-        ]  # fmt: skip
+        ]
     return lines
 
 

@@ -19,9 +19,8 @@ def privbayes(codes: pd.DataFrame, job: dict) -> pd.DataFrame:
     from dpmm.pipelines.priv_bayes import PrivBayesPipeline
 
     pipeline = PrivBayesPipeline(
-        epsilon=job["epsilon"], delta=job["delta"], disable_processing=True, n_jobs=1,
-        gen_kwargs={"n_iters": 500},
-    )  # fmt: skip
+        epsilon=job["epsilon"], delta=job["delta"], disable_processing=True, n_jobs=1, gen_kwargs={"n_iters": 500}
+    )
     pipeline.fit(codes, domain=job["domain"], random_state=job["seed"])
     return pipeline.generate(n_records=len(codes), random_state=job["seed"])
 

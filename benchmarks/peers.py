@@ -19,8 +19,7 @@ import pandas as pd
 from command_line import Synthesis, timed
 
 from understudy import Schema
-from understudy.evaluation.binning import column_bins
-from understudy.evaluation.tables import code_table
+from understudy.evaluation.tables import code_table, column_bins
 from understudy.schema.columns import Column
 
 RUNNER = Path(__file__).with_name("peer_run.py")
@@ -33,9 +32,7 @@ def installed() -> tuple[str, ...]:
     return tuple(name for name, variable in PEERS.items() if variable in os.environ)
 
 
-def run_peer(
-    train: pd.DataFrame, schema: Schema, *, peer: str, epsilon: str, seed: int
-) -> Synthesis:
+def run_peer(train: pd.DataFrame, schema: Schema, *, peer: str, epsilon: str, seed: int) -> Synthesis:
     """As many rows as ``train`` has, by a peer at delta 1e-5."""
     coded = code_table(schema, train)
     names = [column.name for column in coded.columns]

@@ -38,9 +38,7 @@ Pair = tuple[np.ndarray, np.ndarray]
 
 def main() -> None:
     """Make what was asked for."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_data_argument(parser)
     parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--sets", nargs="+", default=list(TOLD), choices=list(TOLD))
@@ -92,8 +90,7 @@ def resized(images: np.ndarray, side: int, *, grey: bool = False) -> np.ndarray:
 
     pictures = (Image.fromarray(image) for image in images)
     small = (
-        (picture.convert("L") if grey else picture).resize((side, side), Image.Resampling.BOX)
-        for picture in pictures
+        (picture.convert("L") if grey else picture).resize((side, side), Image.Resampling.BOX) for picture in pictures
     )
     return np.stack([np.asarray(picture) for picture in small])
 
@@ -106,9 +103,21 @@ def train(name: str, sets: list[Pair], directory: Path, steps: int) -> None:
             np.savez(file, x=images, y=labels)
         mirrored = [] if name == "letters" else ["--mirrored"]
         subprocess.run(
-            [COMMAND, "encoder", "train", *files, "-o", directory, "--told", TOLD[name],
-             "--steps", str(steps), *mirrored], check=True,
-        )  # fmt: skip
+            [
+                COMMAND,
+                "encoder",
+                "train",
+                *files,
+                "-o",
+                directory,
+                "--told",
+                TOLD[name],
+                "--steps",
+                str(steps),
+                *mirrored,
+            ],
+            check=True,
+        )
 
 
 if __name__ == "__main__":

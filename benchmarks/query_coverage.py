@@ -103,9 +103,7 @@ QUERIES = [
 def truths_of(rows: Rows) -> list[np.ndarray]:
     """What the queries ask for, computed from the rows; a blank number is NaN and is left out of means."""
     sex, region, children, score, amount, group = rows.values()
-    in_sex, in_group = (
-        [column == name for name in names] for column, names in ((sex, SEXES), (group, GROUPS))
-    )
+    in_sex, in_group = ([column == name for name in names] for column, names in ((sex, SEXES), (group, GROUPS)))
     in_region = [region == name for name in [*REGIONS, None]]
     known = score[~np.isnan(score)]
     found = [
@@ -205,9 +203,7 @@ def misfit(name: str, *, releases: int, epsilon: float) -> list[dict[str, object
                     for key, truth in zip(_groups(query), truths[i], strict=True)
                 ]
             )
-            is_told = any(
-                "listed" in note or "blank" in note or "beyond it" in note for note in answer.notes
-            )
+            is_told = any("listed" in note or "blank" in note or "beyond it" in note for note in answer.notes)
             counts["warned"][i] += is_told
             counts["held"][i] += held
             counts["silent"][i] += 0.0 if is_told else 1.0 - held
@@ -243,15 +239,19 @@ def coverage(neighbours: str, *, releases: int, epsilon: float) -> list[dict[str
         share = held[i] / releases
         found.append(
             {
-                "neighbours": neighbours, "kind": kind, "query": query, "intervals": len(truths[i]),
+                "neighbours": neighbours,
+                "kind": kind,
+                "query": query,
+                "intervals": len(truths[i]),
                 "coverage": round(float(share.mean()), 4),
                 "standard_error": round(math.sqrt(0.95 * 0.05 / releases), 4),
-                "least": round(float(share.min()), 4), "half_width": float(f"{widths[i] / releases:.4g}"),
+                "least": round(float(share.min()), 4),
+                "half_width": float(f"{widths[i] / releases:.4g}"),
                 "error_in_deviations": round(float(np.concatenate(scores[i]).std()), 3),
                 "bias_in_deviations": round(float(np.concatenate(scores[i]).mean()), 3),
                 "exact": round(float(exact[i]) / releases, 3),
             }
-        )  # fmt: skip
+        )
     return found
 
 
@@ -287,7 +287,7 @@ def main() -> None:
                 f"{neighbours:<12} {line['kind']:<15} {line['query']:<50} {100 * line['coverage']:5.1f} %"
                 f"  z {line['bias_in_deviations']:+.2f} ({line['error_in_deviations']:.2f})"
                 f"  +-{line['half_width']:<8} exact {line['exact']}"
-            )  # fmt: skip
+            )
         noisy = [each for each in found if each["exact"] == 1 and each["half_width"] > 0]
         number = sum(each["intervals"] for each in noisy)
         pooled = sum(each["coverage"] * each["intervals"] for each in noisy) / number

@@ -61,16 +61,7 @@ def main() -> None:
                 peak, seconds = (float(word) for word in printed.split())
                 size = path.stat().st_size / 2**20
                 rate = num_rows / seconds
-            writer.writerow(
-                [
-                    suffix[1:],
-                    num_rows,
-                    f"{size:.0f}",
-                    f"{peak:.0f}",
-                    f"{seconds:.1f}",
-                    f"{rate:.0f}",
-                ]
-            )
+            writer.writerow([suffix[1:], num_rows, f"{size:.0f}", f"{peak:.0f}", f"{seconds:.1f}", f"{rate:.0f}"])
             sys.stdout.flush()
 
 

@@ -21,9 +21,17 @@ from command_line import add_data_argument, schema_of
 RUN = (sys.executable, "-c", "from understudy.cli import main; main()")
 WIDTH, SHORT, LONG = 1280, 1430, 1900
 CHROMIUM = (
-    "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--hide-scrollbars",
-)  # fmt: skip
+    "chromium",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+)
 
 
 def main() -> None:

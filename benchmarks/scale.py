@@ -33,28 +33,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy.features import Fourier, Scales
-from understudy.features.turns import (
-    C0,
-    C1,
-    C2,
-    C3,
-    C4,
-    ONE,
-    QUARTER,
-    S0,
-    S1,
-    S2,
-    S3,
-    S4,
-    cosines_and_sines,
-)
+from understudy.features.exact import C0, C1, C2, C3, C4, ONE, QUARTER, S0, S1, S2, S3, S4, cosines_and_sines
 
 NUM_NUMBERS, NUM_FEATURES, GROUP_ROWS = 30, 2000, 100_000
 NUMBERS = {"age": 90, "weight": 1_500_000, "years": 16, "gain": 99_999, "loss": 4_356, "hours": 99}
-CHOICES = {
-    "work": 9, "education": 16, "marital": 7, "job": 15, "relation": 6, "race": 5, "sex": 2,
-    "country": 42,
-}  # fmt: skip
+CHOICES = {"work": 9, "education": 16, "marital": 7, "job": 15, "relation": 6, "race": 5, "sex": 2, "country": 42}
 
 COMMON = """
 import resource, sys, time
@@ -208,9 +191,7 @@ def compiled_waves() -> Callable[[npt.NDArray[np.int32]], object]:
 
 def write_numbers(num_rows: int, path: Path) -> None:
     rng = np.random.default_rng(0)
-    with pq.ParquetWriter(
-        path, pa.schema({f"x{i}": pa.float32() for i in range(NUM_NUMBERS)})
-    ) as out:
+    with pq.ParquetWriter(path, pa.schema({f"x{i}": pa.float32() for i in range(NUM_NUMBERS)})) as out:
         for start in range(0, num_rows, GROUP_ROWS):
             size = min(GROUP_ROWS, num_rows - start)
             cells = {f"x{i}": rng.random(size, dtype=np.float32) for i in range(NUM_NUMBERS)}
@@ -222,13 +203,9 @@ def write_adult_like(num_rows: int, path: Path) -> None:
     writer = None
     for start in range(0, num_rows, GROUP_ROWS):
         size = min(GROUP_ROWS, num_rows - start)
-        columns = {
-            name: (rng.random(size) ** 3 * most).astype(np.int64) for name, most in NUMBERS.items()
-        }
+        columns = {name: (rng.random(size) ** 3 * most).astype(np.int64) for name, most in NUMBERS.items()}
         texts = {
-            name: np.array([f"value {n}" for n in range(count)])[
-                (rng.random(size) ** 2 * count).astype(int)
-            ]
+            name: np.array([f"value {n}" for n in range(count)])[(rng.random(size) ** 2 * count).astype(int)]
             for name, count in CHOICES.items()
         }
         table = pa.table(columns | texts | {"income": rng.integers(0, 2, size)})
@@ -239,9 +216,7 @@ def write_adult_like(num_rows: int, path: Path) -> None:
 
 
 def adult_like_schema() -> str:
-    lines = [
-        f"- {{name: {name}, kind: integer, bounds: [0, {most}]}}" for name, most in NUMBERS.items()
-    ]
+    lines = [f"- {{name: {name}, kind: integer, bounds: [0, {most}]}}" for name, most in NUMBERS.items()]
     for name, count in CHOICES.items():
         values = ", ".join(f"value {n}" for n in range(count))
         lines.append(f"- {{name: {name}, kind: categorical, categories: [{values}]}}")
@@ -251,17 +226,27 @@ def adult_like_schema() -> str:
 
 def child(script: str, *arguments: str) -> tuple[float, ...]:
     command = [sys.executable, "-c", script, *arguments]
-    printed = subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | ONE_THREAD
-    ).stdout
+    printed = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=os.environ | ONE_THREAD).stdout
     return tuple(float(word) for word in printed.split())
 
 
 def measure_fourier(sizes: list[int], folder: Path, writer: Any) -> None:
     writer.writerow(
-        ["rows", "kernel", "pass_us", "plain_pass_us", "peak_mb", "ours_us", "numpy_us", "product_us",
-         "waves_us", "plain_pass_over_pass", "numpy_over_ours", "limit_over_ours"]
-    )  # fmt: skip
+        [
+            "rows",
+            "kernel",
+            "pass_us",
+            "plain_pass_us",
+            "peak_mb",
+            "ours_us",
+            "numpy_us",
+            "product_us",
+            "waves_us",
+            "plain_pass_over_pass",
+            "numpy_over_ours",
+            "limit_over_ours",
+        ]
+    )
     here = str(Path(__file__).parent)
     for num_rows in sizes:
         path = folder / "numbers.parquet"
@@ -298,9 +283,7 @@ def measure_pairs(sizes: list[int], folder: Path, writer: Any) -> None:
 
 def main() -> None:
     """Print a row for every number of rows."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("what", choices=["fourier", "pairs"])
     parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000])
     wishes = parser.parse_args()

@@ -30,38 +30,45 @@ import numpy as np
 import pyarrow as pa
 
 from understudy import Budget, fit_release, load_schema, make_plan, release_table
-from understudy.comparing.two_sample import (
-    Comparison,
-    Question,
-    compare_releases,
-    compare_with_rows,
-)
-from understudy.generators.anova_training import AnovaTraining
-from understudy.generators.mixture_training import MixtureTraining
-from understudy.generators.training import Training
+from understudy.fits.anova import AnovaTraining
+from understudy.fits.mixture import MixtureTraining
+from understudy.fits.network import Training
+from understudy.two_sample.compare import Comparison, Question, compare_releases, compare_with_rows
 
-SCHEMA = load_schema({
-    "name": "simulated",
-    "columns": [
-        {"name": "age", "kind": "integer", "bounds": [0, 63]},
-        {"name": "dose", "kind": "continuous", "bounds": [0, 10], "nullable": True},
-        {"name": "ward", "kind": "categorical", "categories": ["north", "south", "west"]},
-        {"name": "ill", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
-    ],
-})  # fmt: skip
+SCHEMA = load_schema(
+    {
+        "name": "simulated",
+        "columns": [
+            {"name": "age", "kind": "integer", "bounds": [0, 63]},
+            {"name": "dose", "kind": "continuous", "bounds": [0, 10], "nullable": True},
+            {"name": "ward", "kind": "categorical", "categories": ["north", "south", "west"]},
+            {"name": "ill", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
+        ],
+    }
+)
 DEVIATION = 10.0
 NUM_ROWS, LEVEL, NUM_DRAWS, GENERATED = 1000, 0.05, 400, 1000
 SMALL: dict[str, dict[str, Any]] = {
     "dp-anova": {"training": AnovaTraining(num_components=32, steps=40)},
     "dp-merf": {"num_features": 40, "training": Training(hidden=(24,), steps=120, batch=100)},
-    "dp-hp": {
-        "order": 10, "product_order": 3, "training": MixtureTraining(num_components=32, steps=60),
-    },
-}  # fmt: skip
+    "dp-hp": {"order": 10, "product_order": 3, "training": MixtureTraining(num_components=32, steps=60)},
+}
 FIELDS = (
-    "method", "against", "epsilon", "rows", "shift", "repeats", "seed", "rejected", "standard_error",
-    "rejected_columns", "mean_p", "detectable", "detectable_share", "mean_effect",
-)  # fmt: skip
+    "method",
+    "against",
+    "epsilon",
+    "rows",
+    "shift",
+    "repeats",
+    "seed",
+    "rejected",
+    "standard_error",
+    "rejected_columns",
+    "mean_p",
+    "detectable",
+    "detectable_share",
+    "mean_effect",
+)
 
 
 def draw_rows(count: int, rng: np.random.Generator, *, shift: float = 0.0) -> pa.Table:
@@ -69,12 +76,14 @@ def draw_rows(count: int, rng: np.random.Generator, *, shift: float = 0.0) -> pa
     age = np.clip(12 + rng.gamma(2.0, DEVIATION / math.sqrt(2), count) + DEVIATION * shift, 0, 63)
     dose = np.clip(rng.normal(3 + age / 20, 1.2), 0, 10)
     ill = rng.random(count) < 1 / (1 + np.exp(-(age - 32) / 8))
-    return pa.table({
-        "age": np.rint(age).astype(int),
-        "dose": pa.array(dose, mask=rng.random(count) < 0.1),
-        "ward": rng.choice(["north", "south", "west"], count, p=[0.6, 0.3, 0.1]),
-        "ill": np.where(ill, "yes", "no"),
-    })  # fmt: skip
+    return pa.table(
+        {
+            "age": np.rint(age).astype(int),
+            "dose": pa.array(dose, mask=rng.random(count) < 0.1),
+            "ward": rng.choice(["north", "south", "west"], count, p=[0.6, 0.3, 0.1]),
+            "ill": np.where(ill, "yes", "no"),
+        }
+    )
 
 
 def compare_once(plan: Any, against: str, shift: float, rng: np.random.Generator) -> Comparison:
@@ -98,25 +107,30 @@ def compare_once(plan: Any, against: str, shift: float, rng: np.random.Generator
     return compare_releases(first, second, rows=generated, seed=seed, **settings)
 
 
-def measure(
-    method: str, against: str, epsilon: str, shift: float, repeats: int, seed: int
-) -> list[Any]:
+def measure(method: str, against: str, epsilon: str, shift: float, repeats: int, seed: int) -> list[Any]:
     """One line of the results."""
     options = {"num_rows": NUM_ROWS, **SMALL[method]}
     plan = make_plan(SCHEMA, Budget(float(epsilon)), method=method, options=options)
-    found = [
-        compare_once(plan, against, shift, np.random.default_rng([seed, i])) for i in range(repeats)
-    ]
+    found = [compare_once(plan, against, shift, np.random.default_rng([seed, i])) for i in range(repeats)]
     rejected = float(np.mean([each.differs for each in found]))
     by_column = np.mean([min(d.adjusted for d in each.columns) <= LEVEL for each in found])
     shares = [each.detectable_share for each in found if each.detectable_share is not None]
     return [
-        method, against, epsilon, NUM_ROWS, shift, repeats, seed, f"{rejected:.4f}",
-        f"{math.sqrt(max(rejected * (1 - rejected), 1e-12) / repeats):.4f}", f"{by_column:.4f}",
+        method,
+        against,
+        epsilon,
+        NUM_ROWS,
+        shift,
+        repeats,
+        seed,
+        f"{rejected:.4f}",
+        f"{math.sqrt(max(rejected * (1 - rejected), 1e-12) / repeats):.4f}",
+        f"{by_column:.4f}",
         f"{np.mean([each.p_value for each in found]):.4f}",
-        f"{np.mean([each.detectable for each in found]):.5f}", f"{np.mean(shares or [math.nan]):.5f}",
+        f"{np.mean([each.detectable for each in found]):.5f}",
+        f"{np.mean(shares or [math.nan]):.5f}",
         f"{np.mean([each.effect for each in found]):.5f}",
-    ]  # fmt: skip
+    ]
 
 
 def pool(results: Path) -> dict[tuple[str, str, str, float], tuple[float, int]]:
@@ -149,11 +163,7 @@ def draw_picture(results: Path, picture: Path) -> None:
     left.errorbar(shares, places, xerr=errors, fmt="o", color="#0b6e4f", capsize=3)
     names = [f"{method} and a {against}, ε {epsilon}" for method, against, epsilon, _ in null]
     left.set_yticks(places, names, fontsize=9)
-    left.set(
-        xlim=(0, 0.1),
-        xlabel="share of repeats that claim a difference",
-        title="nothing differs (level 5 %)",
-    )
+    left.set(xlim=(0, 0.1), xlabel="share of repeats that claim a difference", title="nothing differs (level 5 %)")
     colours = {"0.3": "#c77d1e", "1": "#0b6e4f", "3": "#274c9b"}
     curves: dict[tuple[str, ...], list[tuple[float, float]]] = {}
     for (*setting, shift), (share, _) in pooled.items():
@@ -163,14 +173,7 @@ def draw_picture(results: Path, picture: Path) -> None:
     for (method, against, epsilon), points in curves.items():
         if len(points) > 2 and against == "sample":
             x, y = zip(*sorted(points), strict=True)
-            right.plot(
-                x,
-                y,
-                styles[method],
-                color=colours.get(epsilon, "#555"),
-                label=f"{method}, ε {epsilon}",
-                **dots,
-            )
+            right.plot(x, y, styles[method], color=colours.get(epsilon, "#555"), label=f"{method}, ε {epsilon}", **dots)
     right.axhline(LEVEL, color="#7a8794", linewidth=1)
     right.set(
         xlabel="shift of one column, in its deviations",
@@ -186,15 +189,10 @@ def draw_picture(results: Path, picture: Path) -> None:
 
 def main() -> None:
     """Print a line for every setting, or draw the picture of earlier lines."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", default=list(SMALL), choices=list(SMALL))
     parser.add_argument(
-        "--against",
-        nargs="+",
-        default=["sample", "release"],
-        choices=["sample", "release", "rows", "copies"],
+        "--against", nargs="+", default=["sample", "release"], choices=["sample", "release", "rows", "copies"]
     )
     parser.add_argument("--epsilons", nargs="+", default=["1"])
     parser.add_argument("--shifts", type=float, nargs="+", default=[0.0])
@@ -214,9 +212,7 @@ def main() -> None:
         for against in arguments.against:
             for epsilon in arguments.epsilons:
                 for shift in arguments.shifts:
-                    writer.writerow(
-                        measure(method, against, epsilon, shift, arguments.repeats, arguments.seed)
-                    )
+                    writer.writerow(measure(method, against, epsilon, shift, arguments.repeats, arguments.seed))
                     sys.stdout.flush()
 
 

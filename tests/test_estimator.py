@@ -47,12 +47,8 @@ def test_scikit_learns_own_checks_pass() -> None:
     with warnings.catch_warnings():
         # It is an estimator by what it does; scikit-learn is not loaded until it is fitted.
         warnings.filterwarnings("ignore", message=".*does not inherit.*")
-        results = check_estimator(
-            estimator, expected_failed_checks=EXPECTED_FAILURES, on_fail=None, on_skip=None
-        )
-    failed = {
-        each["check_name"]: str(each["exception"]) for each in results if each["status"] == "failed"
-    }
+        results = check_estimator(estimator, expected_failed_checks=EXPECTED_FAILURES, on_fail=None, on_skip=None)
+    failed = {each["check_name"]: str(each["exception"]) for each in results if each["status"] == "failed"}
     assert not failed
     by_chance = {name for name, why in EXPECTED_FAILURES.items() if "two fits differ" in why}
     expected = {each["check_name"] for each in results if each["status"] == "xfail"}

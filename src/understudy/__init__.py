@@ -30,26 +30,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from understudy.accounting import Budget, Neighbours
-    from understudy.comparing.two_sample import compare_releases, compare_with_rows
     from understudy.errors import UnderstudyError
     from understudy.estimator import LocallyLinearClassifier
     from understudy.generators import load_generator, save_generator
-    from understudy.methods import (
-        balog_features,
-        balog_subspace,
-        dp_anova,
-        dp_hp,
-        dp_merf,
-        fit_release,
-        make_plan,
-    )
-    from understudy.private.appending import append_rows
+    from understudy.methods import balog_features, balog_subspace, dp_anova, dp_hp, dp_merf, fit_release, make_plan
+    from understudy.private.append import append_rows
     from understudy.private.ledger import create_ledger, read_ledger
     from understudy.private.release import release_table
-    from understudy.published import load_release, verify_release
     from understudy.queries import ask
+    from understudy.released import load_release, verify_release
     from understudy.schema import Schema, load_schema
     from understudy.synthesizer import Synthesizer
+    from understudy.two_sample.compare import compare_releases, compare_with_rows
 
 __version__ = "0.1.0"
 
@@ -60,33 +52,54 @@ _HOMES = {
     "Schema": "schema",
     "Synthesizer": "synthesizer",
     "UnderstudyError": "errors",
-    "append_rows": "private.appending",
+    "append_rows": "private.append",
     "ask": "queries",
     "balog_features": "methods",
     "balog_subspace": "methods",
-    "compare_releases": "comparing.two_sample",
-    "compare_with_rows": "comparing.two_sample",
+    "compare_releases": "two_sample.compare",
+    "compare_with_rows": "two_sample.compare",
     "create_ledger": "private.ledger",
     "dp_anova": "methods",
     "dp_hp": "methods",
     "dp_merf": "methods",
     "fit_release": "methods",
     "load_generator": "generators",
-    "load_release": "published",
+    "load_release": "released",
     "load_schema": "schema",
     "make_plan": "methods",
     "read_ledger": "private.ledger",
     "release_table": "private.release",
     "save_generator": "generators",
-    "verify_release": "published",
+    "verify_release": "released",
 }
 
 __all__ = [
-    "Budget", "LocallyLinearClassifier", "Neighbours", "Schema", "Synthesizer", "UnderstudyError", "append_rows", "ask",
-    "balog_features", "balog_subspace", "compare_releases", "compare_with_rows", "create_ledger", "dp_anova", "dp_hp",
-    "dp_merf", "fit_release", "load_generator", "load_release", "load_schema", "make_plan", "read_ledger",
-    "release_table", "save_generator", "verify_release",
-]  # fmt: skip
+    "Budget",
+    "LocallyLinearClassifier",
+    "Neighbours",
+    "Schema",
+    "Synthesizer",
+    "UnderstudyError",
+    "append_rows",
+    "ask",
+    "balog_features",
+    "balog_subspace",
+    "compare_releases",
+    "compare_with_rows",
+    "create_ledger",
+    "dp_anova",
+    "dp_hp",
+    "dp_merf",
+    "fit_release",
+    "load_generator",
+    "load_release",
+    "load_schema",
+    "make_plan",
+    "read_ledger",
+    "release_table",
+    "save_generator",
+    "verify_release",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -12,18 +12,18 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.accounting import Budget
+from understudy.arrays import Floats
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.errors import ArrayError, InputError, UsageError
-from understudy.private.readers import Examples, count_features, feature_names, open_source
-from understudy.private.readers.cells import raw_text
+from understudy.private.dpsgd.classifier import train_classifier
 from understudy.private.sealed import sealed
-from understudy.private.training import train_classifier
+from understudy.readers import Examples, count_features, feature_names, open_source
+from understudy.readers.cells import raw_text
 from understudy.schema import Schema
 from understudy.schema.columns import Column, Kind
 from understudy.schema.entries import parse_column
 
-Floats = npt.NDArray[np.float64]
 LABEL = "label"
 
 
@@ -100,9 +100,7 @@ class LocallyLinearClassifier:
             raise UsageError("options", f"'{min(unknown)}' is unknown")
         settings: dict[str, Any] = {"inputs": "table", "seed": self.seed}
         training = Training(**settings | (self.options or {}))
-        return ClassifierPlan(
-            self._schema(num_features), Budget(self.epsilon, self.delta), training, self.num_rows
-        )
+        return ClassifierPlan(self._schema(num_features), Budget(self.epsilon, self.delta), training, self.num_rows)
 
     def fit(self, X: Any, y: Any) -> LocallyLinearClassifier:
         """Train on private rows; this spends the budget.
@@ -117,9 +115,7 @@ class LocallyLinearClassifier:
             that row alone. No refusal holds a cell, a type of a cell or a number of rows.
         """
         if y is None:
-            raise ArrayError(
-                "y", "requires y to be passed, but the target y is None", "Pass labels"
-            )
+            raise ArrayError("y", "requires y to be passed, but the target y is None", "Pass labels")
         num_features = sealed(lambda: count_features(X))
         plan = self.plan(self._num_bounds() if num_features is None else num_features)
         examples = Examples(X, len(plan.schema.used) - 1, y, LABEL)
@@ -161,10 +157,12 @@ class LocallyLinearClassifier:
         from sklearn.utils import ClassifierTags, InputTags, Tags, TargetTags
 
         return Tags(
-            estimator_type="classifier", target_tags=TargetTags(required=True),
-            classifier_tags=ClassifierTags(poor_score=True), input_tags=InputTags(allow_nan=True),
+            estimator_type="classifier",
+            target_tags=TargetTags(required=True),
+            classifier_tags=ClassifierTags(poor_score=True),
+            input_tags=InputTags(allow_nan=True),
             non_deterministic=True,
-        )  # fmt: skip
+        )
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
@@ -174,22 +172,17 @@ class LocallyLinearClassifier:
         if self.classes is None or self.bounds is None:
             missing = "classes" if self.classes is None else "bounds"
             raise UsageError(
-                missing, "must be public, and were not given",
-                f"Pass {missing}=, from a codebook and not from the data",
-            )  # fmt: skip
+                missing, "must be public, and were not given", f"Pass {missing}=, from a codebook and not from the data"
+            )
         try:
             given = np.asarray(self.bounds, dtype=np.float64)
             low, high = np.broadcast_to(given, (num_features, 2)).T
         except (TypeError, ValueError):
             raise UsageError(
-                "bounds",
-                "must be one (low, high) for all features, or one for each",
-                "Mend bounds=",
+                "bounds", "must be one (low, high) for all features, or one for each", "Mend bounds="
             ) from None
         columns = [
-            Column(
-                name=f"x{i}", kind=Kind.CONTINUOUS, bounds=(low[i], high[i]), bounds_from="given"
-            )
+            Column(name=f"x{i}", kind=Kind.CONTINUOUS, bounds=(low[i], high[i]), bounds_from="given")
             for i in range(num_features)
         ]
         return Schema(columns=(*columns, self._label_column()))
@@ -199,9 +192,10 @@ class LocallyLinearClassifier:
         given = np.asarray(self.bounds if self.bounds is not None else (), dtype=np.float64)
         if given.ndim != 2:
             raise ArrayError(
-                "X", "is a list without rows, which does not tell how many features there are",
+                "X",
+                "is a list without rows, which does not tell how many features there are",
                 "Pass an array of shape (0, features), or bounds for each feature",
-            )  # fmt: skip
+            )
         return len(given)
 
     def _sorted_classes(self) -> npt.NDArray[Any]:
@@ -222,13 +216,17 @@ class LocallyLinearClassifier:
         try:
             names = [(word or b"").decode() for word in words]
             entry = {
-                "name": LABEL, "kind": "categorical", "role": "label", "bounds_from": "given",
+                "name": LABEL,
+                "kind": "categorical",
+                "role": "label",
+                "bounds_from": "given",
                 "categories": classes.tolist() if is_number else names,
-            }  # fmt: skip
+            }
             return parse_column(entry)
         except (InputError, UnicodeDecodeError):
             pass
         raise UsageError(
-            "classes", "must be numbers or text that differ from one another as cells of a file would",
+            "classes",
+            "must be numbers or text that differ from one another as cells of a file would",
             "Pass each class once",
-        )  # fmt: skip
+        )

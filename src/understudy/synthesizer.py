@@ -10,15 +10,16 @@ from typing import Any
 import pyarrow as pa
 
 from understudy.accounting import Budget
+from understudy.arrays import LossProgress
 from understudy.errors import SchemaWarning, UsageError
 from understudy.generators.base import Generator
-from understudy.generators.descent import Progress, load_torch
-from understudy.generators.wishes import Balance, Given
+from understudy.generators.conditioning import Balance, Given
 from understudy.methods import fit_release, make_plan, needs_torch
-from understudy.plan import Plan
+from understudy.networks.public import load_torch
+from understudy.plan.plan import Plan
 from understudy.private.release import release_table
-from understudy.published import Release
 from understudy.queries.diagnostics import release_warnings
+from understudy.released import Release
 from understudy.schema import Schema, load_schema
 
 
@@ -83,17 +84,15 @@ class Synthesizer:
 
     def plan(self) -> Plan:
         """Everything that ``fit`` will do, without data."""
-        options = {
-            "neighbours": self.neighbours, "num_rows": self.num_rows, "seed": self.seed,
-        }  # fmt: skip
+        options = {"neighbours": self.neighbours, "num_rows": self.num_rows, "seed": self.seed}
         return make_plan(
-            load_schema(self.schema), Budget(self.epsilon, self.delta), method=self.method,
+            load_schema(self.schema),
+            Budget(self.epsilon, self.delta),
+            method=self.method,
             options=options | (self.options or {}),
-        )  # fmt: skip
+        )
 
-    def fit(
-        self, data: object, *, query: str | None = None, progress: Progress | None = None
-    ) -> Synthesizer:
+    def fit(self, data: object, *, query: str | None = None, progress: LossProgress | None = None) -> Synthesizer:
         """Release the table's embedding (this spends the budget) and fit a generator (free).
 
         A ``SchemaWarning`` says, from the release's noisy counts, that the schema does not fit the table.
@@ -108,12 +107,7 @@ class Synthesizer:
         if needs_torch(self.plan_):
             load_torch()
         self.release_ = release_table(
-            data,
-            self.plan_,
-            directory=self.release_dir,
-            ledger=self.ledger,
-            key=self.key,
-            query=query,
+            data, self.plan_, directory=self.release_dir, ledger=self.ledger, key=self.key, query=query
         )
         for words in release_warnings(self.release_):
             warnings.warn(words, SchemaWarning, stacklevel=2)
@@ -121,12 +115,7 @@ class Synthesizer:
         return self
 
     def sample(
-        self,
-        n: int | None = None,
-        *,
-        seed: int = 0,
-        given: Given | None = None,
-        balance: Balance | None = None,
+        self, n: int | None = None, *, seed: int = 0, given: Given | None = None, balance: Balance | None = None
     ) -> pa.Table:
         """Draw n rows as an Arrow table (``.to_pandas()`` for a data frame).
 

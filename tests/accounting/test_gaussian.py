@@ -47,17 +47,13 @@ def test_one_unit_less_noise_would_cost_too_much(square: int, cost: Fraction) ->
         (10**6, Fraction(1, 9), 3001),
     ],
 )
-def test_noise_pays_for_being_discrete_and_is_rounded_up(
-    square: int, cost: Fraction, std: int
-) -> None:
+def test_noise_pays_for_being_discrete_and_is_rounded_up(square: int, cost: Fraction, std: int) -> None:
     assert lattice_noise_std(square, cost) == std
 
 
 @settings(max_examples=100, deadline=None)
 @given(square=st.integers(2**60, 2**66), cost=st.fractions(Fraction(1, 2**48), Fraction(1, 2**36)))
-def test_noise_past_the_digits_of_a_float_is_rounded_up_to_them(
-    square: int, cost: Fraction
-) -> None:
+def test_noise_past_the_digits_of_a_float_is_rounded_up_to_them(square: int, cost: Fraction) -> None:
     """OpenDP takes a deviation as a float, which must not make it smaller."""
     std = lattice_noise_std(square, cost)
     assert int(float(std)) == std

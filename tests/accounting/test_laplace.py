@@ -32,9 +32,7 @@ epsilons = st.fractions(min_value=Fraction(1, 10**9), max_value=200)
 
 @settings(max_examples=300, deadline=None)
 @given(sensitivity=sensitivities, epsilon=epsilons)
-def test_a_whole_scale_never_costs_more_than_was_granted(
-    sensitivity: int, epsilon: Fraction
-) -> None:
+def test_a_whole_scale_never_costs_more_than_was_granted(sensitivity: int, epsilon: Fraction) -> None:
     scale = lattice_noise_scale(sensitivity, epsilon)
     assert scale >= 1
     assert spent_epsilon(sensitivity, scale) <= epsilon
@@ -60,9 +58,7 @@ def test_the_next_smaller_scale_would_cost_too_much(sensitivity: int, epsilon: F
         (2**54 + 1, Fraction(1), 2**54 + 4),
     ],
 )
-def test_scales_are_sensitivity_over_epsilon_rounded_up(
-    sensitivity: int, epsilon: Fraction, scale: int
-) -> None:
+def test_scales_are_sensitivity_over_epsilon_rounded_up(sensitivity: int, epsilon: Fraction, scale: int) -> None:
     assert lattice_noise_scale(sensitivity, epsilon) == scale
 
 
@@ -73,9 +69,7 @@ def test_no_noise_has_no_cost_to_state() -> None:
 
 @pytest.mark.parametrize("scale", [1, 2, 7])
 @pytest.mark.parametrize("shift", [1, 3, 10])
-def test_the_worst_odds_of_exact_mass_functions_are_the_stated_epsilon(
-    scale: int, shift: int
-) -> None:
+def test_the_worst_odds_of_exact_mass_functions_are_the_stated_epsilon(scale: int, shift: int) -> None:
     with mp.workdps(50):
         mass = {z: mp.exp(-mp.mpf(abs(z)) / scale) for z in range(-200, 201)}
         worst = max(mp.log(mass[z - shift] / mass[z]) for z in range(-100, 101))
@@ -118,9 +112,7 @@ def test_the_converted_mu_is_the_smallest_up_to_rounding(epsilon: float) -> None
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 3.0, 10.0])
-def test_every_attack_that_pure_privacy_allows_is_allowed_by_the_converted_mu(
-    epsilon: float,
-) -> None:
+def test_every_attack_that_pure_privacy_allows_is_allowed_by_the_converted_mu(epsilon: float) -> None:
     """Trade-off curves: at each rate of false alarms, the least rate of misses."""
     with mp.workdps(50):
         found = mu_squared_of_epsilon(epsilon)

@@ -30,10 +30,23 @@ columns:
 - {name: seizure, kind: binary, role: label, categories: [0, 1]}
 """
 ADULT_COLUMNS = [
-    "age", "workclass", "fnlwgt", "education", "education_num", "marital_status", "occupation",
-    "relationship", "race", "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country",
-    "income", "split",
-]  # fmt: skip
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education_num",
+    "marital_status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital_gain",
+    "capital_loss",
+    "hours_per_week",
+    "native_country",
+    "income",
+    "split",
+]
 
 
 def schema_with(choices: dict[str, list[object]], numbers: list[str], order: list[str]) -> Schema:
@@ -53,9 +66,7 @@ def test_adult_keeps_its_split_and_its_nulls(tmp_path: Path):
     (tmp_path / "adult.data").write_text(ADULT)
     (tmp_path / "adult.test").write_text(ADULT_TEST)
     words = {
-        name: sorted(
-            {line.split(", ")[place] for line in (ADULT, ADULT_TEST.split("\n")[1])} - {"?"}
-        )
+        name: sorted({line.split(", ")[place] for line in (ADULT, ADULT_TEST.split("\n")[1])} - {"?"})
         for place, name in enumerate(ADULT_COLUMNS[:14])
         if not ADULT.split(", ")[place].isdigit()
     }
@@ -86,8 +97,7 @@ def test_creditcard_loses_its_time_and_the_quotes_of_its_class():
 
 def test_only_class_1_of_epileptic_is_a_seizure():
     raw = pd.DataFrame(
-        [[f"X{y}.V1", *range(178), y] for y in (1, 4)],
-        columns=["name", *(f"X{i}" for i in range(1, 179)), "y"],
+        [[f"X{y}.V1", *range(178), y] for y in (1, 4)], columns=["name", *(f"X{i}" for i in range(1, 179)), "y"]
     )
     names = [f"x{i}" for i in range(1, 179)]
     found = convert("epileptic", raw, plain([*names, "seizure"], seizure=[0, 1]))

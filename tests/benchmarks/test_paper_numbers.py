@@ -49,18 +49,14 @@ def test_the_printed_mean_is_that_of_the_twelve(name: str):
     for values in by_column.values():
         assert values.keys() == expected
         mean = values.pop(MEAN)
-        assert np.mean(list(values.values())) == pytest.approx(
-            mean, abs=0.011
-        )  # some are cut off, not rounded
+        assert np.mean(list(values.values())) == pytest.approx(mean, abs=0.011)  # some are cut off, not rounded
 
 
 def test_our_score_stands_beside_the_printed_one_and_citations_stay_without():
     rows = read_table("002.2", datasets=["cervical"])
     scores = {("lda", metric): np.array([0.25, 0.75]) for metric in ("roc", "prc")}
     scores |= {("mlp", metric): np.array([0.5, 1.0]) for metric in ("roc", "prc")}
-    lines = beside(
-        rows, {"dp-merf": Runs(scores, 3.0), "dp-anova": Runs(scores, 2.0)}, seeds=[0, 4]
-    )
+    lines = beside(rows, {"dp-merf": Runs(scores, 3.0), "dp-anova": Runs(scores, 2.0)}, seeds=[0, 4])
     by_run = {(line[3], line[5], line[6]): line[7:] for line in lines}
     ours = ["0.375", "0.875", "0 4"]
     assert by_run["dp-merf", "1", "roc"][:5] == [*ours, "3", 0.545]
@@ -72,9 +68,7 @@ def test_our_score_stands_beside_the_printed_one_and_citations_stay_without():
 
 def test_a_single_classifier_is_printed_by_itself():
     rows = [each for each in read_table("002.8") if each.model == "lda" and each.epsilon == "1"]
-    (line,) = beside(
-        rows, {"dp-merf": Runs({("lda", "f1"): np.array([0.5, 0.75])}, 3.0)}, seeds=[0]
-    )
+    (line,) = beside(rows, {"dp-merf": Runs({("lda", "f1"): np.array([0.5, 0.75])}, 3.0)}, seeds=[0])
     assert line[7:9] == ["0.500", "0.750"]
     assert line[11] == 0.925
 

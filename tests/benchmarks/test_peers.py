@@ -13,16 +13,18 @@ import pytest
 from understudy import load_schema
 from understudy.evaluation.tables import code_table
 
-SCHEMA = load_schema({
-    "name": "clinic",
-    "columns": [
-        {"name": "age", "kind": "integer", "bounds": [0, 99]},
-        {"name": "dose", "kind": "continuous", "bounds": [0, 10], "nullable": True},
-        {"name": "visits", "kind": "integer", "bounds": [1, 5]},
-        {"name": "ward", "kind": "categorical", "categories": ["north", "south"], "nullable": True},
-        {"name": "ill", "kind": "binary", "categories": [0, 1], "role": "label"},
-    ],
-})  # fmt: skip
+SCHEMA = load_schema(
+    {
+        "name": "clinic",
+        "columns": [
+            {"name": "age", "kind": "integer", "bounds": [0, 99]},
+            {"name": "dose", "kind": "continuous", "bounds": [0, 10], "nullable": True},
+            {"name": "visits", "kind": "integer", "bounds": [1, 5]},
+            {"name": "ward", "kind": "categorical", "categories": ["north", "south"], "nullable": True},
+            {"name": "ill", "kind": "binary", "categories": [0, 1], "role": "label"},
+        ],
+    }
+)
 
 
 def test_codes_become_values_of_the_same_codes(monkeypatch: pytest.MonkeyPatch):
@@ -32,13 +34,15 @@ def test_codes_become_values_of_the_same_codes(monkeypatch: pytest.MonkeyPatch):
         return 2.0, 1.0
 
     rng = np.random.default_rng(0)
-    rows = pd.DataFrame({
-        "age": rng.integers(0, 100, 500),
-        "dose": np.where(rng.random(500) < 0.2, np.nan, rng.random(500) * 10),
-        "visits": rng.integers(1, 6, 500),
-        "ward": rng.choice(np.array(["north", "south", None], dtype=object), 500),
-        "ill": rng.integers(0, 2, 500),
-    })  # fmt: skip
+    rows = pd.DataFrame(
+        {
+            "age": rng.integers(0, 100, 500),
+            "dose": np.where(rng.random(500) < 0.2, np.nan, rng.random(500) * 10),
+            "visits": rng.integers(1, 6, 500),
+            "ward": rng.choice(np.array(["north", "south", None], dtype=object), 500),
+            "ill": rng.integers(0, 2, 500),
+        }
+    )
     monkeypatch.setenv("UNDERSTUDY_PRIVBAYES", "python-of-the-peer")
     monkeypatch.setattr(peers, "timed", copy_codes)
     made = peers.run_peer(rows, SCHEMA, peer="privbayes", epsilon="1", seed=0)

@@ -9,14 +9,36 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {
-    "array_api_compat": "array-api-compat", "dp_accounting": "dp-accounting", "jinja2": "jinja2",
-    "numpy": "numpy", "opendp": "opendp", "pyarrow": "pyarrow", "rich": "rich", "scipy": "scipy",
-    "safetensors": "safetensors", "threadpoolctl": "threadpoolctl", "typer": "typer", "yaml": "pyyaml",
-}  # fmt: skip
+    "array_api_compat": "array-api-compat",
+    "dp_accounting": "dp-accounting",
+    "jinja2": "jinja2",
+    "numpy": "numpy",
+    "opendp": "opendp",
+    "pyarrow": "pyarrow",
+    "rich": "rich",
+    "scipy": "scipy",
+    "safetensors": "safetensors",
+    "threadpoolctl": "threadpoolctl",
+    "typer": "typer",
+    "yaml": "pyyaml",
+}
 EXTRAS = {
-    "PIL", "cryptography", "duckdb", "llvmlite", "matplotlib", "numba", "pandas", "polars", "pyspark", "ray", "sklearn",
-    "statsmodels", "torch", "torchvision", "xgboost",
-}  # fmt: skip
+    "PIL",
+    "cryptography",
+    "duckdb",
+    "llvmlite",
+    "matplotlib",
+    "numba",
+    "pandas",
+    "polars",
+    "pyspark",
+    "ray",
+    "sklearn",
+    "statsmodels",
+    "torch",
+    "torchvision",
+    "xgboost",
+}
 
 LAZY = {"compiled", "pair_products"}
 """Modules that exist for numba; what it compiles must stand at the top of a module to be kept on disk."""

@@ -17,9 +17,7 @@ MODULES = sorted(ROOT.rglob("*.py"))
 FRONT_DOOR = ROOT / "__init__.py"
 FACADES = {"Synthesizer": ROOT / "synthesizer.py", "LocallyLinearClassifier": ROOT / "estimator.py"}
 MAY_REACH_PRIVATE = (ROOT / "private", ROOT / "cli", ROOT / "demo", *FACADES.values())
-PRIVATE_NAMES = {
-    name for name, home in understudy._HOMES.items() if home.startswith("private")
-} | set(FACADES)
+PRIVATE_NAMES = {name for name, home in understudy._HOMES.items() if home.startswith("private")} | set(FACADES)
 PICKLES = {"pickle", "cPickle", "_pickle", "joblib", "dill", "cloudpickle", "shelve", "marshal"}
 DYNAMIC = {"__import__", "import_module", "exec", "eval", "compile", "run_module", "run_path"}
 GLOBAL_SEEDS = {"random.seed", "np.random.seed", "numpy.random.seed", "torch.manual_seed"}
@@ -143,9 +141,7 @@ def test_one_private_module_may_load_torch_and_only_inside_a_function() -> None:
         tree = ast.parse(path.read_text())
         if "torch" in {name.split(".")[0] for name in imported(tree, package_of(path))}:
             loading.append(path.relative_to(ROOT / "private").as_posix())
-            top = ast.Module(
-                [n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)], []
-            )
+            top = ast.Module([n for n in tree.body if isinstance(n, ast.Import | ast.ImportFrom)], [])
             assert "torch" not in set(imported(top, package_of(path)))
     assert loading == ["descent/networks.py"]
 
@@ -185,20 +181,24 @@ def test_the_check_sees_every_known_way_around_it(source: str) -> None:
 @pytest.mark.parametrize(
     "source",
     [
-        "import pickle", "from joblib import load", "import torch\ntorch.load('x')",
-        "import numpy as np\nnp.random.seed(0)", "import numpy as np\nnp.random.normal()",
-        "import random", "from random import seed", "import torch\ntorch.manual_seed(0)",
-        "import numpy as np\nnp.load('x')", "f(allow_pickle=True)",
+        "import pickle",
+        "from joblib import load",
+        "import torch\ntorch.load('x')",
+        "import numpy as np\nnp.random.seed(0)",
+        "import numpy as np\nnp.random.normal()",
+        "import random",
+        "from random import seed",
+        "import torch\ntorch.manual_seed(0)",
+        "import numpy as np\nnp.load('x')",
+        "f(allow_pickle=True)",
     ],
-)  # fmt: skip
+)
 def test_the_check_sees_pickles_and_global_seeds(source: str) -> None:
     assert forbidden(ast.parse(source), ["understudy"])
 
 
 def test_ordinary_code_raises_no_alarm() -> None:
-    source = (
-        "import re\nimport numpy as np\nre.compile('a')\nnp.random.default_rng(0)\n'private rows'"
-    )
+    source = "import re\nimport numpy as np\nre.compile('a')\nnp.random.default_rng(0)\n'private rows'"
     assert not reaches_private(ast.parse(source), ["understudy"])
     assert not forbidden(ast.parse(source), ["understudy"])
 
@@ -214,7 +214,5 @@ def test_importing_every_public_module_loads_no_private_one() -> None:
         f"for name in {names!r}: importlib.import_module(name)\n"
         "print([m for m in sys.modules if m.startswith('understudy.private')])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -11,8 +11,8 @@ import pytest
 
 import understudy
 from understudy import Budget, fit_release, load_schema, make_plan, release_table, save_generator
-from understudy.generators.anova_training import AnovaTraining
-from understudy.generators.training import Training
+from understudy.fits.anova import AnovaTraining
+from understudy.fits.network import Training
 
 SCHEMA = load_schema(
     {
@@ -29,10 +29,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "balog-subspace": {"num_candidates": 20},
     "balog-features": {"num_features": 4, "num_points": 4, "num_candidates": 8, "steps": 2},
 }
-TRAINING = {
-    "dp-anova": AnovaTraining(num_components=4, steps=2),
-    "dp-merf": Training(hidden=(4,), steps=2, batch=16),
-}
+TRAINING = {"dp-anova": AnovaTraining(num_components=4, steps=2), "dp-merf": Training(hidden=(4,), steps=2, batch=16)}
 each_method = pytest.mark.parametrize("method", OPTIONS)
 PRIVATE_PASS = """
 import json
@@ -81,9 +78,7 @@ def test_below_the_fits_torch_comes_in_by_one_door() -> None:
     folders = ("features", "accounting", "schema", "published", "queries", "comparing")
     for path in (path for folder in folders for path in (root / folder).rglob("*.py")):
         nodes = list(ast.walk(ast.parse(path.read_text())))
-        names = {
-            alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names
-        }
+        names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
         names |= {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
         if path != root / "features" / "torch_runtime.py":
             assert not any(name.split(".")[0] == "torch" for name in names), path.name

@@ -7,7 +7,7 @@ import pytest
 from understudy.accounting import Budget
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.private.training import train_classifier
+from understudy.private.dpsgd.classifier import train_classifier
 from understudy.schema import Schema, load_schema
 from understudy.schema.pixels import pixel_columns
 
@@ -26,9 +26,7 @@ IMAGES = load_schema(
     {
         "name": "bars",
         "image": {"height": 12, "width": 12},
-        "columns": [
-            {"name": "label", "kind": "categorical", "role": "label", "categories": ["-", "|"]}
-        ],
+        "columns": [{"name": "label", "kind": "categorical", "role": "label", "categories": ["-", "|"]}],
     }
 )
 
@@ -41,10 +39,12 @@ def visits(count: int, seed: int = 0) -> pa.Table:
     income = [None if i % 7 == 0 else float(v) for i, v in enumerate(rng.uniform(0, 1e5, count))]
     return pa.table(
         {
-            "age": age, "income": pa.array(income), "colour": [("red", "green", "blue")[c] for c in colour],
+            "age": age,
+            "income": pa.array(income),
+            "colour": [("red", "green", "blue")[c] for c in colour],
             "ill": ["yes" if each else "no" for each in ill],
         }
-    )  # fmt: skip
+    )
 
 
 def bars(count: int, seed: int = 0, schema: Schema = IMAGES) -> tuple[pa.Table, np.ndarray]:

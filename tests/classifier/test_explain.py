@@ -4,19 +4,12 @@ import numpy as np
 import pytest
 
 from understudy.accounting import Budget
-from understudy.classifier.explain import (
-    column_weights,
-    contrast,
-    drawn_images,
-    drawn_strokes,
-    explain_row,
-    patterns,
-)
+from understudy.classifier.explain import column_weights, contrast, drawn_images, drawn_strokes, explain_row, patterns
 from understudy.classifier.inputs import CosineInputs, unit_inputs
 from understudy.classifier.maps import LocallyLinearMaps, MapShape
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan
-from understudy.private.training import train_classifier
+from understudy.private.dpsgd.classifier import train_classifier
 
 from .conftest import TABLE, bars, visits
 
@@ -40,20 +33,15 @@ def test_what_columns_add_is_the_score_against_a_mean_row(trained: Classifier) -
     shape = MapShape(trained.plan.inputs.dim, 2)
     whitening = trained.whitening
     assert whitening is not None
-    single = Classifier(
-        trained.plan, LocallyLinearMaps(shape, trained.maps.weights[:1]), whitening, trained.facts
-    )
+    single = Classifier(trained.plan, LocallyLinearMaps(shape, trained.maps.weights[:1]), whitening, trained.facts)
     codes = single.codes(visits(5, seed=3))
     for row in codes:
         found = explain_row(single, row)
         unit = unit_inputs(single.plan.inputs, row[None])[0]
         length = np.linalg.norm(unit @ whitening.matrix)
-        score, other = (
-            single.filters[0, k] @ unit / length for k in (found.predicted, 1 - found.predicted)
-        )
+        score, other = (single.filters[0, k] @ unit / length for k in (found.predicted, 1 - found.predicted))
         mean, mean_other = (
-            single.filters[0, k] @ whitening.mean / length
-            for k in (found.predicted, 1 - found.predicted)
+            single.filters[0, k] @ whitening.mean / length for k in (found.predicted, 1 - found.predicted)
         )
         constant = (single.filters[0, found.predicted] - single.filters[0, 1 - found.predicted])[-1]
         constant *= (unit - whitening.mean)[-1] / length

@@ -3,14 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.classifier.inputs import (
-    CONSTANT,
-    KNOTS,
-    TableInputs,
-    features_of,
-    inputs_for,
-    unit_inputs,
-)
+from understudy.classifier.inputs import CONSTANT, KNOTS, TableInputs, features_of, inputs_for, unit_inputs
 from understudy.errors import UsageError
 from understudy.schema import load_schema
 
@@ -26,11 +19,7 @@ def test_the_label_is_no_input() -> None:
 
 def test_every_input_has_norm_one_and_ends_with_the_constant() -> None:
     rng = np.random.default_rng(0)
-    for schema, kind in (
-        (FEATURES, "table"),
-        (features_of(IMAGES), "strokes"),
-        (features_of(IMAGES), "cosines"),
-    ):
+    for schema, kind in ((FEATURES, "table"), (features_of(IMAGES), "strokes"), (features_of(IMAGES), "cosines")):
         inputs = inputs_for(schema, kind, 30)
         largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in schema.used]
         codes = rng.integers(0, np.array(largest) + 1, (20, len(largest)))

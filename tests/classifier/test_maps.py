@@ -4,21 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from understudy.classifier.maps import (
-    LocallyLinearMaps,
-    MapShape,
-    answer_gradients,
-    class_scores,
-    softmax,
-)
+from understudy.classifier.maps import LocallyLinearMaps, MapShape, answer_gradients, class_scores, softmax
 
 
 def some_maps(**settings: int) -> LocallyLinearMaps:
     shape = MapShape(num_features=6, num_classes=3, inverse_temperature=1.5, **settings)
     rng = np.random.default_rng(0)
-    return LocallyLinearMaps(
-        shape, rng.normal(size=(shape.num_maps, shape.num_classes, shape.map_dim))
-    )
+    return LocallyLinearMaps(shape, rng.normal(size=(shape.num_maps, shape.num_classes, shape.map_dim)))
 
 
 @pytest.mark.parametrize("settings", [{}, {"num_maps": 4}, {"num_maps": 2, "projected": 3}])

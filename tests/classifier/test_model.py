@@ -10,9 +10,9 @@ import pytest
 from scipy.stats import norm
 
 from understudy.accounting import Budget
-from understudy.classifier.certificate import classifier_certificate
 from understudy.classifier.model import (
     Classifier,
+    classifier_certificate,
     load_classifier,
     save_classifier,
     verify_classifier,
@@ -35,9 +35,7 @@ def test_a_classifier_comes_back_from_its_directory(trained: Classifier, tmp_pat
 
 def test_predictions_are_good_and_add_up(trained: Classifier) -> None:
     rows = visits(1000, seed=2)
-    right = np.mean(
-        [a == b for a, b in zip(trained.predict(rows), rows["ill"].to_pylist(), strict=True)]
-    )
+    right = np.mean([a == b for a, b in zip(trained.predict(rows), rows["ill"].to_pylist(), strict=True)])
     assert right > 0.85
     assert trained.probabilities(trained.codes(rows)).sum(axis=1) == pytest.approx(np.ones(1000))
     assert trained.probabilities(np.empty((0, 3), np.int64)).shape == (0, 2)
@@ -61,9 +59,7 @@ def test_a_changed_file_is_found(trained: Classifier, tmp_path: Path, name: str)
         verify_classifier(tmp_path / "clf")
 
 
-def test_changed_numbers_and_files_too_many_or_too_few_are_found(
-    trained: Classifier, tmp_path: Path
-) -> None:
+def test_changed_numbers_and_files_too_many_or_too_few_are_found(trained: Classifier, tmp_path: Path) -> None:
     save_classifier(trained, tmp_path / "clf")
     (tmp_path / "clf" / "more.txt").write_text("x")
     with pytest.raises(InputError, match=r"more\.txt"):

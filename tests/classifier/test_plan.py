@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from understudy.accounting import Budget, epsilon_of
-from understudy.accounting.descent import epsilon_of_descent
+from understudy.accounting.dpsgd import epsilon_of_descent
 from understudy.classifier.plan import RADIUS, ClassifierPlan, Training, classifier_plan_from_dict
 from understudy.errors import InputError, UsageError
 from understudy.schema import load_schema
@@ -60,19 +60,23 @@ def test_images_get_strokes_and_tables_hats_unless_asked_otherwise() -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"steps": 0}, {"num_maps": 0}, {"clip": 0.0}, {"look": 1.0}, {"sampling_rate": 0.0},
-        {"projected": 0}, {"averaged": 2.0}, {"inverse_temperature": float("nan")},
+        {"steps": 0},
+        {"num_maps": 0},
+        {"clip": 0.0},
+        {"look": 1.0},
+        {"sampling_rate": 0.0},
+        {"projected": 0},
+        {"averaged": 2.0},
+        {"inverse_temperature": float("nan")},
     ],
-)  # fmt: skip
+)
 def test_settings_outside_their_rules_are_refused(settings: dict[str, float]) -> None:
     with pytest.raises(UsageError):
         Training(**settings)  # type: ignore[arg-type]
 
 
 def test_refusals() -> None:
-    unlabelled = load_schema(
-        {"name": "t", "columns": [{"name": "x", "kind": "integer", "bounds": [0, 1]}]}
-    )
+    unlabelled = load_schema({"name": "t", "columns": [{"name": "x", "kind": "integer", "bounds": [0, 1]}]})
     with pytest.raises(InputError, match="label"):
         ClassifierPlan(unlabelled, Budget(1.0))
     with pytest.raises(UsageError, match="rows"):
@@ -82,9 +86,10 @@ def test_refusals() -> None:
     wide = Training(inputs="cosines", num_coefficients=5000)
     large = load_schema(
         {
-            "name": "large", "image": {"height": 64, "width": 64},
+            "name": "large",
+            "image": {"height": 64, "width": 64},
             "columns": [{"name": "label", "kind": "binary", "categories": [0, 1], "role": "label"}],
         }
-    )  # fmt: skip
+    )
     with pytest.raises(UsageError, match="second moments"):
         ClassifierPlan(large, Budget(1.0), wide)

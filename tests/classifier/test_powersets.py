@@ -3,7 +3,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from understudy.classifier.powersets import combined, powerset_column
+from understudy.classifier.inputs import combined, powerset_column
 from understudy.errors import InputError, UsageError
 
 LABELS = ("hypertension", "diabetes", "fatty_liver")
@@ -22,15 +22,17 @@ def test_kept_combinations_are_named_in_one_order() -> None:
 
 
 def test_rows_get_the_class_of_their_labels() -> None:
-    rows = pa.table({
-        "x": [1, 2, 3, 4], "hypertension": [0, 1, 1, None], "diabetes": [False, False, True, True],
-        "fatty_liver": [0, 0, 1, 0],
-    })  # fmt: skip
+    rows = pa.table(
+        {
+            "x": [1, 2, 3, 4],
+            "hypertension": [0, 1, 1, None],
+            "diabetes": [False, False, True, True],
+            "fatty_liver": [0, 0, 1, 0],
+        }
+    )
     found = combined(rows, LABELS)
     assert found.column_names == ["x", "label"]
-    assert found["label"].to_pylist() == [
-        "none", "hypertension", "hypertension+diabetes+fatty_liver", "diabetes",
-    ]  # fmt: skip
+    assert found["label"].to_pylist() == ["none", "hypertension", "hypertension+diabetes+fatty_liver", "diabetes"]
     assert set(found["label"].to_pylist()) <= set(powerset_column(LABELS).categories)
 
 

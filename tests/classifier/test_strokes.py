@@ -43,9 +43,7 @@ def test_brightness_and_contrast_of_a_whole_image_matter_little() -> None:
     strokes = Strokes(SHAPE)
     pixels = np.random.default_rng(0).integers(60, 200, (1, 320)).astype(np.float64)
     dimmer = strokes(pixels * 0.6)
-    assert strokes(pixels)[0] @ dimmer[0] > 0.98 * np.linalg.norm(strokes(pixels)) * np.linalg.norm(
-        dimmer
-    )
+    assert strokes(pixels)[0] @ dimmer[0] > 0.98 * np.linalg.norm(strokes(pixels)) * np.linalg.norm(dimmer)
 
 
 def test_weights_by_place_have_the_scores_of_weights_by_cosine() -> None:

@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.classifier.inputs import CONSTANT
-from understudy.classifier.whitening import UNIT, whitening_from
+from understudy.classifier.inputs import CONSTANT, UNIT, whitening_from
 
 
 def unit_rows(count: int) -> np.ndarray:

@@ -137,9 +137,9 @@ def small_table(num_rows: int = 60) -> pa.Table:
             "bmi": pa.array([None if i % 7 == 0 else 20.0 + i % 30 for i in range(num_rows)]),
             "age": pa.array([i % 90 for i in range(num_rows)]),
             "sex": pa.array(["f" if i % 3 else "m" for i in range(num_rows)]),
-            "seen": pa.array(
-                [None if i % 5 == 0 else 11_000 + i for i in range(num_rows)], pa.int32()
-            ).cast(pa.date32()),
+            "seen": pa.array([None if i % 5 == 0 else 11_000 + i for i in range(num_rows)], pa.int32()).cast(
+                pa.date32()
+            ),
             "ill": pa.array(["yes" if i % 4 == 0 else "no" for i in range(num_rows)]),
         }
     )

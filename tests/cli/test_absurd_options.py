@@ -18,8 +18,8 @@ from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.cli.app import app
 from understudy.generators import save_generator
 from understudy.methods import balog_subspace, fit_release
+from understudy.private.dpsgd.classifier import train_classifier
 from understudy.private.release import release_table
-from understudy.private.training import train_classifier
 from understudy.schema.table import parse_yaml
 
 from .conftest import SCHEMA, small_table
@@ -65,15 +65,11 @@ PLANNING = numeric_options("plan")
 
 
 def test_the_options_are_found() -> None:
-    assert {"features", "steps", "epsilon", "gamma", "seed", "components"} <= {
-        name for name, _, _ in PLANNING
-    }
+    assert {"features", "steps", "epsilon", "gamma", "seed", "components"} <= {name for name, _, _ in PLANNING}
 
 
 @pytest.mark.parametrize(("name", "option", "kind"), PLANNING, ids=lambda each: str(each))
-def test_no_number_is_too_absurd_for_plan(
-    run: Any, office: Any, name: str, option: str, kind: type
-) -> None:
+def test_no_number_is_too_absurd_for_plan(run: Any, office: Any, name: str, option: str, kind: type) -> None:
     images = office.put("images.yaml", IMAGES)
     for method in METHODS if name not in OF_ANY_METHOD else METHODS[:1]:
         schema = images if method == "dp-spectrum" else office.schema
@@ -86,17 +82,13 @@ def test_no_number_is_too_absurd_for_plan(
 
 
 def test_features_without_end_are_refused_with_the_limit(run: Any, office: Any) -> None:
-    outcome = run(
-        "plan", "-s", office.schema, "-e", 1, "-m", "dp-merf", "--features", 100_000_000_000
-    )
+    outcome = run("plan", "-s", office.schema, "-e", 1, "-m", "dp-merf", "--features", 100_000_000_000)
     assert outcome.code == 2
     assert "more than 67108864 numbers" in outcome.err
 
 
 @pytest.mark.parametrize("verb", ["release", "synth", "classify", "append", "partial"])
-def test_verbs_that_read_rows_refuse_absurd_numbers_before_they_spend(
-    run: Any, office: Any, verb: str
-) -> None:
+def test_verbs_that_read_rows_refuse_absurd_numbers_before_they_spend(run: Any, office: Any, verb: str) -> None:
     before = office.spent()
     planned = {name for name, _, _ in PLANNING} - {"epsilon", "rows", "max_rows", "horizon"}
     for name, option, kind in numeric_options(verb):

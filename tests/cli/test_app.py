@@ -15,17 +15,7 @@ from understudy.cli import app as program
 from understudy.cli.app import app
 
 SECRET = "SECRET-7f3a"
-HEAVY = (
-    "torch",
-    "pyarrow",
-    "numpy",
-    "scipy",
-    "opendp",
-    "dp_accounting",
-    "safetensors",
-    "jinja2",
-    "yaml",
-)
+HEAVY = ("torch", "pyarrow", "numpy", "scipy", "opendp", "dp_accounting", "safetensors", "jinja2", "yaml")
 
 
 def commands(command: Any = None, name: str = "understudy") -> Iterator[tuple[str, Any]]:
@@ -38,17 +28,37 @@ def commands(command: Any = None, name: str = "understudy") -> Iterator[tuple[st
 
 def test_the_commands_are_the_ones_that_were_promised() -> None:
     assert {name.removeprefix("understudy ") for name, _ in commands()} == {
-        "schema draft", "schema check", "plan", "release", "fit", "sample", "synth", "verify",
-        "ledger init", "ledger show", "demo", "evaluate", "report", "compare", "query", "export",
-        "grid", "append", "partial", "merge", "classify", "predict", "explain", "encoder train", "encoder private",
+        "schema draft",
+        "schema check",
+        "plan",
+        "release",
+        "fit",
+        "sample",
+        "synth",
+        "verify",
+        "ledger init",
+        "ledger show",
+        "demo",
+        "evaluate",
+        "report",
+        "compare",
+        "query",
+        "export",
+        "grid",
+        "append",
+        "partial",
+        "merge",
+        "classify",
+        "predict",
+        "explain",
+        "encoder train",
+        "encoder private",
         "encoder show",
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(("name", "command"), [*commands()], ids=str)
-def test_every_command_has_json_and_every_option_says_what_it_is_for(
-    name: str, command: Any
-) -> None:
+def test_every_command_has_json_and_every_option_says_what_it_is_for(name: str, command: Any) -> None:
     assert command.help
     assert any("--json" in parameter.opts for parameter in command.params)
     for parameter in command.params:
@@ -77,9 +87,7 @@ for argv in (["--help"], ["synth", "--help"], ["schema", "draft", "--help"], ["l
         assert not ended.code
 print(sorted(set({HEAVY!r}) & set(sys.modules)))
 """
-    found = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
-    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.splitlines()[-1] == "[]"
 
 
@@ -103,9 +111,7 @@ def test_without_arguments_it_shows_its_help(run: Any) -> None:
         ("schema", "draw"),
     ],
 )
-def test_an_argument_outside_its_rules_ends_with_code_2(
-    run: Any, arguments: tuple[str, ...]
-) -> None:
+def test_an_argument_outside_its_rules_ends_with_code_2(run: Any, arguments: tuple[str, ...]) -> None:
     found = run(*arguments)
     assert found.code == 2
     assert found.out == ""
@@ -126,11 +132,11 @@ def _raise(kind: type[BaseException]) -> Callable[..., Any]:
 DEEP = (
     "understudy.private.sums.encode_batch",
     "understudy.private.sums.to_lattice",
-    "understudy.private.readers.delimited.DelimitedFile.batches",
+    "understudy.readers.delimited.DelimitedFile.batches",
     "understudy.private.noise.ExactNoise.add_noise",
     "understudy.private.release.Release",
-    "understudy.private.products.write_directory",
-    "understudy.published.release.render_html",
+    "understudy.private.spending.write_directory",
+    "understudy.released.release.render_html",
     "understudy.cli.reading.outcome",
 )
 
@@ -142,18 +148,7 @@ def test_an_error_that_nobody_foresaw_never_shows_its_words(
 ) -> None:
     before = office.files()
     monkeypatch.setattr(place, _raise(ValueError))
-    found = run(
-        "release",
-        office.csv,
-        "-s",
-        office.schema,
-        "-e",
-        1,
-        "-o",
-        office.path("out"),
-        *quick,
-        *flags,
-    )
+    found = run("release", office.csv, "-s", office.schema, "-e", 1, "-o", office.path("out"), *quick, *flags)
     assert (found.code, found.out) == (1, "")
     assert len(found.err.splitlines()) == 1
     assert "row 17" not in found.err
@@ -162,16 +157,12 @@ def test_an_error_that_nobody_foresaw_never_shows_its_words(
     assert not any(SECRET.encode() in content for content in written.values())
 
 
-@pytest.mark.parametrize(
-    "kind", [MemoryError, RecursionError, KeyError, OSError, KeyboardInterrupt]
-)
+@pytest.mark.parametrize("kind", [MemoryError, RecursionError, KeyError, OSError, KeyboardInterrupt])
 def test_an_error_of_any_type_keeps_its_words_to_itself(
     run: Any, office: Any, quick: Any, monkeypatch: pytest.MonkeyPatch, kind: type[BaseException]
 ) -> None:
     monkeypatch.setattr("understudy.private.sums.encode_batch", _raise(kind))
-    found = run(
-        "release", office.csv, "-s", office.schema, "-e", 1, "-o", office.path("out"), *quick
-    )
+    found = run("release", office.csv, "-s", office.schema, "-e", 1, "-o", office.path("out"), *quick)
     assert found.code != 0
     assert SECRET not in found.out + found.err
     assert "Traceback" not in found.err

@@ -42,9 +42,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     csv.write_csv(rows.drop_columns(["y"]).slice(0, 100), path / "new.csv")
     run("ledger", "init", path / "l", "-e", "3")
     made = run(
-        "classify", path / "rows.csv", "-s", path / "schema.yaml", "-e", "3", "-o", path / "clf",
-        "--ledger", path / "l", "--json",
-    )  # fmt: skip
+        "classify",
+        path / "rows.csv",
+        "-s",
+        path / "schema.yaml",
+        "-e",
+        "3",
+        "-o",
+        path / "clf",
+        "--ledger",
+        path / "l",
+        "--json",
+    )
     assert json.loads(made)["epsilon"] <= 3
     assert json.loads(made)["ledger"]["row"] == 1
     return path
@@ -70,9 +79,7 @@ def test_rows_without_a_label_are_predicted(folder: Path, tmp_path: Path) -> Non
     assert np.mean(right) > 0.85
 
 
-def test_a_page_about_the_maps_is_public_and_one_about_rows_is_not(
-    folder: Path, tmp_path: Path
-) -> None:
+def test_a_page_about_the_maps_is_public_and_one_about_rows_is_not(folder: Path, tmp_path: Path) -> None:
     run("explain", folder / "clf", "-o", tmp_path / "all.html")
     words = ("--rows", folder / "new.csv", "--row", 3, "--row", 5)
     run("explain", folder / "clf", "-o", tmp_path / "rows.html", *words)
@@ -89,9 +96,27 @@ def test_a_page_about_the_maps_is_public_and_one_about_rows_is_not(
 def test_settings_reach_the_plan(folder: Path) -> None:
     out = folder / "maps"
     run(
-        "classify", folder / "rows.csv", "-s", folder / "schema.yaml", "-e", "3", "-o", out, "--maps", 2,
-        "--beta", 2, "--steps", 5, "--look", 0.2, "--rows", 2000, "--projected", 4,
-    )  # fmt: skip
+        "classify",
+        folder / "rows.csv",
+        "-s",
+        folder / "schema.yaml",
+        "-e",
+        "3",
+        "-o",
+        out,
+        "--maps",
+        2,
+        "--beta",
+        2,
+        "--steps",
+        5,
+        "--look",
+        0.2,
+        "--rows",
+        2000,
+        "--projected",
+        4,
+    )
     plan = json.loads((out / "classifier.json").read_text())["plan"]
     training = plan["training"]
     assert (training["num_maps"], training["steps"], training["projected"]) == (2, 5, 4)

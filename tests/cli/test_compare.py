@@ -29,14 +29,16 @@ def test_rows_of_the_same_kind_are_not_told_apart(run: Any, office: Any, release
     assert "rows of 'many.parquet' were treated as public" in outcome.out
 
 
-def test_other_rows_are_told_apart_and_the_column_is_named(
-    run: Any, office: Any, release: Path
-) -> None:
+def test_other_rows_are_told_apart_and_the_column_is_named(run: Any, office: Any, release: Path) -> None:
     rows = pq.read_table(office.path("many.parquet"))
-    office.put("old.csv", "bmi,age,sex,seen,ill\n" + "\n".join(
-        f"{b if b is not None else ''},{min(120, a + 30)},{s},{d or ''},{i}"
-        for b, a, s, d, i in zip(*(rows[n].to_pylist() for n in ("bmi", "age", "sex", "seen", "ill")), strict=True)
-    ))  # fmt: skip
+    office.put(
+        "old.csv",
+        "bmi,age,sex,seen,ill\n"
+        + "\n".join(
+            f"{b if b is not None else ''},{min(120, a + 30)},{s},{d or ''},{i}"
+            for b, a, s, d, i in zip(*(rows[n].to_pylist() for n in ("bmi", "age", "sex", "seen", "ill")), strict=True)
+        ),
+    )
     picture = office.path("picture.png")
     outcome = run("compare", release, office.path("old.csv"), "-o", picture, "--json")
     document = outcome.document

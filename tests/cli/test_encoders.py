@@ -9,13 +9,12 @@ import numpy as np
 import pytest
 
 from understudy import Budget, load_schema
-from understudy.encoders import EncoderTraining
-from understudy.encoders.extractor import ExtractorPlan
-from understudy.features import public_networks
-from understudy.private.extractor import train_private_encoder
+from understudy.networks import EncoderTraining, public
+from understudy.plan.encoder import ExtractorPlan
+from understudy.private.dpsgd.encoder import train_private_encoder
 from understudy.private.ledger import read_ledger
 from understudy.private.noise import SeededNoise
-from understudy.published.words import round_up
+from understudy.released.assumptions import round_up
 
 SCHEMA = """\
 name: squares
@@ -75,8 +74,20 @@ def test_a_plan_says_which_network_it_takes(run: Any, studio: Path, encoder: Pat
     words = run(*plan).out
     assert "trained on letters, signs" in words
     assert "stopping" in words
-    fewer = run(*plan, "--layers", "conv1", "--moments", 1, "--multiply", "none", "--stopping", 0,
-                "--activation", "after", "--json").document  # fmt: skip
+    fewer = run(
+        *plan,
+        "--layers",
+        "conv1",
+        "--moments",
+        1,
+        "--multiply",
+        "none",
+        "--stopping",
+        0,
+        "--activation",
+        "after",
+        "--json",
+    ).document
     assert [block["block"] for block in fewer["blocks"]] == ["count", "first"]
 
 
@@ -84,11 +95,25 @@ def test_a_release_names_the_network_and_fitting_needs_it(
     run: Any, studio: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = studio / "release"
-    run("release", studio / "private.npz", "-s", studio / "schema.yaml", "-e", 5, "-m", "dp-mepf",
-        "--encoder", encoder, "--steps", 2, "-o", made)  # fmt: skip
+    run(
+        "release",
+        studio / "private.npz",
+        "-s",
+        studio / "schema.yaml",
+        "-e",
+        5,
+        "-m",
+        "dp-mepf",
+        "--encoder",
+        encoder,
+        "--steps",
+        2,
+        "-o",
+        made,
+    )
     sha256 = run("encoder", "show", encoder, "--json").document["sha256"]
     assert sha256 in (made / "certificate.html").read_text()
-    monkeypatch.setattr(public_networks, "_SHELF", {})
+    monkeypatch.setattr(public, "_SHELF", {})
     assert run("verify", made).code == 0, "verification needs no network"
     refused = run("fit", made, "-o", studio / "model")
     assert refused.code == 1
@@ -108,8 +133,24 @@ def test_a_method_without_its_network_says_how_to_get_one(run: Any, studio: Path
 def test_an_encoder_of_private_images_is_charged_and_says_so(run: Any, studio: Path) -> None:
     made, ledger = studio / "own", studio / "ledger.db"
     run("ledger", "init", ledger, "-e", 5, "--reserve", 0.05)
-    found = run("encoder", "private", studio / "private.npz", "-s", studio / "schema.yaml", "-e", 2, "-o", made,
-                "--steps", 2, "--batch", 40, "--ledger", ledger, "--json").document  # fmt: skip
+    found = run(
+        "encoder",
+        "private",
+        studio / "private.npz",
+        "-s",
+        studio / "schema.yaml",
+        "-e",
+        2,
+        "-o",
+        made,
+        "--steps",
+        2,
+        "--batch",
+        40,
+        "--ledger",
+        ledger,
+        "--json",
+    ).document
     assert 1.5 < found["cost"]["epsilon"] <= 2
     assert run("encoder", "show", made, "--json").document["private_cost"] == found["cost"]
     ledger_page = run("ledger", "show", ledger).out
@@ -123,15 +164,7 @@ def test_an_encoder_of_private_images_is_charged_and_says_so(run: Any, studio: P
     assert 0.99 < planned["epsilon_alone"] <= 1 < found["cost"]["epsilon"] < planned["epsilon"]
     assert f"this release {round_up(planned['epsilon_alone'])}, the encoder before it" in words
     assert f"guarantee     epsilon {round_up(planned['epsilon'])} at delta" in words
-    released = (
-        "release",
-        studio / "private.npz",
-        *plan[1:],
-        "--steps",
-        2,
-        "-o",
-        studio / "release",
-    )
+    released = ("release", studio / "private.npz", *plan[1:], "--steps", 2, "-o", studio / "release")
     told = run(*released, "--json").document
     assert (told["epsilon"], told["is_private"]) == (planned["epsilon"], True)
     checked = run("verify", studio / "release")
@@ -141,13 +174,22 @@ def test_an_encoder_of_private_images_is_charged_and_says_so(run: Any, studio: P
     assert [row["unit"] for row in shown] == ["row"]
 
 
-def test_an_encoder_of_private_images_is_verified_and_given_back_by_its_key(
-    run: Any, studio: Path
-) -> None:
+def test_an_encoder_of_private_images_is_verified_and_given_back_by_its_key(run: Any, studio: Path) -> None:
     ledger = studio / "ledger.db"
     run("ledger", "init", ledger, "-e", 5, "--reserve", 0.05)
-    learn = ("encoder", "private", studio / "private.npz", "-s", studio / "schema.yaml", "-e", 2,
-             "--steps", 2, "--batch", 40)  # fmt: skip
+    learn = (
+        "encoder",
+        "private",
+        studio / "private.npz",
+        "-s",
+        studio / "schema.yaml",
+        "-e",
+        2,
+        "--steps",
+        2,
+        "--batch",
+        40,
+    )
     assert run(*learn, "-o", studio / "own", "--key", "k").code == 2, "a key is of a ledger"
     keyed = (*learn, "--ledger", ledger, "--key", "k")
     assert "Learnt" in run(*keyed, "-o", studio / "own").out
@@ -169,9 +211,7 @@ def test_a_public_encoder_has_nothing_to_verify(run: Any, encoder: Path) -> None
     assert "is public" in refused.err
 
 
-def test_an_encoder_with_noise_for_tests_is_marked_wherever_it_is_shown(
-    run: Any, studio: Path
-) -> None:
+def test_an_encoder_with_noise_for_tests_is_marked_wherever_it_is_shown(run: Any, studio: Path) -> None:
     schema = load_schema(studio / "schema.yaml")
     plan = ExtractorPlan(schema, Budget(2.0), EncoderTraining(steps=2, batch=40))
     made = studio / "own"

@@ -23,9 +23,20 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 def made(run: Any, office: Any, quick: Any) -> Any:
     """Synthetic rows, and the release that they come from."""
     found = run(
-        "synth", office.csv, "-s", office.schema, "-e", 1, "-n", 80, "-o", office.path("drawn.csv"),
-        "--release-dir", office.path("release"), *quick,
-    )  # fmt: skip
+        "synth",
+        office.csv,
+        "-s",
+        office.schema,
+        "-e",
+        1,
+        "-n",
+        80,
+        "-o",
+        office.path("drawn.csv"),
+        "--release-dir",
+        office.path("release"),
+        *quick,
+    )
     assert found.code == 0
     return office
 
@@ -39,14 +50,7 @@ def test_scores_are_printed_beside_real_rows_and_baseline(run: Any, made: Any) -
     found = evaluated(run, made)
     assert found.code == 0
     assert "80 synthetic rows against 60 real ones" in found.out
-    for words in (
-        "score",
-        "synthetic",
-        "real",
-        "indep.",
-        "Pairs of columns",
-        "outside the certificate",
-    ):
+    for words in ("score", "synthetic", "real", "indep.", "Pairs of columns", "outside the certificate"):
         assert words in found.out
     assert "-o report.html" in found.out
 
@@ -65,9 +69,7 @@ def test_the_internal_report_is_written_for_its_owner_alone(run: Any, made: Any)
 def test_csv_and_parquet_of_the_same_rows_score_alike(run: Any, made: Any) -> None:
     rows = made.path("drawn.csv")
     scores = [
-        run("evaluate", rows, "-r", real, "-s", made.schema, "--quick", "--json").document[
-            "evaluation"
-        ]["columns"]
+        run("evaluate", rows, "-r", real, "-s", made.schema, "--quick", "--json").document["evaluation"]["columns"]
         for real in (made.csv, made.parquet)
     ]
     assert scores[0] == scores[1]
@@ -82,9 +84,7 @@ def test_json_holds_everything_and_only_what_json_can_hold(run: Any, made: Any) 
     document = json.loads(found.out, parse_constant=refuse)
     assert document["notice"] == BANNER
     assert set(document) == {"notice", "report", "headline", "trust", "doubt", "uses", "evaluation"}
-    assert {column["name"] for column in document["evaluation"]["columns"]} == {
-        "bmi", "age", "sex", "seen", "ill",
-    }  # fmt: skip
+    assert {column["name"] for column in document["evaluation"]["columns"]} == {"bmi", "age", "sex", "seen", "ill"}
 
 
 def test_the_real_file_in_place_of_the_synthetic_one_is_noticed(run: Any, made: Any) -> None:
@@ -111,18 +111,13 @@ def test_a_release_brings_its_own_schema(run: Any, made: Any) -> None:
 def test_a_release_of_another_table_is_refused(run: Any, made: Any) -> None:
     other = made.put("other.yaml", made.schema.read_text().replace("bmi", "weight"))
     rows = made.path("drawn.csv")
-    found = run(
-        "evaluate", rows, "-r", made.csv, "-s", other, "--release", made.path("release"), "--json"
-    )
+    found = run("evaluate", rows, "-r", made.csv, "-s", other, "--release", made.path("release"), "--json")
     assert found.refusal["rule"] == "has other columns than the schema"
 
 
 @pytest.mark.parametrize(
     ("name", "content", "where"),
-    [
-        ("bare.csv", "bmi,age\n1,2\n", "column 'sex'"),
-        ("empty.csv", "bmi,age,sex,seen,ill\n", "empty.csv"),
-    ],
+    [("bare.csv", "bmi,age\n1,2\n", "column 'sex'"), ("empty.csv", "bmi,age,sex,seen,ill\n", "empty.csv")],
 )
 def test_rows_that_cannot_be_read_are_refused_without_quoting_them(
     run: Any, made: Any, name: str, content: str, where: str
@@ -136,8 +131,7 @@ def test_a_table_that_a_release_takes_is_evaluated_too(run: Any, made: Any) -> N
     """A cell that is no number is missing, in a release and here, and is not quoted."""
     header, first, *rest = Path(made.csv).read_text().splitlines()
     cells = [
-        "SECRET-77" if name == "bmi" else cell
-        for name, cell in zip(header.split(","), first.split(","), strict=True)
+        "SECRET-77" if name == "bmi" else cell for name, cell in zip(header.split(","), first.split(","), strict=True)
     ]
     real = made.put("odd.csv", "\n".join([header, ",".join(cells), *rest]) + "\n")
     found = run("evaluate", made.path("drawn.csv"), "-r", real, "-s", made.schema, "--quick")
@@ -149,9 +143,7 @@ def test_a_table_that_a_release_takes_is_evaluated_too(run: Any, made: Any) -> N
 def test_pages_overwrite_nothing_and_end_in_html(run: Any, made: Any, verb: str) -> None:
     taken = made.put("taken.html", "mine")
     arguments = (
-        (made.path("drawn.csv"), "-r", made.csv, "-s", made.schema)
-        if verb == "evaluate"
-        else (made.path("release"),)
+        (made.path("drawn.csv"), "-r", made.csv, "-s", made.schema) if verb == "evaluate" else (made.path("release"),)
     )
     assert run(verb, *arguments, "-o", taken, "--json").refusal["rule"] == "exists already"
     assert run(verb, *arguments, "-o", made.path("page.pdf"), "--json").code == 2
@@ -177,7 +169,7 @@ def test_the_public_report_opens_no_table_and_charges_no_ledger(
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a table was opened")
 
-    monkeypatch.setattr("understudy.private.readers.open_source", refuse)
+    monkeypatch.setattr("understudy.readers.open_source", refuse)
     spent = made.spent()
     assert run("report", made.path("release"), "-o", made.path("public.html")).code == 0
     assert made.spent() == spent
@@ -191,9 +183,7 @@ def test_the_public_report_takes_no_file_of_rows(run: Any, made: Any) -> None:
     assert not public.exists()
 
 
-def test_a_stored_generator_is_used_if_it_belongs_to_the_release(
-    run: Any, made: Any, quick: Any
-) -> None:
+def test_a_stored_generator_is_used_if_it_belongs_to_the_release(run: Any, made: Any, quick: Any) -> None:
     model, release, other = (made.path(name) for name in ("model", "release", "other"))
     assert run("fit", release, "-o", model).code == 0
     found = run("report", release, "-g", model, "-o", made.path("a.html"), "--json").document

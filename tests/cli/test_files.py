@@ -12,9 +12,9 @@ import pytest
 
 from understudy.cli.files import INTERNAL, PAGES, check_output, write_page, write_rows
 from understudy.errors import InputError, UsageError
-from understudy.private.readers import open_source
-from understudy.schema.decode import decode_table
+from understudy.readers import open_source
 from understudy.schema.encode import encode_batch
+from understudy.schema.layout import decode_table
 from understudy.schema.table import parse_schema
 
 SCHEMA = parse_schema(
@@ -25,32 +25,12 @@ SCHEMA = parse_schema(
             {
                 "name": 'w "q"',
                 "kind": "categorical",
-                "categories": [
-                    "a,b",
-                    'say "x"',
-                    'two, "parts"',
-                    " x",
-                    "é",
-                    "1",
-                    "NA",
-                    "null",
-                    "#",
-                    "'",
-                ],
+                "categories": ["a,b", 'say "x"', 'two, "parts"', " x", "é", "1", "NA", "null", "#", "'"],
                 "nullable": True,
             },
             {"name": "b", "kind": "binary", "categories": [False, True], "nullable": True},
-            {
-                "name": "d",
-                "kind": "datetime",
-                "bounds": ["2000-01-01", "2030-01-01"],
-                "nullable": True,
-            },
-            {
-                "name": "t",
-                "kind": "datetime",
-                "bounds": ["2000-01-01T00:00:00", "2000-01-02T00:00:00"],
-            },
+            {"name": "d", "kind": "datetime", "bounds": ["2000-01-01", "2030-01-01"], "nullable": True},
+            {"name": "t", "kind": "datetime", "bounds": ["2000-01-01T00:00:00", "2000-01-02T00:00:00"]},
         ]
     },
     name="t",
@@ -65,9 +45,7 @@ def codes() -> Any:
 
 
 @pytest.mark.parametrize("name", ["rows.csv", "rows.parquet", "ROWS.CSV"])
-def test_rows_that_were_written_are_read_back_to_the_same_codes(
-    tmp_path: Path, codes: Any, name: str
-) -> None:
+def test_rows_that_were_written_are_read_back_to_the_same_codes(tmp_path: Path, codes: Any, name: str) -> None:
     path = tmp_path / name
     write_rows(decode_table(SCHEMA, codes), path)
     with open_source(path, columns=[column.name for column in SCHEMA.used]) as batches:

@@ -52,14 +52,7 @@ def test_a_release_is_verified_from_its_own_files(run: Any, release: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "certificate.json",
-        "certificate.html",
-        "schema.yaml",
-        "release.json",
-        "embedding.safetensors",
-    ],
+    "name", ["certificate.json", "certificate.html", "schema.yaml", "release.json", "embedding.safetensors"]
 )
 def test_a_release_with_a_changed_byte_is_refused(run: Any, release: Path, name: str) -> None:
     content = bytearray((release / name).read_bytes())
@@ -88,23 +81,17 @@ def test_a_release_is_not_what_any_directory_is(run: Any, office: Any) -> None:
     assert not office.path("model").exists()
 
 
-def test_fitting_and_sampling_need_neither_data_nor_schema(
-    run: Any, office: Any, release: Path
-) -> None:
+def test_fitting_and_sampling_need_neither_data_nor_schema(run: Any, office: Any, release: Path) -> None:
     for path in (office.csv, office.parquet, office.schema):
         path.unlink()
     fitted = run("fit", release, "-o", office.path("model"), "--json").document
     assert fitted["release"] == run("verify", release, "--json").document["fingerprint"]
-    drawn = run(
-        "sample", office.path("model"), "-o", office.path("rows.parquet"), "-n", 33, "--json"
-    )
+    drawn = run("sample", office.path("model"), "-o", office.path("rows.parquet"), "-n", 33, "--json")
     assert drawn.document["num_rows"] == 33
     assert pq.read_table(office.path("rows.parquet")).num_rows == 33
 
 
-def test_a_generator_draws_the_same_rows_from_the_same_seed(
-    run: Any, office: Any, model: Path
-) -> None:
+def test_a_generator_draws_the_same_rows_from_the_same_seed(run: Any, office: Any, model: Path) -> None:
     def draw(name: str, seed: int) -> bytes:
         assert run("sample", model, "-o", office.path(name), "-n", 50, "--seed", seed).code == 0
         return bytes(office.path(name).read_bytes())
@@ -112,9 +99,7 @@ def test_a_generator_draws_the_same_rows_from_the_same_seed(
     assert draw("a.csv", 1) == draw("b.csv", 1) != draw("c.csv", 2)
 
 
-def test_the_same_release_gives_the_same_generator(
-    run: Any, office: Any, release: Path, model: Path
-) -> None:
+def test_the_same_release_gives_the_same_generator(run: Any, office: Any, release: Path, model: Path) -> None:
     again = office.path("again")
     run("fit", release, "-o", again)
     for path in model.iterdir():
@@ -133,11 +118,7 @@ def test_every_cell_that_is_drawn_obeys_the_schema(run: Any, office: Any, model:
         if not column.is_choice:
             low, high = column.to_dict()["bounds"]
             for cell in known.to_pylist():
-                assert (
-                    (str(low) <= str(cell) <= str(high))
-                    if column.resolution
-                    else low <= cell <= high
-                )
+                assert (str(low) <= str(cell) <= str(high)) if column.resolution else low <= cell <= high
 
 
 def test_without_a_number_the_noisy_count_is_drawn(run: Any, office: Any, model: Path) -> None:
@@ -192,9 +173,7 @@ def test_outputs_that_exist_are_refused(run: Any, office: Any, release: Path, mo
     assert office.files() == before
 
 
-def test_a_generator_that_is_missing_or_damaged_is_refused(
-    run: Any, office: Any, model: Path
-) -> None:
+def test_a_generator_that_is_missing_or_damaged_is_refused(run: Any, office: Any, model: Path) -> None:
     (model / "generator.json").write_text("{}")
     for place in (model, office.path("none")):
         found = run("sample", place, "-o", office.path("drawn.csv"), "--json")
@@ -214,9 +193,7 @@ def test_a_release_that_was_moved_is_still_a_release(run: Any, office: Any, rele
     assert f"understudy sample {model} -o rows.csv" in found.out
 
 
-def test_the_demo_says_where_its_results_are(
-    run: Any, office: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_demo_says_where_its_results_are(run: Any, office: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     def short_demo(output: Path, **_: object) -> dict[str, Path]:
         return {"rows": output / "synthetic.csv", "picture": output / "comparison.png"}
 

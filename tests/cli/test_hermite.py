@@ -20,10 +20,27 @@ VARIANTS: dict[str, tuple[object, ...]] = {
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_rows_come_out_valid_and_are_paid_for_once(run: Any, office: Any, variant: str) -> None:
     made = run(
-        "synth", office.csv, "-s", office.schema, "-e", 1, "-m", "dp-hp", "--steps", 3,
-        *VARIANTS[variant], "-n", 300, "-o", office.path("made.parquet"),
-        "--release-dir", office.path("kept"), "--ledger", office.ledger, "--json",
-    ).document  # fmt: skip
+        "synth",
+        office.csv,
+        "-s",
+        office.schema,
+        "-e",
+        1,
+        "-m",
+        "dp-hp",
+        "--steps",
+        3,
+        *VARIANTS[variant],
+        "-n",
+        300,
+        "-o",
+        office.path("made.parquet"),
+        "--release-dir",
+        office.path("kept"),
+        "--ledger",
+        office.ledger,
+        "--json",
+    ).document
     assert made["num_rows"] == 300
     cells = pq.read_table(office.path("made.parquet")).to_pydict()
     assert list(cells) == ["bmi", "age", "sex", "seen", "ill"]
@@ -44,9 +61,21 @@ def test_rows_come_out_valid_and_are_paid_for_once(run: Any, office: Any, varian
 
 def test_fresh_products_are_released_apart(run: Any, office: Any) -> None:
     ended = run(
-        "release", office.csv, "-s", office.schema, "-e", 1, "-m", "dp-hp", "--fresh-products",
-        "--products", 2, "-o", office.path("kept"), "--json",
-    )  # fmt: skip
+        "release",
+        office.csv,
+        "-s",
+        office.schema,
+        "-e",
+        1,
+        "-m",
+        "dp-hp",
+        "--fresh-products",
+        "--products",
+        2,
+        "-o",
+        office.path("kept"),
+        "--json",
+    )
     assert (ended.code, ended.err) == (0, "")
     stages = json.loads((office.path("kept") / "release.json").read_text())["stages"]
     assert [stage["name"] for stage in stages] == ["sum", "product 1", "product 2"]

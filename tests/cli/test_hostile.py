@@ -41,8 +41,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from understudy.accounting import Budget
     from understudy.generators import save_generator
     from understudy.methods import dp_anova, fit_release
+    from understudy.plan.request import Request
     from understudy.private.release import release_table
-    from understudy.private.requests import Request
     from understudy.schema.table import parse_yaml
 
     from .conftest import SCHEMA, small_table
@@ -90,9 +90,7 @@ VERBS: dict[str, Callable[[Path, Path], tuple[object, ...]]] = {
 
 @pytest.mark.parametrize("verb", VERBS)
 @pytest.mark.parametrize("name", ["release.json", "embedding.safetensors"])
-def test_no_verb_reads_what_is_no_file_of_a_release(
-    run: Any, made: Path, tmp_path: Path, verb: str, name: str
-) -> None:
+def test_no_verb_reads_what_is_no_file_of_a_release(run: Any, made: Path, tmp_path: Path, verb: str, name: str) -> None:
     folder = Path(shutil.copytree(made / "release", tmp_path / "release"))
     for harm in harms(folder / name):
         assert_refused(run(*VERBS[verb](folder, tmp_path / "out"))), harm
@@ -163,9 +161,7 @@ def test_a_schema_that_is_no_file_is_refused(run: Any, office: Any) -> None:
         assert_refused(run("schema", "check", schema))
 
 
-def test_names_of_files_and_columns_cannot_speak_to_a_terminal(
-    run: Any, office: Any, made: Path
-) -> None:
+def test_names_of_files_and_columns_cannot_speak_to_a_terminal(run: Any, office: Any, made: Path) -> None:
     folder = Path(shutil.copytree(made / "release", office.path("release")))
     (folder / EVIL.replace("/", " ")).touch()
     outcome = run("verify", folder)
@@ -193,9 +189,13 @@ def test_a_release_that_claims_numbers_without_end_is_refused_before_memory_is_t
     block = document["plan"]["stages"][0]["embedding"]["blocks"][0]
     for count in (10**12, 10**39):
         fourier = {
-            "kind": "fourier", "numbers": [0], "length_scales": [1.0], "parts": [[1, 1.0, 1.0]],
-            "num_features": count, "seed": 0,
-        }  # fmt: skip
+            "kind": "fourier",
+            "numbers": [0],
+            "length_scales": [1.0],
+            "parts": [[1, 1.0, 1.0]],
+            "num_features": count,
+            "seed": 0,
+        }
         for map_ in (fourier, {"kind": "grid", "numbers": [0], "num_bins": count}):
             block["map"] = map_
             (folder / "release.json").write_text(json.dumps(document))
@@ -205,9 +205,7 @@ def test_a_release_that_claims_numbers_without_end_is_refused_before_memory_is_t
 
 @pytest.mark.parametrize("verb", ["fit", "query", "compare", "report"])
 @pytest.mark.parametrize("name", ["x", [0, 1], 7])
-def test_a_plan_that_was_altered_within_bounds_is_refused(
-    run: Any, office: Any, verb: str, name: Any
-) -> None:
+def test_a_plan_that_was_altered_within_bounds_is_refused(run: Any, office: Any, verb: str, name: Any) -> None:
     """Its vectors have the stated length, and yet nothing in it is called the count."""
     folder = office.path("release")
     rest = ("-s", office.schema, "-e", 1, "-m", "balog-subspace", "--candidates", 20)
@@ -229,9 +227,7 @@ def test_a_generator_that_was_altered_within_bounds_is_refused(
     assert_refused(run("sample", folder, "-n", 5, "-o", tmp_path / "out.csv", *option))
 
 
-def test_a_name_that_is_too_long_for_the_system_is_refused_before_anything_is_spent(
-    run: Any, office: Any
-) -> None:
+def test_a_name_that_is_too_long_for_the_system_is_refused_before_anything_is_spent(run: Any, office: Any) -> None:
     before, name = office.spent(), "x" * 300
     rest = ("-s", office.schema, "-e", 1, "--ledger", office.ledger)
     for verb in ("release", "classify"):

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 
-from understudy.cli.image_files import check_sample_output, write_sample
+from understudy.cli.files import check_sample_output, write_sample
 from understudy.errors import InputError, MissingExtraError, UnderstudyError, UsageError
-from understudy.private.readers import open_source
+from understudy.readers import open_source
 from understudy.schema import Schema, load_schema
-from understudy.schema.decode import decode_table
 from understudy.schema.encode import encode_batch
+from understudy.schema.layout import decode_table
 
 
 def schema_of(*columns: dict[str, Any], channels: int = 1) -> Schema:
@@ -24,12 +24,7 @@ def schema_of(*columns: dict[str, Any], channels: int = 1) -> Schema:
 
 
 def label(categories: list[Any], **fields: Any) -> dict[str, Any]:
-    return {
-        "name": "label",
-        "kind": "categorical",
-        "role": "label",
-        "categories": categories,
-    } | fields
+    return {"name": "label", "kind": "categorical", "role": "label", "categories": categories} | fields
 
 
 def codes_of(schema: Schema, count: int = 25) -> Any:
@@ -123,7 +118,7 @@ WHOLE = {"name": "label", "kind": "integer", "bounds": [0, 9]}
         ("pictures.png", [], "a folder of PNG files"),
         ("rows.txt", [], "must end in .csv, .parquet or .npz"),
     ],
-)  # fmt: skip
+)
 def test_an_output_that_cannot_hold_the_rows_is_refused_beforehand(
     tmp_path: Path, name: str, columns: list[dict[str, Any]], words: str
 ) -> None:
@@ -155,9 +150,7 @@ def test_an_output_that_exists_or_has_no_place_is_refused(tmp_path: Path, name: 
         check_sample_output(tmp_path / "none" / name, schema_of())
 
 
-def test_a_folder_without_pillow_is_refused_beforehand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_without_pillow_is_refused_beforehand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError):
         check_sample_output(tmp_path / "pictures", schema_of())
@@ -165,9 +158,7 @@ def test_a_folder_without_pillow_is_refused_beforehand(
 
 
 @pytest.mark.parametrize("name", ["rows.npz", "pictures"])
-def test_a_failure_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_failure_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     def fail(*_: Any, **__: Any) -> None:
         raise OSError("disk full")
 

@@ -53,8 +53,7 @@ def tile(paper: Any, row: int, column: int) -> Any:
 
 def test_a_grid_has_a_row_per_class_with_its_first_images(run: Any, studio: Path) -> None:
     made = studio / "grid.png"
-    found = run("grid", studio / "set.npz", "-s", studio / "schema.yaml", "-o", made,
-                "--per-class", 3, "--json")  # fmt: skip
+    found = run("grid", studio / "set.npz", "-s", studio / "schema.yaml", "-o", made, "--per-class", 3, "--json")
     assert found.document == {"output": str(made), "classes": ["4", "7"], "per_class": 3}
     paper = dots(made)
     shown = [[IMAGES[2], IMAGES[5], np.full((2, 3), PAPER)], [IMAGES[0], IMAGES[3], IMAGES[4]]]
@@ -94,9 +93,7 @@ def test_images_without_classes_fill_a_square_in_their_order(studio: Path) -> No
     assert [len(row) for row in rows] == [3, 3, 3]
 
 
-def test_a_grid_stops_reading_once_it_is_full(
-    studio: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_grid_stops_reading_once_it_is_full(studio: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     label = load_schema(studio / "schema.yaml").label
     content = (studio / "set.npz").read_bytes()
     monkeypatch.setattr("understudy.cli.images.LOOKED_AT_ONCE", 3)
@@ -116,15 +113,7 @@ def test_refusals_of_a_grid(run: Any, studio: Path, monkeypatch: pytest.MonkeyPa
     base = ("grid", studio / "set.npz", "-s", studio / "schema.yaml", "--json", "-o")
     assert "must end in .png" in run(*base, studio / "grid.jpg").refusal["rule"]
     (studio / "plain.yaml").write_text("columns: [{name: a, kind: integer, bounds: [0, 1]}]")
-    plain = (
-        "grid",
-        studio / "set.npz",
-        "-s",
-        studio / "plain.yaml",
-        "--json",
-        "-o",
-        studio / "g.png",
-    )
+    plain = ("grid", studio / "set.npz", "-s", studio / "plain.yaml", "--json", "-o", studio / "g.png")
     assert run(*plain).refusal["rule"] == "declares no images"
     np.savez_compressed(studio / "set.npz", x=IMAGES, y=np.full(10, SECRET))
     found = run(*base, studio / "g.png")
@@ -132,17 +121,13 @@ def test_refusals_of_a_grid(run: Any, studio: Path, monkeypatch: pytest.MonkeyPa
     assert SECRET not in found.err
     assert not (studio / "g.png").exists()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    assert (
-        run(*base, studio / "g.png").refusal["where"] == MissingExtraError("pillow", "images").where
-    )
+    assert run(*base, studio / "g.png").refusal["where"] == MissingExtraError("pillow", "images").where
 
 
 # --- schemas of image sets ---
 
 
-def test_a_draft_of_an_image_set_holds_its_size_and_nothing_of_its_cells(
-    run: Any, studio: Path
-) -> None:
+def test_a_draft_of_an_image_set_holds_its_size_and_nothing_of_its_cells(run: Any, studio: Path) -> None:
     printed = run("schema", "draft", studio / "set.npz").out
     document = yaml.safe_load(printed)
     assert document["image"] == {"height": 2, "width": 3, "channels": 1}
@@ -174,9 +159,7 @@ def test_a_check_refuses_images_of_another_size(run: Any, studio: Path) -> None:
     assert "its images are 3 x 3 x 1, and those of the schema 2 x 3 x 1" in found.refusal["rule"]
 
 
-def test_a_basis_of_public_images_is_planned_with_and_the_private_set_is_refused_as_one(
-    run: Any, studio: Path
-) -> None:
+def test_a_basis_of_public_images_is_planned_with_and_the_private_set_is_refused_as_one(run: Any, studio: Path) -> None:
     np.savez_compressed(studio / "public.npz", x=np.arange(120, dtype=np.uint8).reshape(20, 2, 3))
     base = ("plan", "-s", studio / "schema.yaml", "-e", 1, "--coefficients", 3, "--json", "--basis")
     found = run(*base, studio / "public.npz")
@@ -184,12 +167,20 @@ def test_a_basis_of_public_images_is_planned_with_and_the_private_set_is_refused
     assert "3 of 6 principal coefficients" in found.out
     few = run(*base, studio / "public.npz", "--coefficients", 6, "--components", 2)
     assert few.code == 0
-    release = ("release", studio / "set.npz", "-s", studio / "schema.yaml", "-e", 1, "--json",
-               "-o", studio / "r", "--basis")  # fmt: skip
+    release = (
+        "release",
+        studio / "set.npz",
+        "-s",
+        studio / "schema.yaml",
+        "-e",
+        1,
+        "--json",
+        "-o",
+        studio / "r",
+        "--basis",
+    )
     assert "is the private table itself" in run(*release, studio / "set.npz").refusal["rule"]
     assert not (studio / "r").exists()
     (studio / "plain.yaml").write_text("columns: [{name: a, kind: integer, bounds: [0, 1]}]")
-    refused = run(
-        "plan", "-s", studio / "plain.yaml", "-e", 1, "--json", "--basis", studio / "public.npz"
-    )
+    refused = run("plan", "-s", studio / "plain.yaml", "-e", 1, "--json", "--basis", studio / "public.npz")
     assert "the schema has none" in refused.refusal["rule"]

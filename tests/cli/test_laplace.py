@@ -17,17 +17,13 @@ def test_a_plan_without_a_delta_explains_its_noise(run: Any, office: Any) -> Non
     assert (found["delta"], found["mechanism"]) == (0.0, "laplace")
     assert found["epsilon"] == pytest.approx(sum(found["costs"]))
     assert found["best_guess"] == pytest.approx(0.7311, abs=1e-4)
-    for noise, sensitivity, cost in zip(
-        found["noise_std"], found["sensitivity"], found["costs"], strict=True
-    ):
+    for noise, sensitivity, cost in zip(found["noise_std"], found["sensitivity"], found["costs"], strict=True):
         assert 2**0.5 * sensitivity / noise == pytest.approx(cost, rel=1e-6)
 
 
 def test_a_release_without_a_delta_goes_all_the_way(run: Any, office: Any, quick: Any) -> None:
     release, model, page = (office.path(name) for name in ("out", "model", "report.html"))
-    made = run(
-        "release", office.csv, "-s", office.schema, "-e", 2, "--delta", 0, "-o", release, *quick,
-    )  # fmt: skip
+    made = run("release", office.csv, "-s", office.schema, "-e", 2, "--delta", 0, "-o", release, *quick)
     assert made.code == 0
     assert "without any delta (pure)" in made.out
     checked = run("verify", release, "--json").document
@@ -42,9 +38,7 @@ def test_a_release_without_a_delta_goes_all_the_way(run: Any, office: Any, quick
     assert "between -2.12 and 2.12" in page.read_text()
 
 
-def test_a_pure_ledger_adds_up_epsilons_and_takes_no_gaussian_noise(
-    run: Any, office: Any, quick: Any
-) -> None:
+def test_a_pure_ledger_adds_up_epsilons_and_takes_no_gaussian_noise(run: Any, office: Any, quick: Any) -> None:
     file = office.path("pure.db")
     assert run("ledger", "init", file, "-e", 1.5, "--delta", 0).code == 0
     base = ("release", office.csv, "-s", office.schema, *quick, "--ledger", file, "--json")
@@ -61,9 +55,7 @@ def test_a_pure_ledger_adds_up_epsilons_and_takes_no_gaussian_noise(
     assert "epsilons add up" in run("ledger", "show", file).out
 
 
-def test_a_gaussian_ledger_takes_a_pure_release_at_its_gaussian_cost(
-    run: Any, office: Any, quick: Any
-) -> None:
+def test_a_gaussian_ledger_takes_a_pure_release_at_its_gaussian_cost(run: Any, office: Any, quick: Any) -> None:
     base = ("release", office.csv, "-s", office.schema, *quick, "--ledger", office.ledger, "--json")
     assert run(*base, "-e", 0.2, "--delta", 0, "-o", office.path("one")).code == 0
     (row,) = run("ledger", "show", office.ledger, "--json").document["rows"]

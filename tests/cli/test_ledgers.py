@@ -41,9 +41,7 @@ def test_a_ledger_is_never_overwritten(run: Any, office: Any) -> None:
         (("-e", "1", "--neighbours", "far"), "neighbours"),
     ],
 )
-def test_a_cap_outside_its_rules_makes_no_ledger(
-    run: Any, office: Any, options: tuple[str, ...], where: str
-) -> None:
+def test_a_cap_outside_its_rules_makes_no_ledger(run: Any, office: Any, options: tuple[str, ...], where: str) -> None:
     found = run("ledger", "init", office.path("new.db"), *options, "--json")
     assert (found.code, found.refusal["where"]) == (2, where)
     assert not office.path("new.db").exists()
@@ -58,29 +56,45 @@ def test_a_file_that_is_no_ledger_is_not_shown(run: Any, office: Any, name: str)
 
 def test_a_release_is_charged_and_shown(run: Any, office: Any, quick: Any) -> None:
     made = run(
-        "release", office.csv, "-s", office.schema, "-e", 1, "-o", office.path("out"), *quick,
-        "--ledger", office.ledger, "--key", "spring", "--json",
-    ).document  # fmt: skip
+        "release",
+        office.csv,
+        "-s",
+        office.schema,
+        "-e",
+        1,
+        "-o",
+        office.path("out"),
+        *quick,
+        "--ledger",
+        office.ledger,
+        "--key",
+        "spring",
+        "--json",
+    ).document
     assert made["ledger"] == {"key": "spring", "row": 1}
     shown = run("ledger", "show", office.ledger, "--json").document
     (row,) = shown["rows"]
-    assert (row["key"], row["state"], row["fingerprint"]) == (
-        "spring",
-        "published",
-        made["fingerprint"],
-    )
+    assert (row["key"], row["state"], row["fingerprint"]) == ("spring", "published", made["fingerprint"])
     assert row["epsilon"] == pytest.approx(1.0, abs=1e-4)
     assert shown["spent"]["units"] == row["units"]
     assert "spring" in run("ledger", "show", office.ledger).out
 
 
-def test_the_same_key_gives_the_stored_release_back_for_nothing(
-    run: Any, office: Any, quick: Any
-) -> None:
+def test_the_same_key_gives_the_stored_release_back_for_nothing(run: Any, office: Any, quick: Any) -> None:
     base = (
-        "release", office.csv, "-s", office.schema, "-e", 1, *quick,
-        "--ledger", office.ledger, "--key", "spring", "--json",
-    )  # fmt: skip
+        "release",
+        office.csv,
+        "-s",
+        office.schema,
+        "-e",
+        1,
+        *quick,
+        "--ledger",
+        office.ledger,
+        "--key",
+        "spring",
+        "--json",
+    )
     first = run(*base, "-o", office.path("one")).document
     spent = office.spent()
     office.csv.write_text("the rows are gone")
@@ -91,9 +105,7 @@ def test_the_same_key_gives_the_stored_release_back_for_nothing(
     assert one == two
 
 
-def test_a_spent_budget_ends_with_code_3_and_nothing_is_written(
-    run: Any, office: Any, quick: Any
-) -> None:
+def test_a_spent_budget_ends_with_code_3_and_nothing_is_written(run: Any, office: Any, quick: Any) -> None:
     base = ("release", office.csv, "-s", office.schema, *quick, "--ledger", office.ledger, "--json")
     assert run(*base, "-e", 2, "-o", office.path("one")).code == 0
     spent, before = office.spent(), office.files()

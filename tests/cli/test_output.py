@@ -6,15 +6,7 @@ import json
 
 import pytest
 
-from understudy.cli.output import (
-    emit,
-    report_refusal,
-    stage_bar,
-    table,
-    training_bar,
-    verbatim,
-    waiting,
-)
+from understudy.cli.output import emit, report_refusal, stage_bar, table, training_bar, verbatim, waiting
 from understudy.errors import BudgetError, InputError
 
 
@@ -24,9 +16,7 @@ def test_json_is_one_object_and_nothing_else(capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("name", ["[bold]", "[/bold]", "a[0]", "[", ":smile:", "\\[x]", "[link=x]"])
-def test_square_brackets_and_colons_in_names_are_no_markup(
-    capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_square_brackets_and_colons_in_names_are_no_markup(capsys: pytest.CaptureFixture[str], name: str) -> None:
     emit({}, [f"[green]Made[/green] {verbatim(name)}."], as_json=False)
     assert capsys.readouterr().out == f"Made {name}.\n"
 
@@ -63,9 +53,7 @@ def test_nothing_moves_on_a_screen_that_is_none(capsys: pytest.CaptureFixture[st
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_bar_names_the_stage_on_a_screen(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_bar_names_the_stage_on_a_screen(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     with stage_bar(as_json=False) as progress:

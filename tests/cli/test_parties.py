@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from understudy.plan import plan_from_dict
-from understudy.private.requests import Request
-from understudy.published import load_release, verify_release
+from understudy.plan.plan import plan_from_dict
+from understudy.plan.request import Request
+from understudy.released import load_release, verify_release
 
 KEYS = {"a": "11" * 32, "b": "22" * 32}
 PLAN = ("--schema", "schema.yaml", "--epsilon", "1", "--rows", "300")
@@ -36,9 +36,19 @@ def test_two_parties_answer_every_round_of_a_plan(keys: Path, run: Any, own_nois
         rounds += 1
         for name in KEYS:
             done = run(
-                "partial", "rows.csv", "-r", request, "--party", name, "-o", f"{name}{rounds}",
-                "--key-file", f"{name}.key", *(("--max-epsilon", "1") if own_noise else ()), "--json",
-            )  # fmt: skip
+                "partial",
+                "rows.csv",
+                "-r",
+                request,
+                "--party",
+                name,
+                "-o",
+                f"{name}{rounds}",
+                "--key-file",
+                f"{name}.key",
+                *(("--max-epsilon", "1") if own_noise else ()),
+                "--json",
+            )
             assert done.code == 0, done.err
             assert done.document["own_noise"] is own_noise
         files = [f"{name}{rounds}" for name in KEYS]
@@ -80,24 +90,19 @@ def test_words_of_a_request_do_not_steer_the_terminal(keys: Path, run: Any) -> N
     document = json.loads((keys / "request.json").read_text())
     document["plan"]["schema"]["name"] = "\x1b[2J[bold]rows"
     plan = plan_from_dict(document["plan"])
-    (keys / "other.json").write_text(
-        json.dumps(document | {"fingerprint": Request(plan).fingerprint})
-    )
+    (keys / "other.json").write_text(json.dumps(document | {"fingerprint": Request(plan).fingerprint}))
     asked = ("--party", "a", "-o", "x", "--key-file", "a.key")
     refused = run("partial", "rows.csv", "-r", "other.json", *asked)
     assert r"\x1b[2J[bold]rows" in refused.out
     assert "\x1b" not in refused.out
 
 
-def test_queries_are_shown_where_rows_are_read_merged_appended_and_verified(
-    keys: Path, run: Any
-) -> None:
+def test_queries_are_shown_where_rows_are_read_merged_appended_and_verified(keys: Path, run: Any) -> None:
     query, other = "SELECT * FROM data", "SELECT DISTINCT * FROM data"
     run("plan", *PLAN, "--method", "dp-merf", "-o", "request.json")
     run(
-        "partial", "rows.csv", "-r", "request.json", "--party", "a", "-o", "a1", "--query", query,
-        "--key-file", "a.key",
-    )  # fmt: skip
+        "partial", "rows.csv", "-r", "request.json", "--party", "a", "-o", "a1", "--query", query, "--key-file", "a.key"
+    )
     merged = run("merge", "request.json", "a1", "--key-file", "a.key", "-o", "out")
     assert query in merged.out
     appended = run("append", "out", "rows.csv", "--query", other, "-o", "more")
@@ -131,9 +136,21 @@ def test_a_key_without_a_checkpoint_is_refused(keys: Path, run: Any) -> None:
 
 def test_threads_and_checkpoints_change_nothing_else(keys: Path, run: Any) -> None:
     done = run(
-        "release", "rows.csv", *PLAN, "-o", "out", "--threads", "2", "--engine", "local",
-        "--checkpoint", "kept", "--key-file", "a.key", "--json",
-    )  # fmt: skip
+        "release",
+        "rows.csv",
+        *PLAN,
+        "-o",
+        "out",
+        "--threads",
+        "2",
+        "--engine",
+        "local",
+        "--checkpoint",
+        "kept",
+        "--key-file",
+        "a.key",
+        "--json",
+    )
     assert done.code == 0, done.err
     assert not (keys / "kept").exists()
     assert verify_release(keys / "out").is_private

@@ -12,20 +12,14 @@ def test_a_plan_states_noise_error_size_memory_and_cost(run: Any, office: Any) -
     found = run("plan", "-s", office.schema, "-e", 1, "--rows", 5000, "--json").document
     assert found["epsilon"] == pytest.approx(1.0, abs=1e-6)
     assert found["epsilon"] <= 1.0
-    assert (found["delta"], found["neighbours"], found["method"]) == (
-        1e-5,
-        "add-remove",
-        "dp-anova",
-    )
+    assert (found["delta"], found["neighbours"], found["method"]) == (1e-5, "add-remove", "dp-anova")
     assert found["epsilon_replace_one"] > found["epsilon_add_remove"] == found["epsilon"]
     assert 0.5 < found["best_guess"] < 1
     assert found["planned_for_rows"] == 5000
     assert found["numbers_released"] == sum(b["features"] * b["copies"] for b in found["blocks"])
     assert found["release_bytes"] == 8 * found["numbers_released"]
     assert found["memory_bytes"] > found["release_bytes"]
-    for noise, sensitivity, cost in zip(
-        found["noise_std"], found["sensitivity"], found["mu_squared"], strict=True
-    ):
+    for noise, sensitivity, cost in zip(found["noise_std"], found["sensitivity"], found["mu_squared"], strict=True):
         assert (sensitivity / noise) ** 2 == pytest.approx(cost, rel=1e-6)
 
 
@@ -37,16 +31,9 @@ def test_a_plan_reads_no_data_and_writes_nothing(run: Any, office: Any) -> None:
     assert office.files() == before
 
 
-def test_a_plan_for_people_names_the_odds_and_whether_rows_were_stated(
-    run: Any, office: Any
-) -> None:
+def test_a_plan_for_people_names_the_odds_and_whether_rows_were_stated(run: Any, office: Any) -> None:
     text = run("plan", "-s", office.schema, "-e", 1).out
-    for words in (
-        "no data was opened",
-        "best guess is right",
-        "a guess; --rows states it",
-        "mu squared",
-    ):
+    for words in ("no data was opened", "best guess is right", "a guess; --rows states it", "mu squared"):
         assert words in text
     assert "as stated" in run("plan", "-s", office.schema, "-e", 1, "--rows", 99).out
 
@@ -57,8 +44,7 @@ def test_a_plan_for_images_names_their_size_and_not_every_pixel(run: Any, tmp_pa
     text = run("plan", "-s", schema, "-e", 1).out
     assert "dp-spectrum on digits: images of 8 x 6 x 1; no data" in text
     schema.write_text(
-        "image: {height: 8, width: 6}\n"
-        "columns: [{name: label, kind: binary, role: label, categories: [0, 1]}]\n"
+        "image: {height: 8, width: 6}\ncolumns: [{name: label, kind: binary, role: label, categories: [0, 1]}]\n"
     )
     assert "images of 8 x 6 x 1 and 1 column(s);" in run("plan", "-s", schema, "-e", 1).out
 
@@ -121,9 +107,7 @@ def test_a_length_scale_that_is_paid_for_is_a_stage_of_its_own(run: Any, office:
     assert found["epsilon"] <= 1.0
 
 
-def test_a_plan_of_tables_says_what_it_measures_and_what_it_leaves_out(
-    run: Any, office: Any
-) -> None:
+def test_a_plan_of_tables_says_what_it_measures_and_what_it_leaves_out(run: Any, office: Any) -> None:
     base = ("plan", "-s", office.schema, "-e", 1, "--json")
     many = run(*base, "--rows", 100_000).document
     assert many["error_bound_of_squared_mmd"] is None

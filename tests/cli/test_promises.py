@@ -15,9 +15,9 @@ import torch
 from understudy.cli.options import build_plan
 from understudy.cli.reference import write_reference
 from understudy.errors import UsageError
-from understudy.features.public_networks import Intake, network_of_module
 from understudy.methods import IMAGE_METHODS, METHODS
-from understudy.plan import Plan
+from understudy.networks.public import Intake, network_of_module
+from understudy.plan.plan import Plan
 
 TABLE = """\
 rows: 100
@@ -58,10 +58,7 @@ PROMISES: dict[str, list[Promise]] = {
     "max_rows": [],
     "rows": [(50, "", None)],
     "labels": [(each, each, None) for each in ("auto", "none", "balanced", "imbalanced")],
-    "length_scale": [
-        ("0.3", "A number", None),
-        ("private", "dp-merf: or 'private'", {"dp-merf", "dp-merf on images"}),
-    ],
+    "length_scale": [("0.3", "A number", None), ("private", "dp-merf: or 'private'", {"dp-merf", "dp-merf on images"})],
     "steps": [(3, "", None)],
     "pairs": [(True, "", None), (False, "", None)],
     "values": [(True, "", None), (False, "", None)],
@@ -103,14 +100,16 @@ PROMISES: dict[str, list[Promise]] = {
     "mismatch": [(0.2, "", None)],
     "look": [(True, "", None), (False, "", None)],
     "weights": [
-        *((each, "balog-subspace: shrunk (default), plain or bounded", BALOG_1)
-          for each in ("shrunk", "plain", "bounded")),
+        *(
+            (each, "balog-subspace: shrunk (default), plain or bounded", BALOG_1)
+            for each in ("shrunk", "plain", "bounded")
+        ),
         *((each, "balog-features: free (default) or uniform", BALOG_2) for each in ("free", "uniform")),
     ],
     "bound": [(2.0, "bounded", None)],
     "horizon": [(2, "", None)],
     "seed": [(1, "", None)],
-}  # fmt: skip
+}
 ALONGSIDE: dict[str, dict[str, Any]] = {
     "bound": {"weights": "bounded"},
     "mean": {"draw": "gaussian"},
@@ -135,9 +134,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("promises")
     (made / "table.yaml").write_text(TABLE)
     (made / "images.yaml").write_text(IMAGES)
-    (made / "points.csv").write_text(
-        "bmi,age,ill\n" + "".join(f"{20 + i},{i},no\n" for i in range(30))
-    )
+    (made / "points.csv").write_text("bmi,age,ill\n" + "".join(f"{20 + i},{i},no\n" for i in range(30)))
     images = np.random.default_rng(0).integers(0, 256, (30, 3, 2), dtype=np.uint8)
     np.savez_compressed(made / "basis.npz", x=images)
     return made
@@ -211,7 +208,4 @@ def test_verbs_that_train_on_rows_do_not_offer_a_delta_of_zero(verb: str) -> Non
 def test_classify_refuses_a_delta_of_zero(run: Any, office: Any) -> None:
     words = ("-s", office.schema, "-e", 1, "--delta", 0, "-o", office.path("model"), "--json")
     refusal = run("classify", office.parquet, *words).refusal
-    assert (refusal["where"], refusal["rule"]) == (
-        "delta",
-        "must be above 0: noisy descent has Gaussian noise",
-    )
+    assert (refusal["where"], refusal["rule"]) == ("delta", "must be above 0: noisy descent has Gaussian noise")

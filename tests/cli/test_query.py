@@ -7,24 +7,14 @@ import pytest
 
 @pytest.fixture
 def release(office, run) -> str:
-    assert (
-        run("release", office.parquet, "-s", office.schema, "-e", 1, "-o", office.path("rel")).code
-        == 0
-    )
+    assert run("release", office.parquet, "-s", office.schema, "-e", 1, "-o", office.path("rel")).code == 0
     return str(office.path("rel"))
 
 
 def test_an_answer_has_estimate_error_and_interval(run, release):
     found = run("query", release, "count by sex", "share where ill = 'yes'")
     assert found.code == 0
-    for words in (
-        "count by sex",
-        "estimate",
-        "std. error",
-        "95 % interval",
-        "noisy tables",
-        " .. ",
-    ):
+    for words in ("count by sex", "estimate", "std. error", "95 % interval", "noisy tables", " .. "):
         assert words in found.out
 
 
@@ -77,13 +67,9 @@ def test_a_generator_answers_what_tables_cannot(run, office):
     method = ("-e", 1, "-m", "dp-merf", "--features", 20, "--steps", 20)
     made, model = office.path("rel"), office.path("model")
     run("release", office.parquet, "-s", office.schema, "-o", made, *method)
-    assert (
-        run("query", made, "mean(age)", "--json").refusal["rule"].startswith("this release holds")
-    )
+    assert run("query", made, "mean(age)", "--json").refusal["rule"].startswith("this release holds")
     assert run("fit", made, "-o", model).code == 0
-    (counts, mean) = run(
-        "query", made, "count by sex", "mean(age)", "-g", model, "--json"
-    ).document["answers"]
+    (counts, mean) = run("query", made, "count by sex", "mean(age)", "-g", model, "--json").document["answers"]
     assert (counts["model_based"], mean["model_based"]) == (False, True)
     assert 0 <= mean["rows"][0]["estimate"] <= 120
     other = office.path("other")

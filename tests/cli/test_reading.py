@@ -14,13 +14,7 @@ import pytest
 
 from understudy import load_release
 
-FILES = {
-    "embedding.safetensors",
-    "release.json",
-    "schema.yaml",
-    "certificate.json",
-    "certificate.html",
-}
+FILES = {"embedding.safetensors", "release.json", "schema.yaml", "certificate.json", "certificate.html"}
 
 
 def write_table(path: Path, num_rows: int) -> Path:
@@ -44,11 +38,7 @@ def test_a_release_is_a_directory_of_inert_files(run: Any, office: Any, quick: A
     document = found.document
     assert document["release"] == str(out)
     assert document["epsilon"] <= 1.0
-    assert (document["delta"], document["neighbours"], document["ledger"]) == (
-        1e-5,
-        "add-remove",
-        None,
-    )
+    assert (document["delta"], document["neighbours"], document["ledger"]) == (1e-5, "add-remove", None)
     certificate = json.loads((out / "certificate.json").read_text())
     assert certificate["release"] == document["fingerprint"]
     assert certificate["status"] == "PRIVATE"
@@ -82,9 +72,7 @@ def test_one_row_more_changes_nothing_that_is_said_and_no_file_size(
         if method == "dp-anova":
             # Earlier stages' noisy vectors say how many cells a later one has; nothing else does.
             made = load_release(out)
-            told = [
-                made.plan.embeddings(made.vectors[:i])[-1].dim for i in range(len(made.vectors))
-            ]
+            told = [made.plan.embeddings(made.vectors[:i])[-1].dim for i in range(len(made.vectors))]
             assert [len(vector) for vector in made.vectors] == told
             del sizes[-1]["embedding.safetensors"]
     assert said[0] == said[1]
@@ -92,9 +80,7 @@ def test_one_row_more_changes_nothing_that_is_said_and_no_file_size(
     assert not re.search(r"\b50[01]\b", said[0])
 
 
-def test_the_files_of_two_neighbours_differ_in_noise_and_fingerprints_alone(
-    run: Any, office: Any, quick: Any
-) -> None:
+def test_the_files_of_two_neighbours_differ_in_noise_and_fingerprints_alone(run: Any, office: Any, quick: Any) -> None:
     texts = []
     for name, num_rows in (("table-a", 500), ("table-b", 501)):
         data = write_table(office.path(f"{name}.csv"), num_rows)
@@ -102,11 +88,7 @@ def test_the_files_of_two_neighbours_differ_in_noise_and_fingerprints_alone(
         run("release", data, "-s", office.schema, "-e", 1, "-o", out, *quick)
         texts.append(
             {
-                path.name: re.sub(
-                    r"[0-9a-f]{64}|\d{4}-\d\d-\d\d \d\d:\d\d UTC",
-                    "#",
-                    path.read_text(encoding="utf-8"),
-                )
+                path.name: re.sub(r"[0-9a-f]{64}|\d{4}-\d\d-\d\d \d\d:\d\d UTC", "#", path.read_text(encoding="utf-8"))
                 for path in out.iterdir()
                 if path.suffix != ".safetensors"
             }
@@ -117,19 +99,7 @@ def test_the_files_of_two_neighbours_differ_in_noise_and_fingerprints_alone(
 def test_noise_is_fresh_although_the_seed_is_the_same(run: Any, office: Any, quick: Any) -> None:
     vectors = []
     for name in ("one", "two"):
-        run(
-            "release",
-            office.csv,
-            "-s",
-            office.schema,
-            "-e",
-            1,
-            "-o",
-            office.path(name),
-            *quick,
-            "--seed",
-            5,
-        )
+        run("release", office.csv, "-s", office.schema, "-e", 1, "-o", office.path(name), *quick, "--seed", 5)
         vectors.append((office.path(name) / "embedding.safetensors").read_bytes())
     assert vectors[0] != vectors[1]
 
@@ -139,18 +109,30 @@ def test_synth_goes_from_private_rows_to_synthetic_rows_and_keeps_the_release(
 ) -> None:
     out, kept = office.path("out.parquet"), office.path("kept")
     found = run(
-        "synth", office.csv, "-s", office.schema, "-e", 1, "-o", out, *quick,
-        "-n", 25, "--release-dir", kept, "--ledger", office.ledger, "--json",
-    )  # fmt: skip
+        "synth",
+        office.csv,
+        "-s",
+        office.schema,
+        "-e",
+        1,
+        "-o",
+        out,
+        *quick,
+        "-n",
+        25,
+        "--release-dir",
+        kept,
+        "--ledger",
+        office.ledger,
+        "--json",
+    )
     assert (found.code, found.err) == (0, "")
     assert found.document["num_rows"] == 25
     assert found.document["ledger"]["row"] == 1
     rows = pq.read_table(out)
     assert rows.num_rows == 25
     assert rows.schema.names == ["bmi", "age", "sex", "seen", "ill"]
-    assert [str(kind) for kind in rows.schema.types] == [
-        "double", "int64", "string", "date32[day]", "string",
-    ]  # fmt: skip
+    assert [str(kind) for kind in rows.schema.types] == ["double", "int64", "string", "date32[day]", "string"]
     verified = run("verify", kept, "--json").document
     assert verified["fingerprint"] == found.document["fingerprint"]
 
@@ -166,9 +148,7 @@ def test_synth_for_people_says_where_the_rows_are_and_how_to_keep_the_release(
     assert len(out.read_text().splitlines()) == 6
 
 
-def test_a_query_selects_the_rows_and_stands_in_the_certificate(
-    run: Any, office: Any, quick: Any
-) -> None:
+def test_a_query_selects_the_rows_and_stands_in_the_certificate(run: Any, office: Any, quick: Any) -> None:
     query = "SELECT * FROM data WHERE sex = 'f'"
     out = office.path("out")
     base = ("release", office.parquet, "-s", office.schema, "-e", 1, "-o", out, *quick)
@@ -178,17 +158,7 @@ def test_a_query_selects_the_rows_and_stands_in_the_certificate(
 
 
 def test_replace_one_takes_the_public_row_count(run: Any, office: Any, quick: Any) -> None:
-    base = (
-        "release",
-        office.csv,
-        "-s",
-        office.schema,
-        "-e",
-        1,
-        *quick,
-        "--neighbours",
-        "replace-one",
-    )
+    base = ("release", office.csv, "-s", office.schema, "-e", 1, *quick, "--neighbours", "replace-one")
     assert run(*base, "--rows", 60, "-o", office.path("right")).code == 0
     wrong = run(*base, "--rows", 61, "-o", office.path("wrong"))
     assert wrong.code == 1
@@ -219,10 +189,5 @@ def test_every_variant_can_be_released_and_verified(
 def test_the_id_column_is_never_read(run: Any, office: Any, quick: Any) -> None:
     schema = office.schema.read_text() + "- {name: nr, kind: id}\n"
     office.put("schema.yaml", schema)
-    data = office.put(
-        "odd.csv", "bmi,age,sex,seen,ill\n20,30,f,2020-01-01,no\n"
-    )  # has no such column
-    assert (
-        run("release", data, "-s", office.schema, "-e", 1, "-o", office.path("out"), *quick).code
-        == 0
-    )
+    data = office.put("odd.csv", "bmi,age,sex,seen,ill\n20,30,f,2020-01-01,no\n")  # has no such column
+    assert run("release", data, "-s", office.schema, "-e", 1, "-o", office.path("out"), *quick).code == 0

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from understudy.cli.running import reading_bar
+from understudy.cli.passes import reading_bar
 
 
 class Terminal(io.StringIO):
@@ -24,9 +24,7 @@ def test_progress_is_shown_to_nobody_but_a_person_at_a_terminal(
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_person_sees_time_and_no_number_of_rows_while_they_are_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_person_sees_time_and_no_number_of_rows_while_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows per second, times the seconds that are shown, would be the number of rows."""
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)

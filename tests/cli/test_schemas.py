@@ -17,9 +17,7 @@ def test_a_draft_is_printed_as_yaml_that_a_file_can_hold(run: Any, office: Any) 
     assert (found.code, found.err) == (0, "")
     document = yaml.safe_load(found.out)
     assert document["name"] == "rows"
-    assert [entry["name"] for entry in document["columns"]] == [
-        "nr", "bmi", "age", "sex", "seen", "ill",
-    ]  # fmt: skip
+    assert [entry["name"] for entry in document["columns"]] == ["nr", "bmi", "age", "sex", "seen", "ill"]
     assert document["columns"][1]["kind"] == "continuous"
 
 
@@ -69,12 +67,7 @@ def test_a_draft_that_cannot_be_written_is_refused(run: Any, office: Any) -> Non
 @pytest.mark.parametrize("verb", [("draft",), ("check", "schema.yaml")], ids=["draft", "check"])
 @pytest.mark.parametrize(
     ("name", "content"),
-    [
-        ("none.csv", None),
-        ("bad.csv", b""),
-        ("bad.parquet", b"PAR1" + SECRET.encode()),
-        ("bad.txt", b"a,b\n1,2\n"),
-    ],
+    [("none.csv", None), ("bad.csv", b""), ("bad.parquet", b"PAR1" + SECRET.encode()), ("bad.txt", b"a,b\n1,2\n")],
 )
 def test_a_bad_data_file_is_refused(
     run: Any, office: Any, verb: tuple[str, ...], name: str, content: bytes | None
@@ -103,9 +96,7 @@ def test_a_complete_schema_passes_with_its_columns_shown(run: Any, office: Any) 
 def test_keys_that_nothing_reads_are_pointed_out(run: Any, office: Any) -> None:
     office.put("schema.yaml", office.schema.read_text() + "colour[red]: 1\n")
     assert "Keys that nothing reads: colour[red]" in run("schema", "check", office.schema).out
-    assert run("schema", "check", office.schema, "--json").document["unread_keys"] == [
-        "colour[red]"
-    ]
+    assert run("schema", "check", office.schema, "--json").document["unread_keys"] == ["colour[red]"]
 
 
 def test_a_data_file_without_a_column_of_the_schema_is_refused(run: Any, office: Any) -> None:

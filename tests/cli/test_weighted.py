@@ -40,9 +40,7 @@ def test_public_rows_come_back_with_weights(run: Any, office: Any, public: str) 
     assert set(rows["age"].to_pylist()) <= set(ages)
 
 
-def test_weights_are_the_same_in_a_csv_file_and_in_words(
-    run: Any, office: Any, public: str
-) -> None:
+def test_weights_are_the_same_in_a_csv_file_and_in_words(run: Any, office: Any, public: str) -> None:
     model = released(run, office, "--public-points", public)
     outputs = [office.path("weighted.parquet"), office.path("weighted.csv")]
     for output in outputs:
@@ -52,18 +50,14 @@ def test_weights_are_the_same_in_a_csv_file_and_in_words(
     assert "positive ones to" in run("export", model, "-o", office.path("again.csv")).out
 
 
-def test_an_export_says_how_many_points_break_rules_and_samples_hold_none(
-    run: Any, office: Any, public: str
-) -> None:
+def test_an_export_says_how_many_points_break_rules_and_samples_hold_none(run: Any, office: Any, public: str) -> None:
     office.put("schema.yaml", office.schema.read_text() + "rules:\n- age >= 20\n")
     model = released(run, office, "--public-points", public)
     output, drawn = office.path("weighted.parquet"), office.path("drawn.parquet")
     told = run("export", model, "-o", output, "--json").document
     young = sum(age < 20 for age in pq.read_table(output)["age"].to_pylist())
     assert told["points_that_break_rules"] == young > 0
-    assert (
-        f"{young} of the points break one" in run("export", model, "-o", office.path("x.csv")).out
-    )
+    assert f"{young} of the points break one" in run("export", model, "-o", office.path("x.csv")).out
     assert run("sample", model, "-n", 50, "-o", drawn).code == 0
     assert min(pq.read_table(drawn)["age"].to_pylist()) >= 20
 
@@ -75,12 +69,7 @@ def test_queries_sum_the_weights_of_all_points(run: Any, office: Any, public: st
     run("export", model, "-o", output)
     rows = pq.read_table(output).to_pylist()
     assert min(row["weight"] for row in rows) < 0
-    queries = (
-        "mean(age)",
-        "share where sex = 'f' and ill = 'yes'",
-        "sum(age)",
-        "count where age < 40",
-    )
+    queries = ("mean(age)", "share where sex = 'f' and ill = 'yes'", "sum(age)", "count where age < 40")
     found = run("query", office.path("release"), "count", *queries, "-g", model, "--json").document
     count, *answers = found["answers"]
     number = count["rows"][0]["estimate"]
@@ -92,9 +81,7 @@ def test_queries_sum_the_weights_of_all_points(run: Any, office: Any, public: st
     ]
     assert [each["rows"][0]["estimate"] for each in answers] == pytest.approx(wanted)
     assert all("noise in the weights" in each["notes"][0] for each in answers)
-    refused = run(
-        "query", office.path("release"), "mean(age)", "-g", model, "--population", "--json"
-    )
+    refused = run("query", office.path("release"), "mean(age)", "-g", model, "--population", "--json")
     assert refused.refusal["where"] == "population"
 
 
@@ -120,9 +107,24 @@ def test_rows_can_be_sampled_too(run: Any, office: Any, public: str) -> None:
 
 def test_every_option_reaches_the_plan(run: Any, office: Any) -> None:
     words = [
-        "--kernel", "matern32", "--join", "sum", "--mismatch", 0.2, "--candidates", 60, "--points", 20,
-        "--look", "--weights", "bounded", "--bound", 2, "--length-scale", 0.3,
-    ]  # fmt: skip
+        "--kernel",
+        "matern32",
+        "--join",
+        "sum",
+        "--mismatch",
+        0.2,
+        "--candidates",
+        60,
+        "--points",
+        20,
+        "--look",
+        "--weights",
+        "bounded",
+        "--bound",
+        2,
+        "--length-scale",
+        0.3,
+    ]
     plan = run("plan", "-s", office.schema, "-e", 1, *SUBSPACE, *words, "--json").document
     assert "matern32 kernel, mean of 5, length scale 0.3, mismatch 0.2" in plan["explanation"][0]
     assert "a noisy look at 60 public points" in plan["explanation"][1]

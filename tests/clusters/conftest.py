@@ -16,9 +16,10 @@ import pytest
 import yaml
 
 from understudy.accounting import Budget
+from understudy.arrays import Integers
 from understudy.methods import make_plan
 from understudy.private.engines.passes import Run, sum_table
-from understudy.private.sums import Integers, Work
+from understudy.private.sums import Work
 from understudy.schema import load_schema
 
 ON_THIS_MACHINE = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
@@ -76,10 +77,7 @@ def expected(table: pa.Table) -> Callable[[Work], Integers]:
     """What the local engine finds, with one thread and with two."""
 
     def both(work: Work) -> Integers:
-        one, two = (
-            sum_table(table, work, query=None, run=Run(engine="local", threads=threads))
-            for threads in (1, 2)
-        )
+        one, two = (sum_table(table, work, query=None, run=Run(engine="local", threads=threads)) for threads in (1, 2))
         assert np.array_equal(one, two)
         return one
 
@@ -94,9 +92,7 @@ def released_by(folder: Path, tmp_path: Path) -> Callable[[str], tuple[str, Path
     understudy = Path(sys.executable).with_name("understudy")
 
     def ran(*words: object) -> str:
-        done = subprocess.run(
-            [str(word) for word in (understudy, *words)], capture_output=True, text=True
-        )
+        done = subprocess.run([str(word) for word in (understudy, *words)], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -16,14 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
-from understudy.features import Block, Embedding, Fourier, Scales, turns
+from understudy.features import Block, Embedding, Fourier, Scales, exact
+from understudy.features.exact import cosines_and_sines
 from understudy.features.fourier import SLACK
-from understudy.features.turns import cosines_and_sines
-from understudy.private import compiled, fourier_sums, kernels, pair_products
+from understudy.private import compiled, kernels, pair_products, sums
 from understudy.private.kernels import TILE_FREQUENCIES, TILE_ROWS
-from understudy.private.purity import check_purity
-from understudy.private.rows import Rows
-from understudy.private.sums import partial_sum
+from understudy.private.row_independence import check_purity
+from understudy.private.sums import Rows, partial_sum
 from understudy.schema import Layout, load_schema
 
 LATTICE = 2**32
@@ -31,8 +30,7 @@ LATTICE = 2**32
 
 def rows_of(num_numbers: int, num_rows: int, seed: int) -> Rows:
     columns: list[dict[str, Any]] = [
-        {"name": f"x{n}", "kind": "continuous", "bounds": [0, 1], "nullable": n == 0}
-        for n in range(num_numbers)
+        {"name": f"x{n}", "kind": "continuous", "bounds": [0, 1], "nullable": n == 0} for n in range(num_numbers)
     ]
     columns += [{"name": "ill", "kind": "binary", "categories": [0, 1], "role": "label"}]
     layout = Layout(load_schema({"columns": columns}))
@@ -47,7 +45,7 @@ def rows_of(num_numbers: int, num_rows: int, seed: int) -> Rows:
 def both(rows: Rows, embedding: Embedding, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     found = []
     for is_there in (False, True):
-        monkeypatch.setattr(fourier_sums, "has_kernel", lambda is_there=is_there: is_there)
+        monkeypatch.setattr(sums, "has_kernel", lambda is_there=is_there: is_there)
         found.append(partial_sum(rows, embedding=embedding, lattice=LATTICE))
     return found
 
@@ -67,17 +65,13 @@ def test_compiled_sums_are_the_integers_that_numpy_gives(
     parts = (Scales(num_numbers, scale, 2 * scale),)
     map_ = Fourier(tuple(range(num_numbers)), (1.0,) * num_numbers, parts, num_features, seed)
     label = rows.layout.choices[-1]
-    embedding = Embedding(
-        (Block("numbers", map_, 0.9, per_label=per_label),), label=(label.start, label.stop)
-    )
+    embedding = Embedding((Block("numbers", map_, 0.9, per_label=per_label),), label=(label.start, label.stop))
     with pytest.MonkeyPatch.context() as patch:
         plain, compiled = both(rows, embedding, patch)
     assert np.array_equal(plain, compiled)
 
 
-def test_a_map_whose_rows_could_leave_their_radius_is_left_to_the_careful_way(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_map_whose_rows_could_leave_their_radius_is_left_to_the_careful_way(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of(3, 40, 1)
     map_ = Fourier((0, 1, 2), (1.0,) * 3, (Scales(3, 0.1, 0.2),), 10, 0)
     monkeypatch.setattr(Fourier, "amplitude", lambda *_: np.float32(2**24))
@@ -155,20 +149,16 @@ def test_other_processors_find_the_same_integers(monkeypatch: pytest.MonkeyPatch
     assert np.array_equal(np.frombuffer(found, np.int64), plain)
 
 
-def test_images_with_hundreds_of_columns_take_fewer_rows_at_a_time(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_images_with_hundreds_of_columns_take_fewer_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of(401, 70, 2)
     map_ = Fourier(tuple(range(401)), (1.0,) * 401, (Scales(401, 5.0, 9.0),), 6, 0)
     plain, compiled = both(rows, Embedding((Block("numbers", map_, 1.0),)), monkeypatch)
     assert np.array_equal(plain, compiled)
 
 
-def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of(7, 4, 5)
-    embedding, found = embedding_of_labels(rows), fourier_sums.fourier_sums
+    embedding, found = embedding_of_labels(rows), sums.fourier_sums
     check_purity(rows.layout, embedding, LATTICE)
 
     def off_by_one(*given: Any, **named: Any) -> Any:
@@ -176,7 +166,7 @@ def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(
         total[0, 0] += len(given[2])  # as much for every row, so that rows add up
         return total
 
-    monkeypatch.setattr(fourier_sums, "fourier_sums", off_by_one)
+    monkeypatch.setattr(sums, "fourier_sums", off_by_one)
     with pytest.raises(InputError, match="than NumPy's"):
         check_purity(rows.layout, embedding, LATTICE)
 
@@ -184,7 +174,7 @@ def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(
 def test_what_was_kept_on_disk_is_known_by_all_that_it_was_made_from() -> None:
     names = {compiled.add_rows.py_func.__qualname__, compiled.longest.py_func.__qualname__}
     (digest,) = {name.rpartition("_")[2] for name in names}
-    modules = (compiled, turns, kernels, pair_products)
+    modules = (compiled, exact, kernels, pair_products)
     sources = b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
     assert hashlib.sha256(sources).hexdigest().startswith(digest)
     assert len(digest) == 16

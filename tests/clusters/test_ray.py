@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 from conftest import plan_of, work_of
 
+from understudy.arrays import Integers
 from understudy.errors import InputError
 from understudy.private.engines import ray as engine
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.release import release_table
-from understudy.private.sums import Integers, Work
+from understudy.private.sums import Work
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 WAYS = [("dp-anova", "row"), ("dp-merf", "row"), ("dp-merf", "person")]
@@ -29,21 +30,19 @@ def ray() -> Iterator[Any]:
     import ray.data
 
     ray.init(
-        num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=2**28,
+        num_cpus=2,
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=2**28,
         _system_config={"automatic_object_spilling_enabled": False},
-    )  # fmt: skip
+    )
     yield ray
     ray.shutdown()
 
 
 @pytest.mark.parametrize(("method", "unit"), WAYS)
 def test_a_dataset_and_files_have_the_integers_of_the_local_engine(
-    ray: Any,
-    table: pa.Table,
-    folder: Path,
-    expected: Callable[[Work], Integers],
-    method: str,
-    unit: str,
+    ray: Any, table: pa.Table, folder: Path, expected: Callable[[Work], Integers], method: str, unit: str
 ) -> None:
     work = work_of(method, unit)
     whole, split = ray.data.from_arrow(table), ray.data.read_parquet(str(folder)).repartition(3)
@@ -88,9 +87,7 @@ def test_a_refusal_comes_back_in_words(ray: Any) -> None:
     assert "SECRET" not in str(caught.value)
 
 
-def test_the_command_line_releases_a_directory(
-    released_by: Callable[[str], tuple[str, Path]],
-) -> None:
+def test_the_command_line_releases_a_directory(released_by: Callable[[str], tuple[str, Path]]) -> None:
     """And leaves nothing behind: Ray's objects are rows, and its logs tell how many there are."""
     before = left_behind()
     printed, release = released_by("ray")
@@ -116,9 +113,7 @@ def test_nothing_that_is_printed_tells_how_many_rows_there_are(
     assert "rows" not in told
 
 
-def test_without_enough_memory_off_disks_ray_is_not_started(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_without_enough_memory_off_disks_ray_is_not_started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(engine, "MEMORY", tmp_path / "none")
     with pytest.raises(InputError, match="rows would lie on disks"):
         engine._free_memory()

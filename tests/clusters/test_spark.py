@@ -13,11 +13,12 @@ import pyarrow as pa
 import pytest
 from conftest import plan_of, work_of
 
+from understudy.arrays import Integers
 from understudy.errors import InputError, UsageError
 from understudy.private.engines import spark
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.release import release_table
-from understudy.private.sums import Integers, Work
+from understudy.private.sums import Work
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 WAYS = [("dp-anova", "row"), ("dp-merf", "row"), ("dp-merf", "person")]
@@ -32,10 +33,13 @@ def session() -> Iterator[Any]:
     builder = SparkSession.builder.master("local[2,4]").config("spark.task.maxFailures", "4")
     for name, value in {
         ENCRYPTION: "true",
-        "spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "4", "spark.speculation": "true",
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": "4",
+        "spark.speculation": "true",
         "spark.log.level": "OFF",
-        "spark.ui.showConsoleProgress": "false", "spark.driver.memory": "700m",
-    }.items():  # fmt: skip
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "700m",
+    }.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     yield session
@@ -44,12 +48,7 @@ def session() -> Iterator[Any]:
 
 @pytest.mark.parametrize(("method", "unit"), WAYS)
 def test_a_data_frame_and_files_have_the_integers_of_the_local_engine(
-    session: Any,
-    table: pa.Table,
-    folder: Path,
-    expected: Callable[[Work], Integers],
-    method: str,
-    unit: str,
+    session: Any, table: pa.Table, folder: Path, expected: Callable[[Work], Integers], method: str, unit: str
 ) -> None:
     work = work_of(method, unit)
     frame = session.createDataFrame(table)

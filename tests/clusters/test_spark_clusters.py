@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 from conftest import ON_THIS_MACHINE, work_of
 
-from understudy.private.sums import Integers, Work
+from understudy.arrays import Integers
+from understudy.private.sums import Work
 
 SUMS = """
 import sys
@@ -55,10 +56,14 @@ def kills_its_executor_once(batches):
 frame = frame.mapInArrow(kills_its_executor_once, frame.schema)
 """
 SETTINGS = {
-    "spark.io.encryption.enabled": "true", "spark.ui.enabled": "false", "spark.log.level": "OFF",
-    "spark.sql.shuffle.partitions": "4", "spark.driver.memory": "700m", "spark.executor.memory": "600m",
+    "spark.io.encryption.enabled": "true",
+    "spark.ui.enabled": "false",
+    "spark.log.level": "OFF",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.driver.memory": "700m",
+    "spark.executor.memory": "600m",
     "spark.ui.showConsoleProgress": "false",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -108,17 +113,13 @@ sys.exit(refused)
 """
 
 
-def test_a_session_that_was_open_before_without_encryption_is_not_taken_for_encrypted(
-    folder: Path,
-) -> None:
+def test_a_session_that_was_open_before_without_encryption_is_not_taken_for_encrypted(folder: Path) -> None:
     here = os.environ | ON_THIS_MACHINE | {"PYTHONPATH": str(Path(__file__).parent)}
     command = [sys.executable, "-c", AFTER_AN_OPEN_SESSION, str(folder)]
     done = subprocess.run(command, env=here, capture_output=True, text=True)
     assert done.returncode == 4, done.stderr[-3000:]
 
 
-def test_the_command_line_releases_a_directory(
-    released_by: Callable[[str], tuple[str, Path]],
-) -> None:
+def test_the_command_line_releases_a_directory(released_by: Callable[[str], tuple[str, Path]]) -> None:
     printed, release = released_by("spark")
     assert json.loads(printed)["release"] == str(release)

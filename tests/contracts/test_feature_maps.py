@@ -43,16 +43,15 @@ from understudy.features import (
 )
 from understudy.features.base import MAP_KINDS, map_from_dict
 from understudy.features.fourier import SLACK
+from understudy.features.image_bases import principal_of
 from understudy.features.landmarks import kernel_sums
 from understudy.features.nonzeros import most_nonzeros
 from understudy.features.perceptual import perceptual
-from understudy.features.pivots import pivot_points
 from understudy.features.points import points_of_codes
-from understudy.features.principal import principal_of
-from understudy.features.public_networks import PIXELS, Intake, network_of_module
-from understudy.plan import LATTICE
-from understudy.private.rows import Rows
-from understudy.private.sums import partial_sum
+from understudy.networks.public import PIXELS, Intake, network_of_module
+from understudy.plan.plan import LATTICE
+from understudy.private.sums import Rows, partial_sum
+from understudy.rules.pivots import pivot_points
 from understudy.schema import NULL, Layout, load_schema
 from understudy.schema.images import ImageShape
 
@@ -61,13 +60,7 @@ Integers = npt.NDArray[np.int64]
 COLUMNS: list[dict[str, Any]] = [
     {"name": "share", "kind": "continuous", "bounds": [0, 1]},
     {"name": "age", "kind": "integer", "bounds": [0, 120]},
-    {
-        "name": "income",
-        "kind": "continuous",
-        "bounds": [0, 1e6],
-        "nullable": True,
-        "scale_hint": "log1p",
-    },
+    {"name": "income", "kind": "continuous", "bounds": [0, 1e6], "nullable": True, "scale_hint": "log1p"},
     {"name": "day", "kind": "datetime", "bounds": ["2000-01-01", "2020-12-31"]},
     {"name": "stars", "kind": "ordinal", "bounds": [1, 5]},
     {"name": "city", "kind": "categorical", "categories": ["a", "b", "c"], "nullable": True},
@@ -101,10 +94,7 @@ CUTS = (
     Cells(5, 3, has_null=True, groups=(1, 0, 1)),
     Cells(6, 2),
 )
-PUBLIC = points_of_codes(
-    LAYOUT,
-    np.random.default_rng(12).integers(NULL, np.asarray(LARGEST) + 1, (70, len(LARGEST))),
-)
+PUBLIC = points_of_codes(LAYOUT, np.random.default_rng(12).integers(NULL, np.asarray(LARGEST) + 1, (70, len(LARGEST))))
 
 
 def kernel_of(shape: str, scale: float, mismatch: float, *, together: bool = True) -> Kernel:
@@ -127,23 +117,17 @@ def tiny_network(channels: int = 1) -> torch.nn.Module:
     """Two convolutions, with weights of a seed."""
     source = torch.Generator().manual_seed(channels)
     found = torch.nn.Sequential(
-        torch.nn.Conv2d(channels, 3, 3, padding=1), torch.nn.ReLU(inplace=True),
-        torch.nn.Conv2d(3, 2, 1),
-    )  # fmt: skip
+        torch.nn.Conv2d(channels, 3, 3, padding=1), torch.nn.ReLU(inplace=True), torch.nn.Conv2d(3, 2, 1)
+    )
     with torch.no_grad():
         for values in found.parameters():
             values.normal_(generator=source)
     return found
 
 
-GREY = network_of_module(
-    tiny_network(), name="grey", intake=Intake(1, (0.4,), (0.3,)), layers=("0", "2")
-)
+GREY = network_of_module(tiny_network(), name="grey", intake=Intake(1, (0.4,), (0.3,)), layers=("0", "2"))
 COLOURED = network_of_module(
-    tiny_network(3),
-    name="coloured",
-    intake=Intake(3, (0.4,) * 3, (0.3,) * 3, (3, 3)),
-    layers=("0",),
+    tiny_network(3), name="coloured", intake=Intake(3, (0.4,) * 3, (0.3,) * 3, (3, 3)), layers=("0",)
 )
 SMALL = ImageShape(2, 2)
 
@@ -155,22 +139,16 @@ EXAMPLES: dict[str, FeatureMap] = {
     "perceptual, grey images for colours, scaled": perceptual(COLOURED, SMALL),
     "perceptual, products": Tensors((perceptual(GREY, SMALL, layers=("2",)),), ((0, 0),)),
     "landmarks, gaussian": landmarks(kernel_of("gaussian", 0.6, 0.5)),
-    "landmarks, wide, so that points nearly lie in a line": landmarks(
-        Kernel("gaussian", (Term((0, 1), (3.0, 2.0)),))
-    ),
+    "landmarks, wide, so that points nearly lie in a line": landmarks(Kernel("gaussian", (Term((0, 1), (3.0, 2.0)),))),
     "landmarks, laplace": landmarks(kernel_of("laplace", 1.0, 0.3)),
     "landmarks, matern 1/2": landmarks(kernel_of("matern12", 0.5, 0.0)),
     "landmarks, matern 3/2": landmarks(kernel_of("matern32", 2.0, 0.9)),
     "landmarks, matern 5/2, one point": landmarks(kernel_of("matern52", 1.0, 0.2), most=1),
     "landmarks, sum of columns": landmarks(kernel_of("gaussian", 0.2, 0.0, together=False)),
-    "landmarks, many numbers": landmarks(
-        Kernel("gaussian", (Term(NUMBERS * 2, (1.0,) * (2 * len(NUMBERS))),))
-    ),
+    "landmarks, many numbers": landmarks(Kernel("gaussian", (Term(NUMBERS * 2, (1.0,) * (2 * len(NUMBERS))),))),
     "landmarks, choices alone": landmarks(Kernel("gaussian", (Term((), (), SPANS, 0.4),))),
     "kernel sums, gaussian": kernel_sums(kernel_of("gaussian", 0.6, 0.5), PUBLIC),
-    "kernel sums, sum of columns": kernel_sums(
-        kernel_of("matern32", 0.3, 0.1, together=False), PUBLIC
-    ),
+    "kernel sums, sum of columns": kernel_sums(kernel_of("matern32", 0.3, 0.1, together=False), PUBLIC),
     "kernel sums, laplace, wide": kernel_sums(kernel_of("laplace", 9.0, 0.9), PUBLIC),
     "spectrum": Spectrum(Weighted(ImageShape(2, 2), 3, 1.25), 1.5),
     "spectrum, everything cut": Spectrum(Weighted(ImageShape(1, 5), 5, 4.0), 0.01),
@@ -180,12 +158,7 @@ EXAMPLES: dict[str, FeatureMap] = {
     "second moments": Tensors((Spectrum(Weighted(ImageShape(5, 1), 5, 1.0), 2.0),), ((0, 0),)),
     "lengths": Lengths(Weighted(ImageShape(2, 2), 4, 1.0)),
     "lengths, one pixel": Lengths(Weighted(ImageShape(1, 1), 1, 0.0)),
-    "sides": Sides(
-        Weighted(ImageShape(2, 2), 3, 1.0),
-        SPANS[0],
-        ((0.3, -1.0, 2.0),) * CLASSES,
-        (0.1,) * CLASSES,
-    ),
+    "sides": Sides(Weighted(ImageShape(2, 2), 3, 1.0), SPANS[0], ((0.3, -1.0, 2.0),) * CLASSES, (0.1,) * CLASSES),
     "sides, two planes and no classes": Sides(
         Weighted(ImageShape(1, 3), 2, 1.0), None, ((1.0, -1.0), (0.2, 0.7)), (0.0, 0.5)
     ),
@@ -232,12 +205,7 @@ each_map = pytest.mark.parametrize("map_", EXAMPLES.values(), ids=EXAMPLES)
 each_radius = st.sampled_from([1, 2, 17, 1000, 2**20 + 3, 2**24, 2**29 - 1, LATTICE])
 
 code_rows = st.lists(
-    st.tuples(
-        *(
-            st.one_of(st.sampled_from([NULL, 0, largest]), st.integers(NULL, largest))
-            for largest in LARGEST
-        )
-    ),
+    st.tuples(*(st.one_of(st.sampled_from([NULL, 0, largest]), st.integers(NULL, largest)) for largest in LARGEST)),
     min_size=1,
     max_size=5,
 )
@@ -268,9 +236,7 @@ def marked(codes: npt.ArrayLike) -> Rows:
     return Rows(marking_layout(len(rows)), np.concatenate([rows, labels], axis=1))
 
 
-def whole_rows(
-    map_: FeatureMap, rows: Rows, lattice: int = LATTICE, norm: Norm = Norm.L2
-) -> Integers:
+def whole_rows(map_: FeatureMap, rows: Rows, lattice: int = LATTICE, norm: Norm = Norm.L2) -> Integers:
     """The integers that the private side makes of each of several marked rows, in one batch."""
     label = (LAYOUT.width, rows.layout.width)
     embedding = Embedding((Block("rows", map_, 1.0, per_label=True, norm=norm),), label=label)
@@ -278,9 +244,7 @@ def whole_rows(
     return embedding.rows_of("rows", summed)
 
 
-def whole_of_codes(
-    map_: FeatureMap, codes: npt.ArrayLike, lattice: int = LATTICE, norm: Norm = Norm.L2
-) -> Integers:
+def whole_of_codes(map_: FeatureMap, codes: npt.ArrayLike, lattice: int = LATTICE, norm: Norm = Norm.L2) -> Integers:
     return whole_rows(map_, marked(codes), lattice, norm)
 
 
@@ -309,9 +273,7 @@ def test_a_map_has_as_many_features_as_it_says(map_: FeatureMap) -> None:
 @each_map
 @settings(max_examples=20, deadline=None)
 @given(rows=code_rows)
-def test_no_row_of_any_codes_has_a_norm_above_one(
-    map_: FeatureMap, rows: list[tuple[int, ...]]
-) -> None:
+def test_no_row_of_any_codes_has_a_norm_above_one(map_: FeatureMap, rows: list[tuple[int, ...]]) -> None:
     norms = np.linalg.norm(np.asarray(map_(inputs(map_, rows)), dtype=np.float64), axis=1)
     assert (norms <= 1 + 1e-6).all()  # single-precision cos and sin; integers are checked exactly
 
@@ -330,9 +292,7 @@ def test_no_row_of_any_codes_leaves_its_integer_ball(
 @each_map
 @settings(max_examples=20, deadline=None)
 @given(rows=code_rows, radius=each_radius)
-def test_no_row_of_any_codes_leaves_its_l1_ball(
-    map_: FeatureMap, rows: list[tuple[int, ...]], radius: int
-) -> None:
+def test_no_row_of_any_codes_leaves_its_l1_ball(map_: FeatureMap, rows: list[tuple[int, ...]], radius: int) -> None:
     """In integers, for Laplace noise."""
     assert Block("rows", map_, 1.0, norm=Norm.L1).radius(radius) == radius
     for row in whole_of_codes(map_, rows, lattice=radius, norm=Norm.L1):
@@ -374,9 +334,7 @@ def test_a_row_on_the_lattice_is_its_features_times_the_stated_scales(map_: Feat
     found = whole_of_codes(map_, codes) / scales
     assert scales.shape == (map_.dim,)
     # Fourier features are cut, and shorter by a slack for single precision, where others are rounded.
-    worst = (
-        3e-5 if isinstance(map_, Tensors) else 2**-23 + SLACK if isinstance(map_, Fourier) else 1e-7
-    )
+    worst = 3e-5 if isinstance(map_, Tensors) else 2**-23 + SLACK if isinstance(map_, Fourier) else 1e-7
     assert np.abs(found - features).max() < worst
 
 
@@ -430,9 +388,7 @@ def test_the_stated_sign_is_true_of_integer_rows(map_: FeatureMap) -> None:
 @each_map
 @settings(max_examples=20, deadline=None)
 @given(rows=code_rows)
-def test_two_rows_are_no_further_apart_than_the_sign_allows(
-    map_: FeatureMap, rows: list[tuple[int, ...]]
-) -> None:
+def test_two_rows_are_no_further_apart_than_the_sign_allows(map_: FeatureMap, rows: list[tuple[int, ...]]) -> None:
     whole = whole_of_codes(map_, rows)
     bound = map_.sign.replace_factor_squared * LATTICE**2
     for one, other in itertools.combinations(whole, 2):

@@ -24,10 +24,10 @@ from understudy import (
     verify_release,
 )
 from understudy.errors import UsageError
-from understudy.features.public_networks import Intake, network_of_module
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.perceptual_training import PerceptualTraining
+from understudy.fits.images import ImageTraining
+from understudy.fits.perceptual import PerceptualTraining
 from understudy.methods import IMAGE_METHODS
+from understudy.networks.public import Intake, network_of_module
 from understudy.schema.images import ImageShape
 
 NUM_IMAGES = 400
@@ -51,9 +51,7 @@ def tiny_module() -> torch.nn.Module:
 
 
 ENCODER = network_of_module(tiny_module(), name="tiny", intake=Intake(), layers=("pixels", "0"))
-BENT = PerceptualTraining(
-    hidden=(24,), channels=(8, 4), noise_dim=4, steps=300, batch=40, judged=20, checkpoints=2
-)
+BENT = PerceptualTraining(hidden=(24,), channels=(8, 4), noise_dim=4, steps=300, batch=40, judged=20, checkpoints=2)
 HASTY = replace(BENT, steps=3)
 MEPF = {"encoder": ENCODER, "training": HASTY}
 VARIANTS: dict[str, dict[str, dict[str, object]]] = {
@@ -97,26 +95,28 @@ VARIANTS["dp-mepf"] = {
 }
 FITTED: dict[str, dict[str, object]] = {
     "dp-mepf": {"encoder": ENCODER, "training": BENT},
-    "dp-spectrum": {}, "dp-merf": {"training": SMALL}, "dp-hp": {"training": SMALL},
+    "dp-spectrum": {},
+    "dp-merf": {"training": SMALL},
+    "dp-hp": {"training": SMALL},
     "dp-merf-ae": {"training": SMALL, "descent_steps": 100},
-}  # fmt: skip
+}
 """Options that fit small images well, and quickly."""
 
 each_method = pytest.mark.parametrize("method", sorted(VARIANTS))
 
 
-def the_schema(
-    *, channels: int = 1, labelled: bool = True, rules: list[str] | None = None
-) -> Schema:
+def the_schema(*, channels: int = 1, labelled: bool = True, rules: list[str] | None = None) -> Schema:
     width = 4 if channels == 1 else 2
     label = {"name": "shape", "kind": "categorical", "role": "label", "categories": ["up", "down"]}
-    return load_schema({
-        "name": "slopes",
-        "rows": NUM_IMAGES,
-        "image": {"height": 3, "width": width, "channels": channels},
-        "columns": [label] if labelled else [],
-        "rules": rules or [],
-    })  # fmt: skip
+    return load_schema(
+        {
+            "name": "slopes",
+            "rows": NUM_IMAGES,
+            "image": {"height": 3, "width": width, "channels": channels},
+            "columns": [label] if labelled else [],
+            "rules": rules or [],
+        }
+    )
 
 
 def images(schema: Schema) -> pa.Table:
@@ -142,9 +142,7 @@ def test_auto_is_the_method_for_images():
     assert make_plan(schema, Budget(1.0)).method == "dp-spectrum"
 
 
-@pytest.mark.parametrize(
-    ("method", "variant"), [(m, v) for m, variants in VARIANTS.items() for v in variants]
-)
+@pytest.mark.parametrize(("method", "variant"), [(m, v) for m, variants in VARIANTS.items() for v in variants])
 @pytest.mark.parametrize("delta", [1e-5, 0.0], ids=["gaussian", "laplace"])
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("labelled", [True, False], ids=["labelled", "unlabelled"])
@@ -162,9 +160,7 @@ def test_a_method_runs_from_images_to_images(
     assert verify_release(tmp_path / "release").epsilon <= 1.0
     generator = fit_release(release)
     rows = generator.sample(100, seed=1)
-    made = (
-        schema.image.names if variant == "images-alone" else [column.name for column in schema.used]
-    )
+    made = schema.image.names if variant == "images-alone" else [column.name for column in schema.used]
     assert rows.column_names == list(made)
     for name in schema.image.names:
         assert pa.types.is_int64(rows[name].type)
@@ -184,9 +180,7 @@ def test_classes_look_like_themselves(method: str):
     rise = rows["pixel_1_3"] - rows["pixel_1_0"]
     assert rise[rows["shape"] == "up"].mean() > 100
     assert rise[rows["shape"] == "down"].mean() < -100
-    share = (
-        generator.sample(2000, seed=2)["shape"].to_numpy(zero_copy_only=False) == "down"
-    ).mean()
+    share = (generator.sample(2000, seed=2)["shape"].to_numpy(zero_copy_only=False) == "down").mean()
     assert 0.2 < share < 0.4
 
 

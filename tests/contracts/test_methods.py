@@ -21,11 +21,11 @@ from understudy import (
     save_generator,
     verify_release,
 )
-from understudy.generators.anova_training import AnovaTraining
-from understudy.generators.mixture_training import MixtureTraining
-from understudy.generators.training import Training
+from understudy.fits.anova import AnovaTraining
+from understudy.fits.mixture import MixtureTraining
+from understudy.fits.network import Training
 from understudy.methods import IMAGE_METHODS, METHODS
-from understudy.plan import Plan
+from understudy.plan.plan import Plan
 from understudy.schema import Schema
 from understudy.schema.encode import encode_batch
 
@@ -43,9 +43,7 @@ PUBLIC = pd.DataFrame(
     {
         "age": [10, 40, 80, 61, 33],
         "dose": [0.5, None, 1.5, 0.1, 2.0],
-        "visit": pd.to_datetime(
-            ["2020-02-01", "2021-05-05", "2022-01-01", "2024-11-30", "2023-03-03"]
-        ),
+        "visit": pd.to_datetime(["2020-02-01", "2021-05-05", "2022-01-01", "2024-11-30", "2023-03-03"]),
         "ward": ["north", "south", None, "west", "south"],
         "grade": [1, 2, 3, 4, 5],
         "ill": [0, 1, 1, 0, 1],
@@ -81,12 +79,7 @@ VARIANTS: dict[str, dict[str, dict[str, object]]] = {
         "all-pairs": {"num_products": 100},
         "network": {"generator": "network", "training": NETWORK, "num_products": 4},
         "fresh": {"fresh_products": True, "num_products": 3},
-        "fresh-network": {
-            "fresh_products": True,
-            "num_products": 2,
-            "generator": "network",
-            "training": NETWORK,
-        },
+        "fresh-network": {"fresh_products": True, "num_products": 2, "generator": "network", "training": NETWORK},
         "preset-pairs": {"preset": "covtype"},
         "preset-fives": {"preset": "adult", "product_order": 2, "num_products": 2},
         "triples": {"product_dim": 3, "product_order": 2, "num_products": 5},
@@ -127,12 +120,7 @@ COLUMNS = [
     {"name": "age", "kind": "integer", "bounds": [0, 100]},
     {"name": "dose", "kind": "continuous", "bounds": [0, 2], "nullable": True},
     {"name": "visit", "kind": "datetime", "bounds": ["2020-01-01", "2024-12-31"]},
-    {
-        "name": "ward",
-        "kind": "categorical",
-        "categories": ["north", "south", "west"],
-        "nullable": True,
-    },
+    {"name": "ward", "kind": "categorical", "categories": ["north", "south", "west"], "nullable": True},
     {"name": "grade", "kind": "ordinal", "bounds": [1, 5]},
     {"name": "ill", "kind": "binary", "role": "label", "categories": [0, 1]},
 ]
@@ -154,8 +142,7 @@ def table() -> pd.DataFrame:
         {
             "age": rng.integers(0, 101, NUM_ROWS),
             "dose": np.where(rng.random(NUM_ROWS) < 0.2, np.nan, dose),
-            "visit": pd.to_datetime("2020-01-01")
-            + pd.to_timedelta(rng.integers(0, 1800, NUM_ROWS), "D"),
+            "visit": pd.to_datetime("2020-01-01") + pd.to_timedelta(rng.integers(0, 1800, NUM_ROWS), "D"),
             "ward": rng.choice(["north", "south", None], NUM_ROWS),
             "grade": rng.integers(1, 6, NUM_ROWS),
             "ill": rng.integers(0, 2, NUM_ROWS),
@@ -168,9 +155,7 @@ def test_every_method_has_variants_here():
 
 
 def test_auto_is_the_method_for_tables():
-    assert make_plan(the_schema(), Budget(1.0)) == make_plan(
-        the_schema(), Budget(1.0), method="dp-anova"
-    )
+    assert make_plan(the_schema(), Budget(1.0)) == make_plan(the_schema(), Budget(1.0), method="dp-anova")
 
 
 each_variant = pytest.mark.parametrize(
@@ -198,16 +183,12 @@ def test_a_method_runs_from_rows_to_valid_rows(
 
 
 @each_variant
-def test_at_delta_zero_the_epsilons_of_all_stages_add_up_to_the_budget_exactly(
-    method: str, variant: str
-):
+def test_at_delta_zero_the_epsilons_of_all_stages_add_up_to_the_budget_exactly(method: str, variant: str):
     options = QUICK[method] | VARIANTS[method][variant]
     plan = make_plan(the_schema(), Budget(1.0, 0), method=method, options=options)
     costs = plan.cost()
     assert 1 - 1e-6 < sum(costs) <= 1
-    for stage, parts, scale in zip(
-        plan.stages, plan.mechanism_sensitivities, plan.noise_scales, strict=True
-    ):
+    for stage, parts, scale in zip(plan.stages, plan.mechanism_sensitivities, plan.noise_scales, strict=True):
         radii = [block.radius(plan.lattice) for block in stage.embedding.blocks]
         assert sum(parts) >= sum(radii), "no block is left out"
         assert float(scale) == scale
@@ -265,11 +246,7 @@ def test_rows_obey_rules_conditions_and_balance(method: str, table: pd.DataFrame
 def test_a_saved_generator_draws_the_same_rows(method: str, table: pd.DataFrame, tmp_path: Path):
     generator = fit_release(release_table(table, quick_plan(method)))
     save_generator(generator, tmp_path / "generator", release="x")
-    assert (
-        load_generator(tmp_path / "generator")
-        .sample(64, seed=2)
-        .equals(generator.sample(64, seed=2))
-    )
+    assert load_generator(tmp_path / "generator").sample(64, seed=2).equals(generator.sample(64, seed=2))
 
 
 @each_method

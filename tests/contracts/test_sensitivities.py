@@ -8,24 +8,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from adversarial_rows import (
-    Reach,
-    corner_codes,
-    distance,
-    past_vectors,
-    random_codes,
-    reaches,
-    settled,
-)
+from adversarial_rows import Reach, corner_codes, distance, past_vectors, random_codes, reaches, settled
 
 from understudy import Budget, Neighbours, Schema, load_schema, make_plan
 from understudy.errors import UsageError
 from understudy.features import Norm
 from understudy.methods import METHODS
-from understudy.plan import Plan
+from understudy.plan.plan import Plan
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.sums import Work
-from understudy.schema.decode import decode_table
+from understudy.schema.layout import decode_table
 
 from . import test_image_methods as images
 from . import test_methods as tables
@@ -47,8 +39,7 @@ def variants() -> list[tuple[str, str, Schema, dict[str, Any]]]:
         for variant, options in variants.items()
     ]
     found += [
-        (method, "numeric label", tables.the_schema("number"), tables.QUICK[method])
-        for method in tables.VARIANTS
+        (method, "numeric label", tables.the_schema("number"), tables.QUICK[method]) for method in tables.VARIANTS
     ]
     for method, options in images.VARIANTS.items():
         plain = options["plain"]
@@ -68,8 +59,7 @@ def test_every_method_is_attacked() -> None:
 
 
 each_variant = pytest.mark.parametrize(
-    ("method", "schema", "options"),
-    [pytest.param(m, s, o, id=f"{m}-{v}") for m, v, s, o in variants()],
+    ("method", "schema", "options"), [pytest.param(m, s, o, id=f"{m}-{v}") for m, v, s, o in variants()]
 )
 each_noise = pytest.mark.parametrize("delta", [1e-5, 0.0], ids=["gaussian", "laplace"])
 
@@ -97,17 +87,12 @@ def test_no_row_reaches_further_than_is_charged(
 
 ALL_KINDS = [
     *((method, tables.the_schema(), tables.QUICK[method]) for method in tables.VARIANTS),
-    *(
-        (m, images.the_schema(), v["plain"])
-        for m, v in images.VARIANTS.items()
-        if m != "dp-merf-ae"
-    ),
+    *((m, images.the_schema(), v["plain"]) for m, v in images.VARIANTS.items() if m != "dp-merf-ae"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("method", "schema", "options"),
-    [pytest.param(*each, id=f"{each[0]}-{len(each[1].used)}") for each in ALL_KINDS],
+    ("method", "schema", "options"), [pytest.param(*each, id=f"{each[0]}-{len(each[1].used)}") for each in ALL_KINDS]
 )
 @each_noise
 def test_no_person_reaches_further_than_is_charged(
@@ -142,15 +127,11 @@ def summed(plan: Plan, work: Work, people: list[tuple[Any, str]]) -> Any:
 
 def test_an_adversary_finds_a_charge_that_is_too_small() -> None:
     """A plan whose second block is charged half: the search must see it."""
-    plan = make_plan(
-        tables.the_schema(), Budget(1.0), method="dp-merf", options={"num_features": 8}
-    )
+    plan = make_plan(tables.the_schema(), Budget(1.0), method="dp-merf", options={"num_features": 8})
     charged = tuple(tuple(part // 2 for part in parts) for parts in plan.mechanism_sensitivities)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Plan, "_sensitivities", lambda self, neighbours: charged)
-        cheap = make_plan(
-            tables.the_schema(), Budget(1.0), method="dp-merf", options={"num_features": 8}
-        )
+        cheap = make_plan(tables.the_schema(), Budget(1.0), method="dp-merf", options={"num_features": 8})
         found = reaches(cheap, pasts=PASTS, rows=8, climbs=6)
     by_notion = {reach.neighbours: reach.ratio for reach in found}
     assert by_notion[Neighbours.ADD_REMOVE] > Fraction(19, 10)

@@ -9,7 +9,7 @@ import pytest
 
 from understudy import UnderstudyError, load_release, verify_release
 from understudy.demo import demo_schema, demo_table, run_demo
-from understudy.generators.anova_training import AnovaTraining
+from understudy.fits.anova import AnovaTraining
 from understudy.reports.internal import BANNER
 
 

@@ -45,9 +45,7 @@ class Ended:
 
 
 def understudy(*arguments: object) -> Ended:
-    done = subprocess.run(
-        [COMMAND, *(str(each) for each in arguments)], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run([COMMAND, *(str(each) for each in arguments)], capture_output=True, text=True, check=False)
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
@@ -120,17 +118,14 @@ def model(folder: Path, release: Path) -> Path:
     return folder / "model"
 
 
-def test_the_short_way_from_csv_to_parquet_charges_the_ledger_and_keeps_the_release(
-    folder: Path,
-) -> None:
+def test_the_short_way_from_csv_to_parquet_charges_the_ledger_and_keeps_the_release(folder: Path) -> None:
     ledger = folder / "ledger.db"
     assert understudy("ledger", "init", ledger, "-e", 1.5, "--json").document["epsilon"] == 1.5
     base = (folder / "hospital.csv", "-s", folder / "schema.yaml", *QUICK, "--ledger", ledger)
 
     made = understudy(
-        "synth", *base, "-e", 1, "-n", 40, "-o", folder / "rows.parquet",
-        "--release-dir", folder / "kept", "--json",
-    ).document  # fmt: skip
+        "synth", *base, "-e", 1, "-n", 40, "-o", folder / "rows.parquet", "--release-dir", folder / "kept", "--json"
+    ).document
 
     assert made["num_rows"] == 40
     rows = pq.read_table(folder / "rows.parquet")
@@ -164,9 +159,7 @@ def test_the_explicit_way_from_parquet_to_csv(folder: Path, release: Path, model
 
 
 @pytest.mark.parametrize("method", ["dp-anova", "dp-merf", "dp-hp"])
-def test_every_method_goes_the_explicit_way_in_processes_of_its_own(
-    folder: Path, tmp_path: Path, method: str
-) -> None:
+def test_every_method_goes_the_explicit_way_in_processes_of_its_own(folder: Path, tmp_path: Path, method: str) -> None:
     base = (folder / "hospital.parquet", "-s", folder / "schema.yaml", "-e", 1, "-m", method)
     released = understudy("release", *base, "--steps", 5, "-o", tmp_path / "release", "--json")
     assert released.document["epsilon"] <= 1
@@ -205,9 +198,7 @@ def test_an_argument_outside_its_rules_ends_with_code_2(folder: Path) -> None:
     assert json.loads(ended.err)["error"]["where"] == "epsilon"
 
 
-def test_planning_releasing_verifying_and_sampling_never_load_torch(
-    folder: Path, model: Path, tmp_path: Path
-) -> None:
+def test_planning_releasing_verifying_and_sampling_never_load_torch(folder: Path, model: Path, tmp_path: Path) -> None:
     program = f"""
 import sys
 from understudy.cli import main

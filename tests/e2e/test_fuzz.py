@@ -42,11 +42,9 @@ def found_in(world: fuzz.World, act: Callable[[fuzz.Case], Any], count: int = 25
         return " ".join(str(fuzz.run_case(world, 2, n)[1].violations) for n in range(count))
 
 
-def test_the_fuzzer_sees_a_seal_that_is_open(
-    world: fuzz.World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_fuzzer_sees_a_seal_that_is_open(world: fuzz.World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("understudy.private.release.sealed", lambda step: step())
-    monkeypatch.setattr("understudy.private.readers.sources.shielded", lambda step, explain: step())
+    monkeypatch.setattr("understudy.readers.sources.shielded", lambda step, explain: step())
     found = found_in(world, fuzz.case_of_objects)
     assert "left the library" in found
     assert "error holds a secret cell" in found

@@ -19,9 +19,7 @@ METHOD = ("--method", "dp-merf", "--features", 40, "--steps", 5)
 
 
 def understudy(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, *(str(each) for each in arguments)], capture_output=True, text=True, check=False
-    )
+    return subprocess.run([COMMAND, *(str(each) for each in arguments)], capture_output=True, text=True, check=False)
 
 
 def document(*arguments: object) -> dict[str, Any]:
@@ -45,9 +43,7 @@ def studio(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (made / "pictures" / word).mkdir(parents=True, exist_ok=True)
         Image.fromarray(image).save(made / "pictures" / word / f"{SECRET}-{number}.png")
     drafted = yaml.safe_load(understudy("schema", "draft", made / "set.npz").stdout)
-    drafted["columns"][0] |= {
-        "categories": ["dark", "light"], "nullable": False, "bounds_from": "definition",
-    }  # fmt: skip
+    drafted["columns"][0] |= {"categories": ["dark", "light"], "nullable": False, "bounds_from": "definition"}
     (made / "schema.yaml").write_text(yaml.safe_dump(drafted))
     return made
 
@@ -63,9 +59,8 @@ def model(studio: Path) -> Path:
 
 def test_the_short_way_from_an_archive_to_an_archive(studio: Path) -> None:
     made = document(
-        "synth", studio / "set.npz", "-s", studio / "schema.yaml", "-e", 1, *METHOD,
-        "-n", 20, "-o", studio / "new.npz",
-    )  # fmt: skip
+        "synth", studio / "set.npz", "-s", studio / "schema.yaml", "-e", 1, *METHOD, "-n", 20, "-o", studio / "new.npz"
+    )
     assert made["num_rows"] == 20
     with np.load(studio / "new.npz", allow_pickle=False) as arrays:
         assert (arrays["x"].shape, arrays["x"].dtype) == ((20, 4, 4), np.uint8)
@@ -104,9 +99,7 @@ def test_a_damaged_image_is_refused_before_anything_is_made(studio: Path, tmp_pa
     assert not (tmp_path / "new.npz").exists()
 
 
-def test_an_output_that_cannot_be_written_is_refused_before_the_budget_is_spent(
-    studio: Path, tmp_path: Path
-) -> None:
+def test_an_output_that_cannot_be_written_is_refused_before_the_budget_is_spent(studio: Path, tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.db"
     document("ledger", "init", ledger, "-e", 2)
     before = document("ledger", "show", ledger)

@@ -27,11 +27,7 @@ SCHEMA = load_schema(
             {"name": "only", "kind": "integer", "bounds": [3, 3]},
             {"name": "gap", "kind": "continuous", "bounds": [0, 1], "nullable": True},
             {"name": "seen", "kind": "datetime", "bounds": ["2000-01-01", "2030-12-31"]},
-            {
-                "name": "town",
-                "kind": "categorical",
-                "categories": [f"t{i}" for i in range(3000)],
-            },
+            {"name": "town", "kind": "categorical", "categories": [f"t{i}" for i in range(3000)]},
             {"name": "hours", "kind": "integer", "bounds": [1, 99]},
             {"name": "rare", "kind": "categorical", "role": "label", "categories": ["no", "yes"]},
         ],
@@ -50,9 +46,7 @@ def made_up_table() -> pd.DataFrame:
             "wealth": np.minimum(rng.lognormal(9, 1.5, MANY), 1e7),
             "gain": np.where(rng.random(MANY) < 0.92, 0.0, 1000 * rng.random(MANY)),
             "capital": np.select(
-                [rng.random(MANY) < 0.03, rng.random(MANY) < 0.85],
-                [7688, 0],
-                rng.integers(0, 100_000, MANY),
+                [rng.random(MANY) < 0.03, rng.random(MANY) < 0.85], [7688, 0], rng.integers(0, 100_000, MANY)
             ),
             "stars": STARS[rng.integers(0, 5, MANY)],
             "always": 1.25,
@@ -128,9 +122,7 @@ def test_no_rows_pile_up_at_bounds_where_there_were_none(rows: pd.DataFrame):
     assert rows["always"].isin([-5, 5]).mean() < 0.001
 
 
-def test_the_common_ones_of_thousands_of_categories_keep_their_shares(
-    rows: pd.DataFrame, table: pd.DataFrame
-):
+def test_the_common_ones_of_thousands_of_categories_keep_their_shares(rows: pd.DataFrame, table: pd.DataFrame):
     exact, found = (each["town"].value_counts(normalize=True) for each in (table, rows))
     for town in exact.index[:5]:
         assert found[town] == pytest.approx(exact[town], rel=0.15, abs=0.005)
@@ -173,9 +165,7 @@ SMALL = load_schema(
 
 @pytest.mark.parametrize("pairs", [None, True], ids=["default", "pairs"])
 @pytest.mark.parametrize("num_rows", [0, 1, 3])
-def test_tables_without_rows_or_with_one_give_as_many_rows_as_asked_for(
-    num_rows: int, pairs: bool | None
-):
+def test_tables_without_rows_or_with_one_give_as_many_rows_as_asked_for(num_rows: int, pairs: bool | None):
     row = {"x": 0.5, "n": 7, "day": dt.date(2020, 5, 5), "c": "a", "ill": 1}
     table = pd.DataFrame([row] * num_rows, columns=list(row))
     rows = synthesized(table, SMALL, num_rows=50, pairs=pairs)
@@ -198,9 +188,7 @@ def test_a_single_column_comes_back():
 def test_hundreds_of_columns_and_few_rows_finish_in_bounded_memory():
     rng = np.random.default_rng(1)
     wide, count = 600, 800
-    columns: list[dict[str, object]] = [
-        {"name": f"x{i}", "kind": "continuous", "bounds": [0, 1]} for i in range(wide)
-    ]
+    columns: list[dict[str, object]] = [{"name": f"x{i}", "kind": "continuous", "bounds": [0, 1]} for i in range(wide)]
     label = {"name": "ill", "kind": "binary", "role": "label", "categories": [0, 1]}
     schema = load_schema({"columns": [*columns, label], "rows": count})
     table = pd.DataFrame(rng.random((count, wide)), columns=[f"x{i}" for i in range(wide)])
@@ -223,9 +211,7 @@ def test_hundreds_of_columns_and_few_rows_finish_in_bounded_memory():
 
 def test_many_columns_with_pairs_that_are_asked_for_finish_too():
     rng = np.random.default_rng(2)
-    schema = load_schema(
-        {"columns": [{"name": f"x{i}", "kind": "integer", "bounds": [0, 50]} for i in range(60)]}
-    )
+    schema = load_schema({"columns": [{"name": f"x{i}", "kind": "integer", "bounds": [0, 50]} for i in range(60)]})
     table = pd.DataFrame({f"x{i}": rng.integers(0, 51, 300) for i in range(60)})
     rows = synthesized(table, schema, num_rows=100, pairs=True)
     assert rows.shape == (100, 60)

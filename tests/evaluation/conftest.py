@@ -16,12 +16,11 @@ def schema() -> Schema:
                 {"name": "age", "kind": "integer", "bounds": [0, 100]},
                 {"name": "weight", "kind": "continuous", "bounds": [0, 200], "nullable": True},
                 {"name": "stage", "kind": "ordinal", "bounds": [1, 4]},
-                {"name": "city", "kind": "categorical", "categories": ["a", "b", "c"],
-                 "nullable": True},
+                {"name": "city", "kind": "categorical", "categories": ["a", "b", "c"], "nullable": True},
                 {"name": "sick", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
             ],
         }
-    )  # fmt: skip
+    )
 
 
 def draw_clinic(num_rows: int, seed: int) -> pd.DataFrame:
@@ -34,9 +33,7 @@ def draw_clinic(num_rows: int, seed: int) -> pd.DataFrame:
             "age": age,
             "weight": np.where(rng.random(num_rows) < 0.1, np.nan, weight),
             "stage": rng.integers(1, 5, num_rows),
-            "city": pd.Series(rng.choice(["a", "b", "c"], num_rows)).where(
-                rng.random(num_rows) > 0.2
-            ),
+            "city": pd.Series(rng.choice(["a", "b", "c"], num_rows)).where(rng.random(num_rows) > 0.2),
             "sick": np.where(sick, "yes", "no"),
         }
     )

@@ -76,7 +76,5 @@ def test_gaps_list_every_pair_once(schema, clinic):
     shuffled = table.independent(len(table), seed=0)
     gaps = association_gaps(table, shuffled)
     assert len(gaps) == 10
-    assert gaps.max() == pytest.approx(
-        np.abs(association_matrix(table) - association_matrix(shuffled)).max()
-    )
+    assert gaps.max() == pytest.approx(np.abs(association_matrix(table) - association_matrix(shuffled)).max())
     assert gaps.max() > 0.3

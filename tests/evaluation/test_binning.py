@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from understudy.evaluation.binning import NUM_BINS, UNLISTED, bin_codes, column_bins
+from understudy.evaluation.tables import NUM_BINS, UNLISTED, bin_codes, column_bins
 from understudy.schema import Column, Kind, load_schema
 
 WIDE = Column(name="x", kind=Kind.CONTINUOUS, bounds=(0.0, 100.0))
@@ -47,11 +47,6 @@ def test_a_choice_has_its_categories_and_a_place_for_the_unlisted():
 
 def test_bins_of_dates_are_named_by_dates():
     schema = load_schema(
-        {
-            "name": "t",
-            "columns": [
-                {"name": "day", "kind": "datetime", "bounds": ["2020-01-01", "2020-01-21"]},
-            ],
-        }
+        {"name": "t", "columns": [{"name": "day", "kind": "datetime", "bounds": ["2020-01-01", "2020-01-21"]}]}
     )
     assert column_bins(schema.used[0]).labels[0] == "2020-01-01 to 2020-01-02"

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from understudy.errors import InputError
-from understudy.evaluation.cells import choice_codes, is_invalid, numbers
+from understudy.evaluation.tables import choice_codes, is_invalid, numbers
 from understudy.schema import Column, Kind, load_schema
 
 CITY = Column(name="city", kind=Kind.CATEGORICAL, categories=("a", "b"), nullable=True)
@@ -20,9 +20,7 @@ def test_null_categories_and_unlisted_values_have_codes_of_their_own(dtype):
     assert choice_codes(CITY, cells).tolist() == [2, 0, 1, 3, 0]
 
 
-@pytest.mark.parametrize(
-    "cells", [[0, 1, 1], [0.0, 1.0, 1.0], ["0", "1", "1"], [False, True, True]]
-)
+@pytest.mark.parametrize("cells", [[0, 1, 1], [0.0, 1.0, 1.0], ["0", "1", "1"], [False, True, True]])
 def test_a_binary_column_is_read_however_it_is_written(cells):
     assert choice_codes(FLAG, pd.Series(cells)).tolist() == [1, 2, 2]
 
@@ -51,12 +49,7 @@ def test_what_stops_at_the_bounds_is_outside_the_schema_all_the_same():
 
 
 @pytest.mark.parametrize(
-    "cells",
-    [
-        pd.to_datetime(["2020-01-02"]),
-        pd.to_datetime(["2020-01-02"], utc=True),
-        pd.to_timedelta([5]),
-    ],
+    "cells", [pd.to_datetime(["2020-01-02"]), pd.to_datetime(["2020-01-02"], utc=True), pd.to_timedelta([5])]
 )
 def test_moments_are_no_numbers_of_ticks(cells):
     with pytest.raises(InputError, match=r"column 'size'.*must hold numbers"):
@@ -67,12 +60,9 @@ def test_dates_are_microseconds():
     schema = load_schema(
         {
             "name": "t",
-            "columns": [
-                {"name": "day", "kind": "datetime", "bounds": ["2020-01-01", "2020-12-31"],
-                 "nullable": True},
-            ],
+            "columns": [{"name": "day", "kind": "datetime", "bounds": ["2020-01-01", "2020-12-31"], "nullable": True}],
         }
-    )  # fmt: skip
+    )
     found = numbers(schema.used[0], pd.Series(pd.to_datetime(["2020-01-02", None])))
     assert found[0] == pd.Timestamp("2020-01-02").timestamp() * 1e6
     assert np.isnan(found[1])

@@ -5,18 +5,17 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from understudy.evaluation.binning import UNLISTED
 from understudy.evaluation.columns import (
     column_views,
     kolmogorov_smirnov,
     null_gaps,
     number_gaps,
     number_shifts,
+    one_way_distances,
     wasserstein,
 )
 from understudy.evaluation.comparison import Compared
-from understudy.evaluation.marginals import one_way_distances
-from understudy.evaluation.tables import code_table
+from understudy.evaluation.tables import UNLISTED, code_table
 
 RNG = np.random.default_rng(7)
 LEFT, RIGHT = RNG.gamma(2.0, size=301), np.round(RNG.gamma(2.5, size=207), 1)
@@ -34,9 +33,7 @@ def views_of(real, made):
 
 
 def test_the_largest_gap_is_scipys():
-    assert kolmogorov_smirnov(LEFT, RIGHT) == pytest.approx(
-        stats.ks_2samp(LEFT, RIGHT).statistic, abs=1e-12
-    )
+    assert kolmogorov_smirnov(LEFT, RIGHT) == pytest.approx(stats.ks_2samp(LEFT, RIGHT).statistic, abs=1e-12)
 
 
 def test_the_largest_gap_is_that_of_sdmetrics():
@@ -51,9 +48,7 @@ def test_the_largest_gap_is_that_of_sdmetrics():
 def test_the_shift_is_that_of_sorted_values():
     # The definition for equally many values: the mean distance of values of the same rank.
     left, right = np.sort(LEFT[:200]), np.sort(RIGHT[:200])
-    assert wasserstein(left, right, width=4.0) == pytest.approx(
-        np.abs(left - right).mean() / 4.0, abs=1e-12
-    )
+    assert wasserstein(left, right, width=4.0) == pytest.approx(np.abs(left - right).mean() / 4.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("distance", [kolmogorov_smirnov, lambda a, b: wasserstein(a, b, width=1)])

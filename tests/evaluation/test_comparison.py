@@ -5,18 +5,13 @@ from functools import partial
 import numpy as np
 import pytest
 
+from understudy.evaluation.columns import column_sets, marginal_gaps
 from understudy.evaluation.comparison import chance_ratio, compare, equal_parts, make_sides
-from understudy.evaluation.marginals import column_sets, marginal_gaps
 from understudy.evaluation.tables import CodedTable, code_table
 from understudy.schema import load_schema
 
 CELLS = load_schema(
-    {
-        "name": "cells",
-        "columns": [
-            {"name": name, "kind": "categorical", "categories": list(range(8))} for name in "ab"
-        ],
-    }
+    {"name": "cells", "columns": [{"name": name, "kind": "categorical", "categories": list(range(8))} for name in "ab"]}
 )
 PAIRS = partial(marginal_gaps, sets=column_sets(2, 2))
 

@@ -31,9 +31,7 @@ def test_it_learns_what_no_single_pixel_tells(channels: int) -> None:
 
 def test_the_same_seed_gives_the_same_network_and_a_clone_has_learnt_nothing() -> None:
     images, labels = stripes(100, 1)
-    first, second, other = (
-        SmallNetwork(8, 8, num_batches=3, seed=seed).fit(images, labels) for seed in (1, 1, 2)
-    )
+    first, second, other = (SmallNetwork(8, 8, num_batches=3, seed=seed).fit(images, labels) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first.features(images), second.features(images))
     assert not np.allclose(first.features(images), other.features(images))
     assert clone(first) == first

@@ -40,11 +40,25 @@ def test_every_score_is_in_its_range_with_floor_and_baseline(found):
             assert value >= score.metric.low
             assert score.metric.high is None or value <= score.metric.high
     assert set(by_key(found)) == {
-        "marginal_1", "marginal_2", "marginal_3", "marginal_4", "kolmogorov_smirnov", "wasserstein",
-        "null_share", "invalid_cells", "association_mean", "association_max",
-        "two_sample_auc_binned", "two_sample_auc_raw", "kernel_distance", "kernel_p_value",
-        "roc_auc", "prc_auc", "neighbour_distance", "copied_rows",
-    }  # fmt: skip
+        "marginal_1",
+        "marginal_2",
+        "marginal_3",
+        "marginal_4",
+        "kolmogorov_smirnov",
+        "wasserstein",
+        "null_share",
+        "invalid_cells",
+        "association_mean",
+        "association_max",
+        "two_sample_auc_binned",
+        "two_sample_auc_raw",
+        "kernel_distance",
+        "kernel_p_value",
+        "roc_auc",
+        "prc_auc",
+        "neighbour_distance",
+        "copied_rows",
+    }
 
 
 def test_fresh_real_rows_score_as_the_floor_and_better_than_independent_columns(found):
@@ -72,8 +86,11 @@ def test_a_fifth_is_split_off_and_never_called_held_out(found):
     assert 80 < found.prediction.test_rows < 160
     assert found.prediction.task == "binary"
     assert [model.model for model in found.prediction.models] == [
-        "lda", "decision tree", "logistic regression", "xgboost",
-    ]  # fmt: skip
+        "lda",
+        "decision tree",
+        "logistic regression",
+        "xgboost",
+    ]
     sizes = [size for size, _ in found.prediction.by_set_size]
     assert sizes == [50, 500]
     means = np.mean([model.synthetic["roc_auc"] for model in found.prediction.models])
@@ -89,9 +106,8 @@ def test_test_rows_that_are_given_are_all_used(schema, clinic, other_clinic):
 
 @pytest.mark.parametrize(
     ("label", "task", "keys"),
-    [("city", "multiclass", {"f1_weighted", "f1_macro", "accuracy"}),
-     ("weight", "regression", {"r2", "rmse"})],
-)  # fmt: skip
+    [("city", "multiclass", {"f1_weighted", "f1_macro", "accuracy"}), ("weight", "regression", {"r2", "rmse"})],
+)
 def test_other_labels_make_other_tasks(schema, clinic, other_clinic, label, task, keys):
     found = evaluate(other_clinic, clinic, with_label(schema, label), quick=True)
     assert found.prediction is not None
@@ -143,10 +159,8 @@ def test_what_was_drawn_is_said(schema, clinic, other_clinic, monkeypatch):
     from understudy.evaluation import evaluate as module
 
     small = module.Effort(
-        rows=400, sets=4, test_rows=100, test_folds=2, neighbour_rows=50, training_rows=200,
-        image_rows=200,
-        num_jobs=1,
-    )  # fmt: skip
+        rows=400, sets=4, test_rows=100, test_folds=2, neighbour_rows=50, training_rows=200, image_rows=200, num_jobs=1
+    )
     monkeypatch.setattr(module, "QUICK", small)
     found = evaluate(other_clinic, clinic, schema, quick=True)
     notes = " ".join(found.notes)
@@ -163,9 +177,12 @@ def test_what_was_drawn_is_said(schema, clinic, other_clinic, monkeypatch):
 def test_progress_reaches_the_end_of_every_stage(schema, clinic, other_clinic):
     told: dict[str, tuple[int, int]] = {}
     evaluate(
-        other_clinic, clinic, schema, quick=True,
+        other_clinic,
+        clinic,
+        schema,
+        quick=True,
         progress=lambda stage, done, total: told.update({stage: (done, total)}),
-    )  # fmt: skip
+    )
     assert list(told) == ["distances", "tests", "models"]
     assert all(done == total for done, total in told.values())
 
@@ -184,9 +201,7 @@ def test_importing_evaluation_loads_neither_torch_nor_scikit_learn_nor_pandas():
         "import sys, understudy.evaluation.evaluate\n"
         "print({'torch', 'sklearn', 'pandas', 'xgboost', 'understudy.private'} & set(sys.modules))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
 
@@ -227,12 +242,7 @@ def draw_bars(num_images: int, seed: int) -> pd.DataFrame:
 
 
 def test_images_are_compared_as_a_network_sees_them():
-    label = {
-        "name": "label",
-        "kind": "categorical",
-        "role": "label",
-        "categories": ["across", "down"],
-    }
+    label = {"name": "label", "kind": "categorical", "role": "label", "categories": ["across", "down"]}
     schema = load_schema({"image": {"height": 4, "width": 4}, "columns": [label]})
     real, alike = draw_bars(400, 1), draw_bars(400, 2)
     short = alike[alike["label"] == "across"]
@@ -247,9 +257,7 @@ def test_images_are_compared_as_a_network_sees_them():
 def test_images_are_compared_in_the_features_that_are_given():
     schema = load_schema({"image": {"height": 4, "width": 4}, "columns": []})
     looked_at = []
-    features = ImageFeatures(
-        "a mean", lambda pixels: looked_at.append(pixels) or pixels.mean(1)[:, None]
-    )
+    features = ImageFeatures("a mean", lambda pixels: looked_at.append(pixels) or pixels.mean(1)[:, None])
     frame = draw_bars(100, 1).drop(columns="label")
     found = evaluate(frame, frame, schema, quick=True, features=features)
     assert any("compared in a mean" in note for note in found.notes)

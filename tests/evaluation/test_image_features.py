@@ -6,16 +6,14 @@ import torch
 
 from understudy.errors import UsageError
 from understudy.evaluation.image_features import features_for, network_features, pixels_of
-from understudy.evaluation.inputs import Examples
-from understudy.features.public_networks import Intake, network_of_module
+from understudy.evaluation.prediction import Examples
+from understudy.networks.public import Intake, network_of_module
 from understudy.schema.images import ImageShape
 
 SHAPE = ImageShape(8, 8)
 
 
-def test_with_classes_a_network_looks_and_without_cosines_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_with_classes_a_network_looks_and_without_cosines_do(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
     images, labels = 255 * rng.random((40, 64)), rng.integers(0, 2, 40)
     examples = Examples(images, labels)
@@ -47,8 +45,6 @@ def test_a_public_network_may_look_instead():
     with torch.no_grad():
         wanted = module(torch.from_numpy(pixels.astype(np.float32)).reshape(-1, 1, 8, 8)).flatten(1)
     np.testing.assert_allclose(found.of(pixels), wanted.numpy(), atol=1e-5)
-    wide = network_of_module(
-        torch.nn.Sequential(torch.nn.Conv2d(1, 40, 1)), name="w", intake=Intake(), layers=("0",)
-    )
+    wide = network_of_module(torch.nn.Sequential(torch.nn.Conv2d(1, 40, 1)), name="w", intake=Intake(), layers=("0",))
     with pytest.raises(UsageError, match="more than 2048"):
         network_features(wide, SHAPE)

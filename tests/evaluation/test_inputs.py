@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.preprocessing import OneHotEncoder
 
-from understudy.evaluation.inputs import design, examples, standardise, task_of
+from understudy.evaluation.prediction import design, examples, standardise, task_of
 from understudy.evaluation.tables import code_table
 from understudy.schema import Column, Kind, Role
 
@@ -21,8 +21,7 @@ def test_choices_are_one_hot_with_a_place_for_null_and_numbers_are_themselves(sc
 
 def test_an_unlisted_category_shares_the_place_of_null(schema, clinic):
     strange, null = (
-        design(code_table(schema, clinic.assign(city=cell)), label=schema.label)
-        for cell in ("elsewhere", None)
+        design(code_table(schema, clinic.assign(city=cell)), label=schema.label) for cell in ("elsewhere", None)
     )
     np.testing.assert_array_equal(strange, null)
 
@@ -37,9 +36,8 @@ def test_rows_without_a_label_are_left_out_and_the_last_category_is_positive(sch
 
 @pytest.mark.parametrize(
     ("categories", "bounds", "task"),
-    [(("a", "b"), None, "binary"), (("a", "b", "c"), None, "multiclass"),
-     ((), (0.0, 9.0), "regression")],
-)  # fmt: skip
+    [(("a", "b"), None, "binary"), (("a", "b", "c"), None, "multiclass"), ((), (0.0, 9.0), "regression")],
+)
 def test_the_label_decides_the_task(categories, bounds, task):
     kind = Kind.CATEGORICAL if categories else Kind.CONTINUOUS
     label = Column(name="y", kind=kind, categories=categories, bounds=bounds, role=Role.LABEL)
@@ -48,12 +46,9 @@ def test_the_label_decides_the_task(categories, bounds, task):
 
 def test_both_sides_are_scaled_by_the_rows_to_learn_from(schema, clinic):
     train, test = (
-        examples(code_table(schema, rows), label=schema.label)
-        for rows in (clinic[:400], pd.concat([clinic[400:]] * 2))
+        examples(code_table(schema, rows), label=schema.label) for rows in (clinic[:400], pd.concat([clinic[400:]] * 2))
     )
     scaled, other = standardise(train, test)
     np.testing.assert_allclose(scaled.inputs.mean(axis=0), 0, atol=1e-9)
     deviation = train.inputs.std(axis=0)
-    np.testing.assert_allclose(
-        other.inputs * deviation + train.inputs.mean(axis=0), test.inputs, atol=1e-9
-    )
+    np.testing.assert_allclose(other.inputs * deviation + train.inputs.mean(axis=0), test.inputs, atol=1e-9)

@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from understudy.evaluation.likelihood import LabelledMixture
+from understudy.evaluation.geometry import LabelledMixture
 
 MIXTURE = LabelledMixture(
-    centres=np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]]),
-    classes=np.array([0, 0, 1]),
-    deviation=0.5,
+    centres=np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]]), classes=np.array([0, 0, 1]), deviation=0.5
 )
 POINTS = np.array([[0.3, -0.2], [3.0, 0.5], [0.1, 4.2], [2.0, 2.0]])
 

@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from understudy.evaluation import marginals
-from understudy.evaluation.marginals import column_sets, marginal_distance, one_way_distances
+from understudy.evaluation import columns
+from understudy.evaluation.columns import column_sets, marginal_distance, one_way_distances
 from understudy.evaluation.tables import code_table
 from understudy.schema import load_schema
 
@@ -16,15 +16,12 @@ HAND = load_schema(
         "name": "hand",
         "columns": [
             {"name": "flag", "kind": "binary", "categories": [0, 1]},
-            {"name": "city", "kind": "categorical", "categories": ["a", "b", "c"],
-             "nullable": True},
+            {"name": "city", "kind": "categorical", "categories": ["a", "b", "c"], "nullable": True},
             {"name": "size", "kind": "continuous", "bounds": [0, 20], "nullable": True},
         ],
     }
-)  # fmt: skip
-REAL = pd.DataFrame(
-    {"flag": [0, 0, 1, 1], "city": ["a", "a", "b", None], "size": [0.5, 0.7, 19, 20]}
 )
+REAL = pd.DataFrame({"flag": [0, 0, 1, 1], "city": ["a", "a", "b", None], "size": [0.5, 0.7, 19, 20]})
 MADE = pd.DataFrame({"flag": [0, 1], "city": ["a", "c"], "size": [0.1, np.nan]})
 
 
@@ -70,10 +67,7 @@ def slow_distance(left, right, chosen) -> float:
     values = [sorted({*left[:, i], *right[:, i]}) for i in chosen]
     total = 0.0
     for cell in product(*values):
-        total += abs(
-            (left[:, chosen] == cell).all(axis=1).mean()
-            - (right[:, chosen] == cell).all(axis=1).mean()
-        )
+        total += abs((left[:, chosen] == cell).all(axis=1).mean() - (right[:, chosen] == cell).all(axis=1).mean())
     return total / 2
 
 
@@ -81,12 +75,10 @@ def slow_distance(left, right, chosen) -> float:
 def test_distances_agree_with_the_definition_on_thin_and_full_tables(
     schema, clinic, other_clinic, monkeypatch, most_cells
 ):
-    monkeypatch.setattr(marginals, "MOST_CELLS", most_cells)
+    monkeypatch.setattr(columns, "MOST_CELLS", most_cells)
     real, made = code_table(schema, clinic[:60]), code_table(schema, other_clinic[:40])
     for size in (1, 2, 3):
-        expected = np.mean(
-            [slow_distance(real.bins, made.bins, list(c)) for c in combinations(range(5), size)]
-        )
+        expected = np.mean([slow_distance(real.bins, made.bins, list(c)) for c in combinations(range(5), size)])
         assert marginal_distance(real, made, size=size) == pytest.approx(expected, abs=1e-12)
 
 
@@ -95,9 +87,7 @@ def test_figures_agree_with_sdmetrics():
     # ContingencySimilarity 0.475 (both). Category d occurs in synthetic rows only.
     i = np.arange(40)
     names, answers = np.array(["a", "b", "c", "d"]), np.array(["no", "yes"])
-    real = pd.DataFrame(
-        {"city": names[i * i % 4 + (i % 3 == 0)], "sick": answers[(i % 5 < 2).astype(int)]}
-    )
+    real = pd.DataFrame({"city": names[i * i % 4 + (i % 3 == 0)], "sick": answers[(i % 5 < 2).astype(int)]})
     made = pd.DataFrame({"city": names[i * 3 % 4], "sick": answers[(i % 4 < 1).astype(int)]})
     schema = load_schema(
         {

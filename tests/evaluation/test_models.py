@@ -9,9 +9,19 @@ from understudy.evaluation.models import QUICK, Protocol, models_for, parse_prot
 from understudy.schema.images import ImageShape
 
 TWELVE = {
-    "logistic regression", "gaussian bayes", "bernoulli bayes", "linear svc", "decision tree",
-    "lda", "adaboost", "bagging", "random forest", "gradient boosting", "mlp", "xgboost",
-}  # fmt: skip
+    "logistic regression",
+    "gaussian bayes",
+    "bernoulli bayes",
+    "linear svc",
+    "decision tree",
+    "lda",
+    "adaboost",
+    "bagging",
+    "random forest",
+    "gradient boosting",
+    "mlp",
+    "xgboost",
+}
 # Table 10 of the DP-HP paper, where current libraries have the setting.
 TABLE_10 = {
     "logistic regression": {"max_iter": 5000},

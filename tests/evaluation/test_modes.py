@@ -4,22 +4,17 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from understudy.evaluation.modes import bins_apart, coverage, frechet_distance
+from understudy.evaluation.geometry import bins_apart, coverage, frechet_distance
 
 
-def blobs(
-    num_rows: int, seed: int, centres: tuple[float, ...] = (0.0, 10.0, 20.0, 30.0)
-) -> np.ndarray:
+def blobs(num_rows: int, seed: int, centres: tuple[float, ...] = (0.0, 10.0, 20.0, 30.0)) -> np.ndarray:
     rng = np.random.default_rng(seed)
     return rng.choice(centres, num_rows)[:, None] + rng.standard_normal((num_rows, 3))
 
 
 def test_the_distance_is_that_between_the_two_gaussians() -> None:
     rng = np.random.default_rng(0)
-    one, other = (
-        rng.standard_normal((500, 4)),
-        rng.standard_normal((400, 4)) @ rng.random((4, 4)) + 1,
-    )
+    one, other = (rng.standard_normal((500, 4)), rng.standard_normal((400, 4)) @ rng.random((4, 4)) + 1)
     first, second = np.cov(one.T), np.cov(other.T)
     apart = one.mean(axis=0) - other.mean(axis=0)
     expected = apart @ apart + np.trace(first + second - 2 * sqrtm(first @ second).real)

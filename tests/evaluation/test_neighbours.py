@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
 
-from understudy.evaluation.geometry import make_geometry
-from understudy.evaluation.neighbours import copied_share, nearest_distances
+from understudy.evaluation.geometry import copied_share, make_geometry, nearest_distances
 from understudy.evaluation.tables import code_table
 
 

@@ -9,9 +9,8 @@ from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from understudy.evaluation.inputs import Examples
 from understudy.evaluation.models import Models, Protocol, models_for
-from understudy.evaluation.prediction import Exam, constant_scores, run_exam
+from understudy.evaluation.prediction import Exam, Examples, constant_scores, run_exam
 
 RNG = np.random.default_rng(3)
 INPUTS = RNG.standard_normal((400, 3))
@@ -38,9 +37,7 @@ def test_probabilities_of_two_classes_are_scored_as_scikit_learn_does():
     chances = model.predict_proba(test.inputs)[:, 1]
     found = run("binary", train, test)["logistic regression"].scores
     assert found["roc_auc"] == pytest.approx(roc_auc_score(test.target, chances), abs=1e-6)
-    assert found["prc_auc"] == pytest.approx(
-        average_precision_score(test.target, chances), abs=1e-6
-    )
+    assert found["prc_auc"] == pytest.approx(average_precision_score(test.target, chances), abs=1e-6)
 
 
 def test_the_papers_protocol_scores_hard_guesses():

@@ -19,10 +19,7 @@ def test_real_rows_cannot_be_told_from_real_rows_but_shifted_ones_can(schema, cl
 def test_bins_hide_what_exact_values_show(schema, clinic, other_clinic):
     # Rounding to 10 moves no weight out of its bin of 10.
     weight = np.floor(other_clinic["weight"] / 10) * 10
-    real, rounded = (
-        code_table(schema, clinic),
-        code_table(schema, other_clinic.assign(weight=weight)),
-    )
+    real, rounded = (code_table(schema, clinic), code_table(schema, other_clinic.assign(weight=weight)))
     assert two_sample_auc(real, rounded, binned=True, num_folds=2) < 0.6
     assert two_sample_auc(real, rounded, binned=False, num_folds=2) > 0.75
 
@@ -82,9 +79,7 @@ def test_columns_of_nulls_or_of_one_value_have_a_geometry(schema, clinic):
 @pytest.mark.parametrize("known", [0, 1, 3])
 def test_a_number_that_is_nearly_always_null_is_no_obstacle(schema, clinic, other_clinic, known):
     real, fresh = (
-        code_table(
-            schema, rows.assign(weight=rows["weight"].fillna(50.0).where(rows.index < known))
-        )
+        code_table(schema, rows.assign(weight=rows["weight"].fillna(50.0).where(rows.index < known)))
         for rows in (clinic, other_clinic)
     )
     assert 0.4 < two_sample_auc(real, fresh, binned=False, num_folds=2) < 0.6

@@ -10,18 +10,7 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from understudy.features import (
-    Constant,
-    FeatureMap,
-    Fourier,
-    Grid,
-    Hermite,
-    OneHot,
-    Scales,
-    Sign,
-    Tensors,
-    product,
-)
+from understudy.features import Constant, FeatureMap, Fourier, Grid, Hermite, OneHot, Scales, Sign, Tensors, product
 from understudy.features.combine import tensor
 
 Floats = npt.NDArray[np.float64]
@@ -31,12 +20,9 @@ CELLS = np.array([[0.25, 1, 0, 0], [0.5, 0, 1, 0], [0.75, 0, 0, 0], [1.0, 0, 1, 
 
 
 @pytest.mark.parametrize(
-    ("left", "right"),
-    [(GAUSSIAN, CHOICE), (CHOICE, GAUSSIAN), (GAUSSIAN, GAUSSIAN), (Grid((0,), 3), Constant())],
+    ("left", "right"), [(GAUSSIAN, CHOICE), (CHOICE, GAUSSIAN), (GAUSSIAN, GAUSSIAN), (Grid((0,), 3), Constant())]
 )
-def test_the_kernel_of_a_product_is_the_product_of_kernels(
-    left: FeatureMap, right: FeatureMap
-) -> None:
+def test_the_kernel_of_a_product_is_the_product_of_kernels(left: FeatureMap, right: FeatureMap) -> None:
     gram = [map_(CELLS) @ map_(CELLS).T for map_ in (left, right, product(left, right))]
     assert np.abs(gram[0] * gram[1] - gram[2]).max() < 1e-6
 
@@ -52,9 +38,7 @@ def test_the_kernel_of_a_product_is_the_product_of_kernels(
         (GAUSSIAN, GAUSSIAN, Sign.SIGNED),
     ],
 )
-def test_a_product_promises_no_more_than_its_weaker_side(
-    left: FeatureMap, right: FeatureMap, sign: Sign
-) -> None:
+def test_a_product_promises_no_more_than_its_weaker_side(left: FeatureMap, right: FeatureMap, sign: Sign) -> None:
     assert product(left, right).sign is sign
     assert product(right, left).sign is sign
 
@@ -96,12 +80,7 @@ def explicit(map_: Tensors, cells: Floats) -> Floats:
     """Outer products, written out for every row and subset."""
     single = [np.asarray(factor(cells), dtype=np.float64) for factor in map_.factors]
     rows = [
-        np.concatenate(
-            [
-                reduce(np.multiply.outer, [single[j][i] for j in subset]).ravel()
-                for subset in map_.subsets
-            ]
-        )
+        np.concatenate([reduce(np.multiply.outer, [single[j][i] for j in subset]).ravel() for subset in map_.subsets])
         for i in range(len(cells))
     ]
     return np.array(rows) / math.sqrt(len(map_.subsets))
@@ -132,9 +111,7 @@ def test_the_kernel_is_the_mean_over_subsets_of_products_of_kernels(map_: Tensor
 @each_case
 @pytest.mark.parametrize("sizes", [(31,), (7, 1, 23), (1,) * 31])
 @pytest.mark.parametrize("library", ["numpy", "torch", "torch, single"])
-def test_means_are_those_of_explicit_features(
-    map_: Tensors, sizes: tuple[int, ...], library: str
-) -> None:
+def test_means_are_those_of_explicit_features(map_: Tensors, sizes: tuple[int, ...], library: str) -> None:
     cells = random_cells(31, 2)
     features = explicit(map_, cells)
     edges = np.cumsum([0, *sizes])
@@ -215,9 +192,7 @@ def test_halves_make_up_their_subset_in_order(map_: Tensors) -> None:
 
 
 @pytest.mark.parametrize("subsets", [((0,),), ((0, 1), (2,)), ((),), ()])
-def test_a_product_of_fewer_than_two_factors_is_refused(
-    subsets: tuple[tuple[int, ...], ...],
-) -> None:
+def test_a_product_of_fewer_than_two_factors_is_refused(subsets: tuple[tuple[int, ...], ...]) -> None:
     with pytest.raises(ValueError, match="two factors or more"):
         Tensors(FACTORS, subsets)
 

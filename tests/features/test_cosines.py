@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.features.cosines import Cosines
+from understudy.features.image_bases import Cosines
 from understudy.schema.images import ImageShape
 
 SHAPES = [ImageShape(4, 6), ImageShape(5, 1), ImageShape(3, 2, 3)]

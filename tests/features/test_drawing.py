@@ -7,7 +7,7 @@ import pytest
 
 from understudy import load_schema
 from understudy.errors import UsageError
-from understudy.features.drawing import NULL_SHARE, drawn_points
+from understudy.features.points import NULL_SHARE, drawn_points
 from understudy.schema import NULL, Layout
 
 SCHEMA = load_schema(

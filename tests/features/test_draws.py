@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from understudy.features.draws import uniform_stream, uniforms
+from understudy.features.points import uniform_stream, uniforms
 
 # In units of 2^-53; every release ever made relies on them.
 GOLDEN = {
@@ -48,9 +48,7 @@ def test_draws_lie_strictly_inside_the_unit_interval_and_are_uniform() -> None:
 
 
 @pytest.mark.parametrize("bits", [0, 2**64 - 1])
-def test_the_most_extreme_bits_give_numbers_inside_the_interval(
-    bits: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_most_extreme_bits_give_numbers_inside_the_interval(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     class Extreme:
         def __init__(self, seed: int) -> None:
             self.seed = seed

@@ -13,20 +13,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from understudy.errors import InputError
-from understudy.features import (
-    Block,
-    Constant,
-    Embedding,
-    Fourier,
-    Grid,
-    Norm,
-    OneHot,
-    Scales,
-    Sign,
-)
+from understudy.features import Block, Constant, Embedding, Fourier, Grid, Norm, OneHot, Scales, Sign
 from understudy.features.embedding import embedding_from_dict
-from understudy.private.rows import Rows
-from understudy.private.sums import partial_sum
+from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
 
 Integers = npt.NDArray[np.int64]
@@ -70,11 +59,15 @@ SHAPES = {
     "labelled, heavy counts": embedding((CONSTANT, 0.9, True), (SIGNED, 0.3, True), num_labels=2),
     "labelled, balanced": embedding((CONSTANT, 0.5, False), (SIGNED, 0.5, True), num_labels=2),
     "labelled, everything": embedding(
-        (CONSTANT, 0.5, True), (SIGNED, 0.5, True), (NONNEGATIVE, 0.5, True),
-        (SIGNED, 0.2, False), (NONNEGATIVE, 0.4, False), num_labels=3,
+        (CONSTANT, 0.5, True),
+        (SIGNED, 0.5, True),
+        (NONNEGATIVE, 0.5, True),
+        (SIGNED, 0.2, False),
+        (NONNEGATIVE, 0.4, False),
+        num_labels=3,
     ),
     "one label value": embedding((CONSTANT, 0.5, True), (NONNEGATIVE, 0.5, True), num_labels=1),
-}  # fmt: skip
+}
 each_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 
 
@@ -113,9 +106,7 @@ def largest_changes(shape: Embedding, lattice: int) -> tuple[int, int]:
     options = [vectors_in_ball(block, lattice, rng) for block in shape.blocks]
     labels = [*range(shape.num_labels), None] if shape.label else [0]
     adding = max(
-        sum(max(_reach(shape, v) for v in vectors) for vectors in options)
-        if label is not None
-        else 0
+        sum(max(_reach(shape, v) for v in vectors) for vectors in options) if label is not None else 0
         for label in labels
     )
     replacing = 0
@@ -162,9 +153,7 @@ def test_the_sensitivity_is_exactly_the_largest_change_over_all_rows(
 
 @each_shape
 @pytest.mark.parametrize("norm", list(Norm))
-def test_separate_releases_are_charged_at_least_the_joint_change(
-    shape: Embedding, norm: Norm
-) -> None:
+def test_separate_releases_are_charged_at_least_the_joint_change(shape: Embedding, norm: Norm) -> None:
     shape = in_norm(shape, norm)
     apart = Embedding(shape.blocks, label=shape.label, separate=True)
     for replaced in (False, True):
@@ -231,12 +220,9 @@ REAL = Embedding(
 
 def layout_of(num_numbers: int, *sizes: int) -> Layout:
     """A layout of so many numbers, then choices of these sizes."""
-    numbers = [
-        {"name": f"number {i}", "kind": "continuous", "bounds": [0, 1]} for i in range(num_numbers)
-    ]
+    numbers = [{"name": f"number {i}", "kind": "continuous", "bounds": [0, 1]} for i in range(num_numbers)]
     choices = [
-        {"name": f"choice {i}", "kind": "categorical", "categories": list(range(size))}
-        for i, size in enumerate(sizes)
+        {"name": f"choice {i}", "kind": "categorical", "categories": list(range(size))} for i, size in enumerate(sizes)
     ]
     return Layout(load_schema({"name": "made up", "columns": [*numbers, *choices]}))
 
@@ -255,9 +241,12 @@ def sum_of(cells: npt.NDArray[np.float64], embedding: Embedding, layout: Layout)
 REAL_LAYOUT, ONE_NUMBER = layout_of(2, 3, 2, 2), layout_of(1, 2)
 cell_rows = st.builds(
     lambda x, y, *slots: _cells(x, y, slots),
-    st.integers(0, 2**16), st.integers(0, 2**16),
-    st.integers(0, 3), st.integers(0, 2), st.integers(0, 2),
-)  # fmt: skip
+    st.integers(0, 2**16),
+    st.integers(0, 2**16),
+    st.integers(0, 3),
+    st.integers(0, 2),
+    st.integers(0, 2),
+)
 
 
 def _cells(x: int, y: int, slots: tuple[int, ...]) -> npt.NDArray[np.float64]:
@@ -284,8 +273,7 @@ def test_no_pair_of_rows_moves_the_real_sum_further_than_stated(
 def test_two_rows_half_a_turn_apart_reach_what_is_stated() -> None:
     one_frequency = Fourier((0,), (0.002,), (Scales(1, 1.0, 1.0),), 2, 1)
     labelled = Embedding(
-        (Block("count", Constant(), 0.2, True), Block("numbers", one_frequency, 0.9, True)),
-        label=(1, 3),
+        (Block("count", Constant(), 0.2, True), Block("numbers", one_frequency, 0.9, True)), label=(1, 3)
     )
     half_a_turn = 0.5 / abs(float(one_frequency.frequencies[0, 0]))
     rows = np.array([[0.0, 1, 0], [half_a_turn, 1, 0]])
@@ -341,11 +329,13 @@ def test_an_embedding_comes_back_from_its_description() -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        {"blocks": None}, {"label": [1]}, {"separate": True, "label": {"a": 1}},
+        {"blocks": None},
+        {"label": [1]},
+        {"separate": True, "label": {"a": 1}},
         {"blocks": [{"name": "a", "weight": 2.0, "per_label": False, "map": {"kind": "constant"}}]},
         {"blocks": [{"name": "a", "weight": 1.0, "per_label": False, "map": {"kind": "no such"}}]},
     ],
-)  # fmt: skip
+)
 def test_a_damaged_description_is_refused(damage: dict[str, Any]) -> None:
     with pytest.raises(InputError, match="damaged"):
         embedding_from_dict(REAL.to_dict() | damage)

@@ -12,22 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.features import Fourier, Scales
-from understudy.features.exact import EXACT_BITS
-from understudy.features.turns import cosines_and_sines, phases_of
+from understudy.features.exact import EXACT_BITS, cosines_and_sines, phases_of
 from understudy.schema.layout import POSITION_BITS
 
 Floats = npt.NDArray[np.float64]
 PLAIN = ((0.2, 0.6, 1.5), (Scales(3, 1.0, 1.0),))
-MIXTURE = (
-    (1.0, 0.5, 2.0),
-    (Scales(1, 0.05, 0.5), Scales(2, 0.1, 0.7), Scales(3, 0.3, 0.3)),
-)
+MIXTURE = ((1.0, 0.5, 2.0), (Scales(1, 0.05, 0.5), Scales(2, 0.1, 0.7), Scales(3, 0.3, 0.3)))
 # From raw PCG64 bits by mpmath at 40 digits, in turns times 2^16.
-GOLDEN_FREQUENCIES = [
-    [810665, 95965, 0, -103635],
-    [0, 173394, 248037, 59650],
-    [0, -4196, 0, -89006],
-]
+GOLDEN_FREQUENCIES = [[810665, 95965, 0, -103635], [0, 173394, 248037, 59650], [0, -4196, 0, -89006]]
 STEPS = np.array([[0.1, 0, 0], [0, 0.3, 0], [0, 0, 1.0], [0.15, -0.2, 0.5], [0.9, 0.9, 0.9]])
 STARTS = np.where(STEPS < 0, 1.0, 0.0)
 
@@ -48,9 +40,7 @@ def part_kernel(step: Floats, scales: tuple[float, ...], part: Scales) -> float:
     return total / len(subsets)
 
 
-def kernel_and_deviation(
-    step: Floats, scales: tuple[float, ...], parts: tuple[Scales, ...]
-) -> tuple[float, float]:
+def kernel_and_deviation(step: Floats, scales: tuple[float, ...], parts: tuple[Scales, ...]) -> tuple[float, float]:
     """The exact kernel, and the deviation of one frequency's cos around its part's kernel."""
     means = [part_kernel(step, scales, part) for part in parts]
     squares = [(1 + part_kernel(2 * step, scales, part)) / 2 for part in parts]
@@ -58,9 +48,7 @@ def kernel_and_deviation(
     return float(np.mean(means)), math.sqrt(max(0.0, float(np.mean(variances))))
 
 
-def errors(
-    scales: tuple[float, ...], parts: tuple[Scales, ...], num_features: int, seeds: range
-) -> Floats:
+def errors(scales: tuple[float, ...], parts: tuple[Scales, ...], num_features: int, seeds: range) -> Floats:
     """Kernel errors over the deviation that theory gives them.  # (seeds, steps)"""
     exact = [kernel_and_deviation(step, scales, parts) for step in on_grid(STEPS)]
     predicted = np.array([deviation for _, deviation in exact]) / math.sqrt(num_features / 2)
@@ -110,12 +98,7 @@ def test_frequencies_are_a_fixed_function_of_the_seed() -> None:
 
 def test_frequencies_are_16_bit_numbers_of_steps_and_phases_shifted_products() -> None:
     """What the compiled sums multiply is what everybody else multiplies."""
-    parts = (
-        Scales(1, 0.004, 0.5),
-        Scales(3, 0.02, 3.0),
-        Scales(2, 1e-9, 1e-9),
-        Scales(3, 1e9, 1e9),
-    )
+    parts = (Scales(1, 0.004, 0.5), Scales(3, 0.02, 3.0), Scales(2, 1e-9, 1e-9), Scales(3, 1e9, 1e9))
     map_ = Fourier((0, 1, 2), (1.0, 0.5, 2.0), parts, 400, 3)
     steps, shifts = map_.steps
     assert steps.dtype == np.int16
@@ -176,12 +159,7 @@ def _nearest_zero(numerator: int, denominator: int) -> Fraction:
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    exponent=st.floats(-12, 6),
-    width=st.integers(1, 12),
-    seed=st.integers(0, 2**32),
-    size=st.integers(1, 12),
-)
+@given(exponent=st.floats(-12, 6), width=st.integers(1, 12), seed=st.integers(0, 2**32), size=st.integers(1, 12))
 def test_phases_fit_in_the_exact_range_of_double_precision_at_any_scale(
     exponent: float, width: int, seed: int, size: int
 ) -> None:

@@ -53,10 +53,7 @@ def errors_under_the_normal(order: int) -> tuple[float, float]:
     features = features_of(points, 1 / 3, order)
     kernel = np.exp(-((points[:, None] - points) ** 2) * 3 / 8)  # rho / (1 - rho^2) = 3/8
     error = kernel - features @ features.T
-    return (
-        float(weights @ np.abs(error) @ weights),
-        math.sqrt(float(weights @ error**2 @ weights)),
-    )
+    return (float(weights @ np.abs(error) @ weights), math.sqrt(float(weights @ error**2 @ weights)))
 
 
 @pytest.mark.parametrize("order", range(1, 21))
@@ -85,13 +82,10 @@ def closed_formula(order: int, point: float, rho: float) -> float:
     with mpmath.workdps(500):
         x, r = mpmath.mpf(point), mpmath.mpf(rho)
         polynomial = mpmath.fsum(
-            (-1) ** m * (2 * x) ** (order - 2 * m)
-            / (mpmath.factorial(m) * mpmath.factorial(order - 2 * m))
+            (-1) ** m * (2 * x) ** (order - 2 * m) / (mpmath.factorial(m) * mpmath.factorial(order - 2 * m))
             for m in range(order // 2 + 1)
-        )  # H_c(x) / c!  # fmt: skip
-        scale = (1 - r**2) ** (mpmath.mpf(1) / 4) * mpmath.sqrt(
-            (r / 2) ** order * mpmath.factorial(order)
-        )
+        )  # H_c(x) / c!
+        scale = (1 - r**2) ** (mpmath.mpf(1) / 4) * mpmath.sqrt((r / 2) ** order * mpmath.factorial(order))
         return float(scale * polynomial * mpmath.exp(-(x**2) * r / (1 + r)))
 
 
@@ -225,9 +219,7 @@ def test_the_order_for_a_length_scale_is_about_two_and_a_half_over_it() -> None:
     for scale in (0.02, 0.05, 0.2):
         exact = gaussian(positions[:, 0], scale)
         enough, few = (
-            Hermite((0,), (scale,), math.ceil(part * 2.5 / scale), best_half_range(scale))(
-                positions
-            )
+            Hermite((0,), (scale,), math.ceil(part * 2.5 / scale), best_half_range(scale))(positions)
             for part in (1.0, 0.1)
         )
         assert np.abs(enough @ enough.T - exact).max() < 1e-3
@@ -252,10 +244,7 @@ def test_single_precision_cells_have_features_as_good_as_their_positions() -> No
 
 # Mahalanobis kernels
 
-MATRICES = {
-    2: ((3.0, 1.2), (1.2, 2.0)),
-    3: ((2.0, 0.5, -0.3), (0.5, 1.0, 0.2), (-0.3, 0.2, 1.5)),
-}
+MATRICES = {2: ((3.0, 1.2), (1.2, 2.0)), 3: ((2.0, 0.5, -0.3), (0.5, 1.0, 0.2), (-0.3, 0.2, 1.5))}
 
 
 @pytest.mark.parametrize(("width", "order"), [(2, 24), (3, 20)])

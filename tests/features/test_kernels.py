@@ -20,9 +20,7 @@ PROFILES: dict[str, Callable[[Floats], float]] = {
     "laplace": lambda gaps: math.exp(-float(np.abs(gaps).sum())),
     "matern12": lambda gaps: math.exp(-math.sqrt(float(gaps @ gaps))),
     "matern32": lambda gaps: (1 + (t := math.sqrt(3 * float(gaps @ gaps)))) * math.exp(-t),
-    "matern52": lambda gaps: (
-        (1 + (t := math.sqrt(5 * float(gaps @ gaps))) + t * t / 3) * math.exp(-t)
-    ),
+    "matern52": lambda gaps: (1 + (t := math.sqrt(5 * float(gaps @ gaps))) + t * t / 3) * math.exp(-t),
 }
 
 
@@ -74,9 +72,7 @@ def test_a_kernel_is_what_its_formula_says(kernel: Kernel) -> None:
 
 
 @each_kernel
-def test_a_row_has_a_kernel_of_exactly_one_with_itself_and_no_larger_one_with_others(
-    kernel: Kernel,
-) -> None:
+def test_a_row_has_a_kernel_of_exactly_one_with_itself_and_no_larger_one_with_others(kernel: Kernel) -> None:
     gram = kernel(rows(80), rows(80))
     assert (np.diag(gram) == 1.0).all()
     assert gram.min() >= 0.0

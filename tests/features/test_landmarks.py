@@ -11,8 +11,8 @@ import pytest
 from understudy import load_schema
 from understudy.features import Kernel, Landmarks, Points, Term
 from understudy.features.landmarks import KERNEL_BITS, kernel_sums, times_gram
-from understudy.features.pivots import pivot_points, spanned_by
 from understudy.features.points import points_of_codes
+from understudy.rules.pivots import pivot_points, spanned_by
 from understudy.schema import Layout
 
 Floats = npt.NDArray[np.float64]
@@ -32,9 +32,7 @@ each_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 
 def points(count: int, seed: int = 0) -> Points:
     rng = np.random.default_rng(seed)
-    codes = np.stack(
-        [*rng.integers(0, 2**32, (2, count)), rng.integers(0, 3, count)], axis=1
-    ).astype(np.int64)
+    codes = np.stack([*rng.integers(0, 2**32, (2, count)), rng.integers(0, 3, count)], axis=1).astype(np.int64)
     return points_of_codes(LAYOUT, codes)
 
 
@@ -120,9 +118,7 @@ def mean_outside(map_: Landmarks, cells: Floats) -> float:
 
 
 @each_kernel
-def test_what_is_left_out_of_the_mean_falls_with_every_point_to_almost_nothing(
-    kernel: Kernel,
-) -> None:
+def test_what_is_left_out_of_the_mean_falls_with_every_point_to_almost_nothing(kernel: Kernel) -> None:
     """Lemma 10 of the paper, which is the part of its Theorem 2 that has no noise in it."""
     cells, candidates = points(150, seed=5).cells, points(300, seed=6)
     places, _ = pivot_points(kernel, candidates, np.ones(300), most=200)

@@ -10,15 +10,10 @@ import torch
 
 from understudy.errors import InputError, UsageError
 from understudy.features import Sign, map_from_dict
-from understudy.features import activations as acts
-from understudy.features.activations import BLOCK, activations, activations_of_rows
 from understudy.features.perceptual import Perceptual, perceptual
-from understudy.features.public_networks import (
-    Intake,
-    PublicNetwork,
-    from_shelf,
-    network_of_module,
-)
+from understudy.networks import activations as acts
+from understudy.networks.activations import BLOCK, activations, activations_of_rows
+from understudy.networks.public import Intake, PublicNetwork, from_shelf, network_of_module
 from understudy.private.lattice import to_lattice
 from understudy.schema.images import ImageShape
 
@@ -35,8 +30,8 @@ def seeded(module: torch.nn.Module, seed: int = 0) -> torch.nn.Module:
 
 def network(seed: int = 0, name: str = "small") -> PublicNetwork:
     module = torch.nn.Sequential(
-        torch.nn.Conv2d(1, 4, 3, padding=1), torch.nn.ReLU(inplace=True), torch.nn.Conv2d(4, 3, 3),
-    )  # fmt: skip
+        torch.nn.Conv2d(1, 4, 3, padding=1), torch.nn.ReLU(inplace=True), torch.nn.Conv2d(4, 3, 3)
+    )
     intake = Intake(1, (0.5,), (0.25,))
     return network_of_module(seeded(module, seed), name=name, intake=intake, layers=("0", "2"))
 
@@ -61,23 +56,17 @@ def test_features_are_the_layers_outputs_before_the_activation_even_if_it_works_
     expected = net.module[0](scaled).flatten(1).numpy()
     assert (expected < 0).any()
     found = perceptual(net, SHAPE, layers=("0",))(cells)
-    assert found == pytest.approx(
-        expected / np.linalg.norm(expected, axis=1, keepdims=True), abs=1e-6
-    )
+    assert found == pytest.approx(expected / np.linalg.norm(expected, axis=1, keepdims=True), abs=1e-6)
     after = perceptual(net, SHAPE, layers=("0",), rectified=True)(cells)
     positive = np.maximum(expected, 0)
-    assert after == pytest.approx(
-        positive / np.linalg.norm(positive, axis=1, keepdims=True), abs=1e-6
-    )
+    assert after == pytest.approx(positive / np.linalg.norm(positive, axis=1, keepdims=True), abs=1e-6)
 
 
 def test_second_moments_are_squares():
     net = network()
     first, second = (perceptual(net, SHAPE, layers=("2",), moment=m)(images(4)) for m in (1, 2))
     squares = first**2
-    assert second == pytest.approx(
-        squares / np.linalg.norm(squares, axis=1, keepdims=True), abs=1e-6
-    )
+    assert second == pytest.approx(squares / np.linalg.norm(squares, axis=1, keepdims=True), abs=1e-6)
 
 
 def test_signs_say_where_features_cannot_be_negative():
@@ -181,8 +170,7 @@ def test_the_shelf_gives_back_what_was_put_there():
 def test_form_and_intake_are_part_of_the_hash():
     module = seeded(torch.nn.Sequential(torch.nn.Conv2d(1, 2, 3)))
     plain, scaled = (
-        network_of_module(module, name="x", intake=Intake(1, (mean,), (1.0,)), layers=("0",))
-        for mean in (0.0, 0.5)
+        network_of_module(module, name="x", intake=Intake(1, (mean,), (1.0,)), layers=("0",)) for mean in (0.0, 0.5)
     )
     assert plain.sha256 != scaled.sha256
 
@@ -216,11 +204,10 @@ def test_a_pass_ends_with_the_last_layer_that_is_wanted():
     assert not seen
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"layers": ()}, {"sizes": (1,)}, {"moment": 3}, {"layers": ("0", "0")}]
-)
+@pytest.mark.parametrize("wrong", [{"layers": ()}, {"sizes": (1,)}, {"moment": 3}, {"layers": ("0", "0")}])
 def test_a_description_that_makes_no_sense_is_refused(wrong: dict[str, Any]):
     map_ = perceptual(network(), SHAPE)
     with pytest.raises(ValueError, match="layers"):
-        Perceptual(**({"shape": SHAPE, "network": "n", "sha256": "0", "layers": map_.layers,
-                       "sizes": map_.sizes} | wrong))  # fmt: skip
+        Perceptual(
+            **({"shape": SHAPE, "network": "n", "sha256": "0", "layers": map_.layers, "sizes": map_.sizes} | wrong)
+        )

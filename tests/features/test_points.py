@@ -28,11 +28,13 @@ def some_codes(count: int) -> np.ndarray:
     rng = np.random.default_rng(0)
     return np.stack(
         [
-            rng.integers(NULL, 121, count), rng.integers(NULL, 2, count),
-            rng.integers(0, 2**32, count), rng.integers(NULL, 2, count),
+            rng.integers(NULL, 121, count),
+            rng.integers(NULL, 2, count),
+            rng.integers(0, 2**32, count),
+            rng.integers(NULL, 2, count),
         ],
         axis=1,
-    )  # fmt: skip
+    )
 
 
 def test_points_have_the_cells_of_their_rows() -> None:

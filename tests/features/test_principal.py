@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from understudy.features.principal import Principal, principal_from_dict, principal_of
+from understudy.features.image_bases import Principal, principal_from_dict, principal_of
 from understudy.schema.images import ImageShape
 
 SHAPE = ImageShape(4, 3)
@@ -44,9 +44,7 @@ def test_the_whole_basis_is_orthonormal_and_begins_with_the_directions():
 def test_no_image_is_longer():
     corners = np.random.default_rng(2).integers(0, 2, (500, 12)).astype(float)
     weights = BASIS.frequencies[:5] ** 1.5
-    assert np.linalg.norm(corners @ BASIS.matrix(5) * weights, axis=1).max() <= BASIS.longest(
-        5, 1.5
-    )
+    assert np.linalg.norm(corners @ BASIS.matrix(5) * weights, axis=1).max() <= BASIS.longest(5, 1.5)
 
 
 def test_it_comes_back_from_its_description():
@@ -57,9 +55,13 @@ def test_it_comes_back_from_its_description():
 
 @pytest.mark.parametrize(
     ("packed", "spread"),
-    [(BASIS.packed[:-8], BASIS.spread), (BASIS.packed, (0.5, *BASIS.spread[1:])),
-     (BASIS.packed, BASIS.spread[::-1]), ("", ())],
-)  # fmt: skip
+    [
+        (BASIS.packed[:-8], BASIS.spread),
+        (BASIS.packed, (0.5, *BASIS.spread[1:])),
+        (BASIS.packed, BASIS.spread[::-1]),
+        ("", ()),
+    ],
+)
 def test_damaged_bases_are_refused(packed, spread):
     with pytest.raises(ValueError, match=r"direction|frequencies"):
         Principal(SHAPE, packed, spread)

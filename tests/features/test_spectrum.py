@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.features import Lengths, Spectrum, Weighted
-from understudy.features.cosines import Cosines
+from understudy.features.image_bases import Cosines
 from understudy.features.spectrum import NUM_BINS, ROOM
 from understudy.schema.images import ImageShape
 

@@ -46,9 +46,7 @@ def counts_by_hand(map_: Tables, codes: Integers, copies: Integers, num_copies: 
             ranges = [range(map_.factors[j].dim) for j in subset]
             table = dict.fromkeys(itertools.product(*ranges), 0)
             for row in codes[copies == copy]:
-                place = tuple(
-                    cell_by_hand(map_.factors[j], int(row[map_.factors[j].column])) for j in subset
-                )
+                place = tuple(cell_by_hand(map_.factors[j], int(row[map_.factors[j].column])) for j in subset)
                 if None not in place:
                     table[place] += 1
             found.extend(table.values())
@@ -65,9 +63,8 @@ def cuts(draw: st.DrawFn, column: int = 0) -> Cells:
     wanted = draw(st.none() | st.lists(st.integers(0, 7), min_size=pieces, max_size=pieces))
     groups = () if wanted is None else np.unique(wanted, return_inverse=True)[1].tolist()
     return Cells(
-        column, num_codes, has_null=draw(st.booleans()), is_ordered=draw(st.booleans()),
-        lows=lows, groups=tuple(groups),
-    )  # fmt: skip
+        column, num_codes, has_null=draw(st.booleans()), is_ordered=draw(st.booleans()), lows=lows, groups=tuple(groups)
+    )
 
 
 @st.composite
@@ -101,10 +98,7 @@ def test_every_code_lies_in_one_cell_and_a_null_in_the_last_or_in_none(cells: Ce
 @settings(max_examples=100, deadline=None)
 @given(cells=cuts())
 def test_pieces_run_from_their_first_code_to_their_last(cells: Cells) -> None:
-    runs = [
-        list(range(low, high + 1))
-        for low, high in zip(cells.first_codes, cells.last_codes, strict=True)
-    ]
+    runs = [list(range(low, high + 1)) for low, high in zip(cells.first_codes, cells.last_codes, strict=True)]
     assert [code for run in runs for code in run] == list(range(cells.num_codes))
     assert len(runs) == cells.num_pieces == len(cells.cell_of_piece)
     for run, cell in zip(runs, cells.cell_of_piece, strict=True):
@@ -144,17 +138,14 @@ def test_single_columns_are_counted_as_pandas_counts_them() -> None:
 
 
 @pytest.mark.parametrize("subset", [(1, 2), (2, 1), (0, 3), (0, 1, 2), (3, 1, 0), (0, 1, 2, 3)])
-def test_tables_of_several_columns_are_the_crosstables_of_their_cells(
-    subset: tuple[int, ...],
-) -> None:
+def test_tables_of_several_columns_are_the_crosstables_of_their_cells(subset: tuple[int, ...]) -> None:
     rng = np.random.default_rng(1)
     codes = rng.integers(NULL, [100, 5, 2, 1000], (3000, 4))
     map_ = Tables(FACTORS, (subset,))
     (table,) = map_.split(counted(map_, codes))
     places = [
         pd.Categorical.from_codes(
-            [place if place < cells.dim else -1 for place in cells(codes[:, cells.column])],
-            categories=range(cells.dim),
+            [place if place < cells.dim else -1 for place in cells(codes[:, cells.column])], categories=range(cells.dim)
         )
         for cells in (FACTORS[j] for j in subset)
     ]
@@ -224,10 +215,7 @@ def test_a_row_has_norm_one_if_it_is_in_every_table_and_less_if_not(
     map_, codes, _, _ = example
     squares = (map_(codes) ** 2).sum(axis=1)
     inside = [
-        sum(
-            all(cell_by_hand(map_.factors[j], int(row[j])) is not None for j in subset)
-            for subset in map_.subsets
-        )
+        sum(all(cell_by_hand(map_.factors[j], int(row[j])) is not None for j in subset) for subset in map_.subsets)
         for row in codes
     ]
     assert squares == pytest.approx(np.array(inside) / len(map_.subsets))
@@ -265,16 +253,12 @@ def test_features_of_whole_codes_are_not_cut_to_whole_numbers() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(example=tables_with_rows())
-def test_tables_come_back_from_their_description(
-    example: tuple[Tables, Integers, Integers, int],
-) -> None:
+def test_tables_come_back_from_their_description(example: tuple[Tables, Integers, Integers, int]) -> None:
     map_, codes, copies, num_copies = example
     again: Any = map_from_dict(json.loads(json.dumps(map_.to_dict())))
     assert again == map_
     assert hash(again.factors) == hash(map_.factors)
-    assert np.array_equal(
-        again.counts(codes, copies, num_copies), map_.counts(codes, copies, num_copies)
-    )
+    assert np.array_equal(again.counts(codes, copies, num_copies), map_.counts(codes, copies, num_copies))
 
 
 @pytest.mark.parametrize("subsets", [(), ((),), ((0,), ())])

@@ -4,8 +4,8 @@ import mpmath
 import numpy as np
 import pytest
 
+from understudy.features.exact import WORST_ERROR, cosines_and_sines, phases_of
 from understudy.features.fourier import SLACK
-from understudy.features.turns import WORST_ERROR, cosines_and_sines, phases_of
 
 EDGES = np.array([0, 1, -1, 2**29, -(2**29), 2**30, -(2**30), 2**31 - 1, -(2**31)], dtype=np.int64)
 
@@ -40,9 +40,7 @@ def test_a_phase_does_not_depend_on_the_phases_beside_it() -> None:
     assert np.array_equal(together[:, :1000], alone.T)
 
 
-@pytest.mark.parametrize(
-    "turns", [0.0, 0.25, -0.25, 0.5, -0.5, 3.5, 1000.125, 2.0**-32, -(2.0**-32)]
-)
+@pytest.mark.parametrize("turns", [0.0, 0.25, -0.25, 0.5, -0.5, 3.5, 1000.125, 2.0**-32, -(2.0**-32)])
 def test_whole_turns_are_left_out_of_a_phase(turns: float) -> None:
     (phase,) = phases_of(np.array([turns])).tolist()
     assert -(2**31) <= phase < 2**31

@@ -38,11 +38,7 @@ NUMBERS: dict[str, dict[str, object]] = {
     "constant": {"kind": "continuous", "bounds": [3, 3]},
     "constant integer": {"kind": "integer", "bounds": [3, 3]},
     "days": {"kind": "datetime", "bounds": ["2000-01-01", "2030-12-31"]},
-    "seconds": {
-        "kind": "datetime",
-        "bounds": ["2000-01-01", "2030-12-31"],
-        "resolution": "second",
-    },
+    "seconds": {"kind": "datetime", "bounds": ["2000-01-01", "2030-12-31"], "resolution": "second"},
 }
 
 
@@ -78,9 +74,7 @@ def test_a_number_with_few_values_has_a_cell_for_each(name: str):
 
 
 @pytest.mark.parametrize(("num_values", "cells"), [(16, 16), (17, 17), (18, 17)])
-def test_cells_hold_several_values_only_where_values_are_more_than_cells(
-    num_values: int, cells: int
-):
+def test_cells_hold_several_values_only_where_values_are_more_than_cells(num_values: int, cells: int):
     entry = {"name": "x", "kind": "integer", "bounds": [1, num_values]}
     grid = column_grid(load_schema({"columns": [entry]}).used[0], 16)
     assert grid.width == cells
@@ -95,9 +89,7 @@ def test_both_bounds_have_cells_of_their_own(name: str):
     assert (grid.lows[-1], grid.highs[-1]) == (column.num_steps, column.num_steps)
 
 
-@pytest.mark.parametrize(
-    "name", ["many integers", "continuous", "skewed continuous", "days", "seconds"]
-)
+@pytest.mark.parametrize("name", ["many integers", "continuous", "skewed continuous", "days", "seconds"])
 def test_cells_are_about_equally_wide_on_the_columns_scale(name: str):
     column = column_of(name)
     grid = column_grid(column, MOST_CELLS)
@@ -135,9 +127,7 @@ def test_codes_are_drawn_inside_cells_with_the_cells_probabilities(name: str):
     count = 200_000
     codes = drawn(grid, np.tile(shares, (count, 1)), np.random.default_rng(1))
     assert ((codes == NULL) | ((codes >= 0) & (codes <= grid.highs[-1]))).all()
-    cells = np.where(
-        codes == NULL, grid.width - 1, np.searchsorted(grid.lows, codes, side="right") - 1
-    )
+    cells = np.where(codes == NULL, grid.width - 1, np.searchsorted(grid.lows, codes, side="right") - 1)
     seen = np.bincount(cells, minlength=grid.width)
     assert chisquare(seen, shares * count).pvalue > 1e-3
     assert (codes == NULL).mean() == pytest.approx(shares[-1], abs=0.005)
@@ -243,9 +233,7 @@ def test_a_cell_of_several_pieces_is_one_cell():
 
 
 @pytest.mark.parametrize(("cell", "pieces"), [(0, {0: 0.25, 5: 0.75}), (1, {1: 0.5, 4: 0.5})])
-def test_pieces_of_a_cell_are_drawn_in_their_shares_and_their_codes_evenly(
-    cell: int, pieces: dict[int, float]
-):
+def test_pieces_of_a_cell_are_drawn_in_their_shares_and_their_codes_evenly(cell: int, pieces: dict[int, float]):
     count = 60_000
     codes = PIECES.codes(np.full(count, cell), np.random.default_rng(7))
     found = np.searchsorted(PIECES.lows, codes, side="right") - 1
@@ -271,9 +259,8 @@ def test_cells_and_nulls_that_are_mixed_get_codes_of_their_own():
 def test_columns_that_lie_in_one_cell_each_get_pieces_independently():
     """Even draws are even in each column by itself: no column tells another's piece."""
     halves = ColumnGrid(
-        np.array([0, 1]), np.array([0, 1]), has_null=False, cells=np.zeros(2, int),
-        shares=np.full(2, 0.5),
-    )  # fmt: skip
+        np.array([0, 1]), np.array([0, 1]), has_null=False, cells=np.zeros(2, int), shares=np.full(2, 0.5)
+    )
     rng = np.random.default_rng(10)
     cells = np.zeros(40_000, dtype=np.int64)
     one, other = halves.codes(cells, rng), halves.codes(cells, rng)

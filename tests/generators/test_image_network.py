@@ -19,13 +19,9 @@ SIZES = [(8, 8, 1), (5, 7, 3), (28, 28, 1), (3, 2, 1), (32, 32, 3)]
 each_kind = pytest.mark.parametrize("kind", sorted(ARCHITECTURES))
 
 
-def a_network(
-    kind: str, shape: ImageShape, *, labelled: bool = True, seed: int = 0
-) -> ImageNetwork:
+def a_network(kind: str, shape: ImageShape, *, labelled: bool = True, seed: int = 0) -> ImageNetwork:
     label = {"name": "what", "kind": "categorical", "role": "label", "categories": ["a", "b", "c"]}
-    schema = load_schema({
-        "name": "little", "image": shape.to_dict(), "columns": [label] if labelled else [],
-    })  # fmt: skip
+    schema = load_schema({"name": "little", "image": shape.to_dict(), "columns": [label] if labelled else []})
     shares = (0.5, 0.3, 0.2) if labelled else (1.0,)
     architecture = Architecture(kind, noise_dim=3, hidden=(12,), channels=(6, 4))
     module = architecture.build(torch, shape, len(shares))
@@ -103,15 +99,11 @@ def test_pixels_are_in_the_order_of_the_schemas_columns():
 
 def test_first_values_follow_the_seed_and_leave_torchs_own_chance_alone():
     before = torch.get_rng_state()
-    one, same, other = (
-        a_network("convolutional", ImageShape(8, 8), seed=seed) for seed in (1, 1, 2)
-    )
+    one, same, other = (a_network("convolutional", ImageShape(8, 8), seed=seed) for seed in (1, 1, 2))
     assert torch.equal(before, torch.get_rng_state())
     for name, value in one.weights.items():
         assert np.array_equal(value, same.weights[name])
-    assert any(
-        not np.array_equal(value, other.weights[name]) for name, value in one.weights.items()
-    )
+    assert any(not np.array_equal(value, other.weights[name]) for name, value in one.weights.items())
 
 
 def test_an_unknown_architecture_is_refused():

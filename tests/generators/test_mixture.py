@@ -15,10 +15,10 @@ from scipy.stats import chisquare
 
 from understudy import load_generator, load_schema, save_generator
 from understudy.errors import InputError
-from understudy.generators.condition import Components, spans_of
+from understudy.generators.conditioning import Components, spans_of
 from understudy.generators.grids import ColumnGrid, Runs
 from understudy.generators.mixture import Mixture
-from understudy.generators.obey import CHUNK
+from understudy.generators.rejection import CHUNK
 from understudy.schema import NULL, Schema
 from understudy.schema.encode import encode_batch
 
@@ -62,9 +62,7 @@ def random_mixture(seed: int = 0) -> Mixture:
 
 def weights_of(mixture: Mixture) -> Floats:
     """Share of each component, by hand."""
-    return np.concatenate(
-        [np.full(size, share / size) for size, share in zip(SIZES, SHARES, strict=True)]
-    )
+    return np.concatenate([np.full(size, share / size) for size, share in zip(SIZES, SHARES, strict=True)])
 
 
 @pytest.fixture(scope="module")
@@ -94,9 +92,7 @@ def assert_frequencies(seen: npt.NDArray[np.int64], exact: Floats) -> None:
 
 
 @pytest.mark.parametrize("column", range(5))
-def test_single_columns_have_the_models_marginals(
-    column: int, mixture: Mixture, cells: npt.NDArray[np.int64]
-):
+def test_single_columns_have_the_models_marginals(column: int, mixture: Mixture, cells: npt.NDArray[np.int64]):
     start, stop = Runs(SCHEMA).spans[column]
     exact = weights_of(mixture) @ mixture.probabilities[:, start:stop]
     assert_frequencies(np.bincount(cells[:, column], minlength=stop - start), exact)
@@ -149,9 +145,7 @@ def test_a_saved_mixture_is_the_same_mixture(mixture: Mixture, tmp_path: Path):
     assert loaded.sample(300, seed=9).equals(mixture.sample(300, seed=9))
 
 
-@pytest.mark.parametrize(
-    "words", ['"sizes"', '"default_num_rows"', '"label_shares"', '"kind": "mixture"']
-)
+@pytest.mark.parametrize("words", ['"sizes"', '"default_num_rows"', '"label_shares"', '"kind": "mixture"'])
 def test_a_document_with_a_part_missing_is_refused(mixture: Mixture, tmp_path: Path, words: str):
     save_generator(mixture, tmp_path / "model", release="f" * 64)
     document = tmp_path / "model" / "generator.json"
@@ -215,11 +209,14 @@ def test_pieces_of_two_columns_have_the_models_exact_joint_law(pair: tuple[int, 
     np.add.at(seen, tuple(pieces_of(components.grids[i], codes[:, i]) for i in pair), 1)
     assert_frequencies(seen, exact)
     likely = exact * NUM_ROWS > 5
-    assert chisquare(
-        np.append(seen[likely], seen[~likely].sum()),
-        np.append(exact[likely], exact[~likely].sum()) * NUM_ROWS + 1e-9,
-        sum_check=False,
-    ).pvalue > 1e-4  # fmt: skip
+    assert (
+        chisquare(
+            np.append(seen[likely], seen[~likely].sum()),
+            np.append(exact[likely], exact[~likely].sum()) * NUM_ROWS + 1e-9,
+            sum_check=False,
+        ).pvalue
+        > 1e-4
+    )
 
 
 def test_columns_are_independent_inside_a_component():
@@ -255,9 +252,7 @@ def test_rows_come_in_no_order():
 
 
 @pytest.mark.parametrize("num_rows", [50, 1000, 20_000])
-def test_counts_of_single_columns_are_nearer_to_expected_than_those_of_independent_draws(
-    num_rows: int,
-):
+def test_counts_of_single_columns_are_nearer_to_expected_than_those_of_independent_draws(num_rows: int):
     components = pieced_components(seed=7, count=40)
     exact = components.weights @ components.probabilities
     independent = num_rows * (exact * (1 - exact))
@@ -265,10 +260,7 @@ def test_counts_of_single_columns_are_nearer_to_expected_than_those_of_independe
     for seed in range(30):
         codes = components.codes(num_rows, np.random.default_rng(seed))
         counts = [
-            np.bincount(
-                np.append(grid.cell_of_piece, grid.num_known)[pieces_of(grid, column)],
-                minlength=grid.width,
-            )
+            np.bincount(np.append(grid.cell_of_piece, grid.num_known)[pieces_of(grid, column)], minlength=grid.width)
             for grid, column in zip(components.grids, codes.T, strict=True)
         ]
         apart += (np.concatenate(counts) - num_rows * exact) ** 2 / 30

@@ -21,27 +21,19 @@ import pyarrow as pa
 import pytest
 import torch
 
-from understudy import (
-    Budget,
-    Neighbours,
-    Schema,
-    fit_release,
-    load_schema,
-    make_plan,
-    release_table,
-)
-from understudy.features.public_networks import Intake, network_of_module
-from understudy.generators.anova_training import AnovaTraining
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.mixture_training import MixtureTraining
-from understudy.generators.perceptual_training import PerceptualTraining
-from understudy.generators.training import Training
+from understudy import Budget, Neighbours, Schema, fit_release, load_schema, make_plan, release_table
+from understudy.files import to_json
+from understudy.fits.anova import AnovaTraining
+from understudy.fits.images import ImageTraining
+from understudy.fits.mixture import MixtureTraining
+from understudy.fits.network import Training
+from understudy.fits.perceptual import PerceptualTraining
 from understudy.methods import FITS, METHODS
-from understudy.plan import Plan, plan_from_dict
-from understudy.private.long_noise import LongNoise
-from understudy.private.noise import SeededNoise
-from understudy.published.certificate import build_certificate, render_html
-from understudy.published.release import Release, to_json
+from understudy.networks.public import Intake, network_of_module
+from understudy.plan.plan import Plan, plan_from_dict
+from understudy.private.noise import LongNoise, SeededNoise
+from understudy.released.certificate import build_certificate, render_html
+from understudy.released.release import Release
 from understudy.schema.encode import encode_column
 
 NUM_ROWS = 150
@@ -55,9 +47,7 @@ SCALES = {"age": 0.05, "dose": 0.3, "visit": 0.1, "grade": 0.5}
 REPLACE_ONE: Options = {"neighbours": Neighbours.REPLACE_ONE}
 NETWORK = Training(steps=3, batch=40, hidden=(8,), num_components=4)
 IMAGE_NETWORK = ImageTraining(hidden=(8,), channels=(4, 2), steps=2, batch=20)
-PERCEPTUAL = PerceptualTraining(
-    hidden=(8,), channels=(4, 2), noise_dim=4, steps=2, batch=20, judged=10, checkpoints=2
-)
+PERCEPTUAL = PerceptualTraining(hidden=(8,), channels=(4, 2), noise_dim=4, steps=2, batch=20, judged=10, checkpoints=2)
 
 TABLE_OPTIONS: dict[str, Options] = {
     "dp-anova": {"training": AnovaTraining(steps=3, num_components=20), "pairs": True},
@@ -107,12 +97,7 @@ TABLE_VARIANTS: dict[str, dict[str, Options]] = {
         "all-pairs": {"num_products": 100},
         "network": {"generator": "network", "training": NETWORK, "num_products": 4},
         "fresh": {"fresh_products": True, "num_products": 3},
-        "fresh-network": {
-            "fresh_products": True,
-            "num_products": 2,
-            "generator": "network",
-            "training": NETWORK,
-        },
+        "fresh-network": {"fresh_products": True, "num_products": 2, "generator": "network", "training": NETWORK},
         "preset-pairs": {"preset": "covtype"},
         "preset-fives": {"preset": "adult", "product_order": 2, "num_products": 2},
         "triples": {"product_dim": 3, "product_order": 2, "num_products": 5},
@@ -165,9 +150,7 @@ def small_network() -> torch.nn.Module:
 
 ENCODER = network_of_module(small_network(), name="small", intake=Intake(), layers=("pixels", "0"))
 PUBLIC_IMAGES = {
-    f"pixel_{y}_{x}": np.random.default_rng(4 * y + x).integers(0, 256, 50)
-    for y in range(3)
-    for x in range(4)
+    f"pixel_{y}_{x}": np.random.default_rng(4 * y + x).integers(0, 256, 50) for y in range(3) for x in range(4)
 }
 IMAGE_OPTIONS: dict[str, Options] = {
     "dp-spectrum": {},
@@ -201,10 +184,7 @@ IMAGE_VARIANTS: dict[str, dict[str, Options]] = {
         "fresh": {"fresh_products": True, "num_products": 2},
         "replace-one": REPLACE_ONE,
     },
-    "dp-merf-ae": {
-        "plain": {},
-        "images-alone": {"labels": "none"},
-    },
+    "dp-merf-ae": {"plain": {}, "images-alone": {"labels": "none"}},
     "dp-mepf": {
         "plain": {},
         "residual": {"generator": "residual"},
@@ -267,11 +247,7 @@ def all_cases() -> list[Case]:
         for delta in (1e-5, 0.0)
         if delta or method != "dp-merf-ae"  # it has a descent, and with that a delta
     ]
-    others = [
-        Case(method, schema, schema, 1e-5)
-        for schema, methods in SCHEMA_VARIANTS.items()
-        for method in methods
-    ]
+    others = [Case(method, schema, schema, 1e-5) for schema, methods in SCHEMA_VARIANTS.items() for method in methods]
     return cases + others
 
 
@@ -293,22 +269,13 @@ FITTED = {
 }
 """Variants whose generators are fitted, which takes longest: each kind of generator, and each way into it."""
 
-FITTED_CASES = [
-    case
-    for case in CASES
-    if case.delta and case.variant in FITTED.get((case.method, case.schema), ())
-]
+FITTED_CASES = [case for case in CASES if case.delta and case.variant in FITTED.get((case.method, case.schema), ())]
 
 
 def schema_of(kind: str) -> Schema:
     """A table with every kind of column, or small images."""
     if kind in ("images", "unlabelled-images", "colours"):
-        label = {
-            "name": "shape",
-            "kind": "categorical",
-            "role": "label",
-            "categories": ["up", "down"],
-        }
+        label = {"name": "shape", "kind": "categorical", "role": "label", "categories": ["up", "down"]}
         wide, channels = (2, 3) if kind == "colours" else (4, 1)
         return load_schema(
             {
@@ -352,10 +319,7 @@ def data_of(kind: str) -> pa.Table:
 def messy_table() -> pa.Table:
     rng = np.random.default_rng(3)
     cents = rng.integers(-20, 230, NUM_ROWS)
-    doses = [
-        None if lost else Decimal(int(c)) / 100
-        for c, lost in zip(cents, cents % 7 == 0, strict=True)
-    ]
+    doses = [None if lost else Decimal(int(c)) / 100 for c, lost in zip(cents, cents % 7 == 0, strict=True)]
     days = rng.integers(-100, 2000, NUM_ROWS)
     ages = [str(age) for age in rng.integers(-5, 110, NUM_ROWS)]
     ages[3], ages[5], ages[8] = "n/a", "forty", " 41 "
@@ -367,9 +331,7 @@ def messy_table() -> pa.Table:
             "visit": [dt.date(2020, 1, 1) + dt.timedelta(days=int(day)) for day in days],
             "ward": pa.array(rng.choice(wards, NUM_ROWS).tolist(), pa.string()),
             "grade": rng.choice([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, np.nan], NUM_ROWS),
-            "ill": pa.array(
-                [None if n == 9 else n % 3 for n in rng.integers(0, 10, NUM_ROWS).tolist()]
-            ),
+            "ill": pa.array([None if n == 9 else n % 3 for n in rng.integers(0, 10, NUM_ROWS).tolist()]),
             "person": [f"p{n}" for n in rng.integers(0, 70, NUM_ROWS)],
         }
     )
@@ -384,16 +346,12 @@ def messy_images(schema: Schema) -> pa.Table:
         name: pa.array([None if value == 7 else value for value in column.tolist()], pa.int64())
         for name, column in zip(schema.image.names, pixels.T, strict=True)
     }
-    return pa.table(
-        columns | {"shape": pa.array(rng.choice(shapes, NUM_ROWS).tolist(), pa.string())}
-    )
+    return pa.table(columns | {"shape": pa.array(rng.choice(shapes, NUM_ROWS).tolist(), pa.string())})
 
 
 @cache
 def plan_of(case: Case) -> Plan:
-    return make_plan(
-        schema_of(case.schema), Budget(1.0, case.delta), method=case.method, options=case.options
-    )
+    return make_plan(schema_of(case.schema), Budget(1.0, case.delta), method=case.method, options=case.options)
 
 
 @cache
@@ -429,9 +387,7 @@ def plan_digests(golden: Any, plan: Plan) -> dict[str, str]:
     return {
         "canonical JSON": golden.sha256(plan.to_dict()),
         "fingerprint": plan.fingerprint,
-        "fingerprint when read back": plan_from_dict(
-            json.loads(json.dumps(plan.to_dict()))
-        ).fingerprint,
+        "fingerprint when read back": plan_from_dict(json.loads(json.dumps(plan.to_dict()))).fingerprint,
         "schema": golden.sha256(plan.schema.to_yaml().encode()),
     }
 
@@ -469,9 +425,7 @@ def test_released_integers_are_the_recorded_ones(golden: Any, case: Case) -> Non
     named |= {f"learnt {name}": value for name, value in release.weights}
     value = {name: golden.sha256(array) for name, array in named.items()}
     value["fingerprint"] = release.fingerprint
-    golden.check(
-        f"{case}: vector", value, portable=case.is_counted, summary=summary_of_arrays(named)
-    )
+    golden.check(f"{case}: vector", value, portable=case.is_counted, summary=summary_of_arrays(named))
 
 
 def summary_of_arrays(named: dict[str, Any]) -> dict[str, float]:
@@ -544,9 +498,5 @@ def test_every_method_generator_and_case_is_recorded(golden: Any) -> None:
     assert {plan_of(case).setting("generator", "network") for case in FITTED_CASES} == set(FITS)
     parts = {f"{case}: {part}" for case in CASES for part in ("plan", "vector", "certificate")}
     rows = {f"{case}: rows" for case in FITTED_CASES}
-    noise = {
-        f"{source}: {kind}"
-        for source in ("SeededNoise", "LongNoise")
-        for kind in ("gaussian", "laplace")
-    }
+    noise = {f"{source}: {kind}" for source in ("SeededNoise", "LongNoise") for kind in ("gaussian", "laplace")}
     assert golden.names == parts | rows | noise

@@ -22,14 +22,12 @@ from understudy.accounting import (
     spent_mu_squared,
 )
 from understudy.features import Block, Embedding, Fourier, Grid, Scales
-from understudy.plan import LATTICE, Plan, Stage
+from understudy.plan.plan import LATTICE, Plan, Stage
 from understudy.schema import load_schema
 
 EPSILONS = [1e-4, 0.01, 0.1, 0.2, 0.5, 1.0, 3.0, 10.0, 30.0]
 DELTAS = [1e-15, 1e-12, 1e-9, 1e-7, 1e-5, 1e-3]
-grid = pytest.mark.parametrize(
-    ("epsilon", "delta"), list(itertools.product(EPSILONS, DELTAS)), ids=str
-)
+grid = pytest.mark.parametrize(("epsilon", "delta"), list(itertools.product(EPSILONS, DELTAS)), ids=str)
 
 
 def real(value: Fraction) -> mp.mpf:
@@ -91,8 +89,7 @@ def test_the_discrete_gaussian_spends_no_more_than_its_stated_cost(std: int, shi
         for delta in (1e-3, 1e-6):
             bound = mp.exp(mp.mpf(epsilon_of([mu_squared], delta)))
             excess = mp.fsum(
-                max(mp.mpf(0), mass.get(z, mp.mpf(0)) - bound * mass.get(z - shift, mp.mpf(0)))
-                for z in support
+                max(mp.mpf(0), mass.get(z, mp.mpf(0)) - bound * mass.get(z - shift, mp.mpf(0))) for z in support
             )
             assert excess / total <= mp.mpf(delta)
 
@@ -121,17 +118,16 @@ def test_the_largest_event_that_moves_odds_past_epsilon_is_exact() -> None:
 
 
 def test_the_stages_of_a_plan_compose_to_its_epsilon() -> None:
-    schema = load_schema(
-        {"columns": [{"name": "x", "kind": "continuous", "bounds": [0, 1]}], "name": "t"}
-    )
+    schema = load_schema({"columns": [{"name": "x", "kind": "continuous", "bounds": [0, 1]}], "name": "t"})
     first = Embedding((Block("histograms", Grid((0,), 8), 1.0),))
-    second = Embedding(
-        (Block("numbers", Fourier((0,), (0.1,), (Scales(1, 1, 1),), 6, 0), 0.7),), separate=True
-    )
+    second = Embedding((Block("numbers", Fourier((0,), (0.1,), (Scales(1, 1, 1),), 6, 0), 0.7),), separate=True)
     plan = Plan(
-        schema=schema, method="two", budget=Budget(1.0), neighbours=Neighbours.ADD_REMOVE,
+        schema=schema,
+        method="two",
+        budget=Budget(1.0),
+        neighbours=Neighbours.ADD_REMOVE,
         stages=(Stage("a", first, 0.25), Stage("b", second, 0.75)),
-    )  # fmt: skip
+    )
     total = mu_squared_of_budget(Budget(1.0))
     costs = plan.cost()
     assert len(costs) == 3, "one mechanism, then a count and an embedding of one class"

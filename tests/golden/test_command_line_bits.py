@@ -23,8 +23,7 @@ import typer
 
 from understudy.cli import main
 from understudy.cli.app import app
-from understudy.private.long_noise import LongNoise
-from understudy.private.noise import ExactNoise
+from understudy.private.noise import ExactNoise, LongNoise
 from understudy.reports import agreement
 
 SCHEMA = """\
@@ -198,9 +197,7 @@ def paths_in(document: Any, before: str = "") -> set[str]:
         found = [paths_in(value, f"{before}.{name}") for name, value in document.items()]
         return {before}.union(*found)
     if isinstance(document, list):
-        inner = [
-            paths_in(value, f"{before}[]") for value in document if isinstance(value, dict | list)
-        ]
+        inner = [paths_in(value, f"{before}[]") for value in document if isinstance(value, dict | list)]
         return {before}.union(*inner)
     return {before}
 

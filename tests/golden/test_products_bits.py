@@ -27,27 +27,21 @@ import safetensors.numpy
 from understudy.accounting import UNITS_PER_COST, Budget, Neighbours
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.encoders import EncoderTraining
-from understudy.encoders.extractor import ExtractorPlan
 from understudy.errors import BudgetError, InputError
 from understudy.methods import fit_release, make_plan
-from understudy.plan import Plan
-from understudy.private.appending import append_rows
-from understudy.private.extractor import train_private_encoder
-from understudy.private.ledger import (
-    create_ledger,
-    find_published,
-    mark_published,
-    read_ledger,
-    spend,
-)
+from understudy.networks import EncoderTraining
+from understudy.plan.encoder import ExtractorPlan
+from understudy.plan.plan import Plan
+from understudy.plan.request import Request, load_request
+from understudy.private.append import append_rows
+from understudy.private.dpsgd.classifier import train_classifier
+from understudy.private.dpsgd.encoder import train_private_encoder
+from understudy.private.ledger import create_ledger, find_published, mark_published, read_ledger, spend
 from understudy.private.noise import SeededNoise
 from understudy.private.parties import merge_partials, write_partial
 from understudy.private.release import release_table
-from understudy.private.requests import Request, load_request
 from understudy.private.secret_files import read_secret
-from understudy.private.training import train_classifier
-from understudy.published import Release
+from understudy.released import Release
 from understudy.schema import PrivacyUnit, load_schema
 
 LEDGERS = Path(__file__).parent / "ledgers"
@@ -68,9 +62,7 @@ DOTS = load_schema(
         "name": "dots",
         "rows": 90,
         "image": {"height": 6, "width": 6},
-        "columns": [
-            {"name": "label", "kind": "categorical", "role": "label", "categories": ["a", "b"]}
-        ],
+        "columns": [{"name": "label", "kind": "categorical", "role": "label", "categories": ["a", "b"]}],
     }
 )
 LINES = load_schema(
@@ -78,9 +70,7 @@ LINES = load_schema(
         "name": "lines",
         "rows": 40,
         "image": {"height": 28, "width": 28},
-        "columns": [
-            {"name": "label", "kind": "categorical", "role": "label", "categories": ["a", "b"]}
-        ],
+        "columns": [{"name": "label", "kind": "categorical", "role": "label", "categories": ["a", "b"]}],
     }
 )
 
@@ -210,9 +200,7 @@ def paths_in(document: Any, before: str = "") -> set[str]:
         found = [paths_in(value, f"{before}.{name}") for name, value in document.items()]
         return {before}.union(*found)
     if isinstance(document, list):
-        inner = [
-            paths_in(value, f"{before}[]") for value in document if isinstance(value, dict | list)
-        ]
+        inner = [paths_in(value, f"{before}[]") for value in document if isinstance(value, dict | list)]
         return {before}.union(*inner)
     return {before}
 
@@ -309,14 +297,9 @@ def test_encoders(golden: Any, name: str) -> None:
 def test_releases_made_with_a_private_encoder(golden: Any) -> None:
     training = ENCODERS["sampled images"][0]
     rows = pictures(DOTS, 90)
-    network = train_private_encoder(
-        rows, ExtractorPlan(DOTS, Budget(2.0), training), noise=SeededNoise(6)
-    )
+    network = train_private_encoder(rows, ExtractorPlan(DOTS, Budget(2.0), training), noise=SeededNoise(6))
     plan = make_plan(
-        DOTS,
-        Budget(5.0),
-        method="dp-mepf",
-        options={"encoder": network.network("own"), "stopping": 0, "steps": 2},
+        DOTS, Budget(5.0), method="dp-mepf", options={"encoder": network.network("own"), "stopping": 0, "steps": 2}
     )
     noise = Recorded(7)
     made = release_table(rows, plan, noise=noise)
@@ -330,9 +313,7 @@ def test_releases_made_with_a_private_encoder(golden: Any) -> None:
 
 
 def test_decoders(golden: Any) -> None:
-    plan = make_plan(
-        DOTS, Budget(5.0), method="dp-merf-ae", options={"descent_steps": 3, "steps": 3}
-    )
+    plan = make_plan(DOTS, Budget(5.0), method="dp-merf-ae", options={"descent_steps": 3, "steps": 3})
     noise = Recorded(8)
     made = release_table(pictures(DOTS, 90), plan, noise=noise)
     rows = fit_release(made).sample(20, seed=1)
@@ -354,9 +335,7 @@ def test_decoders(golden: Any) -> None:
 # Parties and rows that are added
 
 
-def rounds_of(
-    plan: Plan, folder: Path, *, noise: Recorded, ledger: Path | None
-) -> tuple[Release, dict[str, Any]]:
+def rounds_of(plan: Plan, folder: Path, *, noise: Recorded, ledger: Path | None) -> tuple[Release, dict[str, Any]]:
     """All rounds of two parties; what went to and fro is hashed on the way."""
     asked: Release | Request = Request(plan)
     found: dict[str, Any] = {}
@@ -384,9 +363,7 @@ def rounds_of(
             found[f"{name} header of {party}"] = canonical(header)
             found[f"{name} sums of {party}"] = sha256(content)
             found[f"{name} file of {party}"] = sha256(files[-1].read_bytes())
-        asked = merge_partials(
-            asked, files, keys=list(KEYS.values()), ledger=ledger, key="both", noise=noise
-        )
+        asked = merge_partials(asked, files, keys=list(KEYS.values()), ledger=ledger, key="both", noise=noise)
     return asked, found
 
 
@@ -409,16 +386,11 @@ def test_parties(golden: Any, tmp_path: Path, name: str) -> None:
     check_product(golden, f"parties, {name}", made, noise, **found)
     if ledger is not None:
         golden.check(
-            f"parties, {name}, ledger",
-            canonical(tables_of(ledger)),
-            portable=False,
-            summary=spent_in_short(ledger),
+            f"parties, {name}, ledger", canonical(tables_of(ledger)), portable=False, summary=spent_in_short(ledger)
         )
 
 
-@pytest.mark.parametrize(
-    ("method", "delta"), [("dp-merf", 1e-5), ("dp-anova", 1e-5), ("dp-merf", 0.0)]
-)
+@pytest.mark.parametrize(("method", "delta"), [("dp-merf", 1e-5), ("dp-anova", 1e-5), ("dp-merf", 0.0)])
 def test_rows_that_are_added(golden: Any, tmp_path: Path, method: str, delta: float) -> None:
     noise, ledger = Recorded(10), tmp_path / "ledger.db"
     create_ledger(ledger, Budget(3.0, delta))
@@ -458,32 +430,20 @@ def spent_in_short(ledger: Path) -> dict[str, float]:
 
 def into_release(ledger: Path, folder: Path) -> Any:
     rows, plan = patients(80), plan_of("dp-anova")
-    return release_table(
-        rows, plan, directory=folder / "release", ledger=ledger, key="r", noise=TakenForPrivate(1)
-    )
+    return release_table(rows, plan, directory=folder / "release", ledger=ledger, key="r", noise=TakenForPrivate(1))
 
 
 def into_classifier(ledger: Path, folder: Path) -> Any:
     plan = ClassifierPlan(PATIENTS, Budget(1.0), Training(steps=3, sampling_rate=0.5))
     return train_classifier(
-        patients(80),
-        plan,
-        directory=folder / "classifier",
-        ledger=ledger,
-        key="c",
-        noise=TakenForPrivate(2),
+        patients(80), plan, directory=folder / "classifier", ledger=ledger, key="c", noise=TakenForPrivate(2)
     )
 
 
 def into_encoder(ledger: Path, folder: Path) -> Any:
     plan = ExtractorPlan(DOTS, Budget(2.0), ENCODERS["sampled images"][0])
     return train_private_encoder(
-        pictures(DOTS, 90),
-        plan,
-        directory=folder / "encoder",
-        ledger=ledger,
-        key="e",
-        noise=TakenForPrivate(3),
+        pictures(DOTS, 90), plan, directory=folder / "encoder", ledger=ledger, key="e", noise=TakenForPrivate(3)
     )
 
 
@@ -510,9 +470,7 @@ def into_own_noise(ledger: Path, folder: Path) -> Any:
 def into_append(ledger: Path, folder: Path) -> Any:
     earlier = masked(release_table(patients(80), plan_of(), noise=SeededNoise(6)))
     directory = folder / "appended"
-    return append_rows(
-        patients(20, 3), earlier, directory=directory, ledger=ledger, noise=SeededNoise(7)
-    )
+    return append_rows(patients(20, 3), earlier, directory=directory, ledger=ledger, noise=SeededNoise(7))
 
 
 SPENDERS: dict[str, Callable[[Path, Path], Any]] = {
@@ -535,11 +493,7 @@ def test_one_ledger_of_everybody_who_spends(golden: Any, tmp_path: Path) -> None
             assert state.rows[-1].fingerprint == made.fingerprint, name
             assert state.rows[-1].state == "published", name
         golden.check(
-            f"ledger after {name}",
-            tables_of(ledger),
-            portable=False,
-            summary=spent_in_short(ledger),
-            tolerance=1e-4,
+            f"ledger after {name}", tables_of(ledger), portable=False, summary=spent_in_short(ledger), tolerance=1e-4
         )
     resumable = {"release": into_release, "classifier": into_classifier, "encoder": into_encoder}
     before = tables_of(ledger)
@@ -561,13 +515,7 @@ def test_units_of_privacy_and_other_notions_in_ledgers(golden: Any, tmp_path: Pa
     cases = {
         "people": (people, visits, Budget(1.0), {"num_features": 4}, Neighbours.ADD_REMOVE),
         "replaced rows": (PATIENTS, patients(40), Budget(1.0), counted, Neighbours.REPLACE_ONE),
-        "pure": (
-            PATIENTS,
-            patients(40),
-            Budget(1.0, 0),
-            {"num_features": 4},
-            Neighbours.ADD_REMOVE,
-        ),
+        "pure": (PATIENTS, patients(40), Budget(1.0, 0), {"num_features": 4}, Neighbours.ADD_REMOVE),
     }
     for name, (schema, rows, budget, options, neighbours) in cases.items():
         ledger, noise = tmp_path / name, Recorded(11)
@@ -604,10 +552,7 @@ def test_ledgers_of_every_format_are_read(golden: Any, tmp_path: Path, fixture: 
     told["remaining_units"] = state.remaining_units
     told["remaining_slack_units"] = state.remaining_slack_units
     golden.check(f"{fixture.stem}, read", told, portable=True)
-    epsilons = {
-        "spent": state.epsilon_of(state.spent_units),
-        "remaining": state.epsilon_of(state.remaining_units),
-    }
+    epsilons = {"spent": state.epsilon_of(state.spent_units), "remaining": state.epsilon_of(state.remaining_units)}
     golden.check(f"{fixture.stem}, epsilons", epsilons, portable=False, summary=epsilons)
 
 

@@ -10,15 +10,9 @@ import pytest
 from understudy import Budget, Neighbours, dp_anova, load_schema, make_plan
 from understudy.errors import UsageError
 from understudy.features import Block, Cells, Tables
-from understudy.generators.anova_training import AnovaTraining
-from understudy.methods.anova import (
-    HISTOGRAM_BARS,
-    LONG_BARS,
-    MOST_CLASSES,
-    MOST_VALUES,
-    ROUGH_CELLS,
-)
-from understudy.plan import Plan, plan_from_dict
+from understudy.fits.anova import AnovaTraining
+from understudy.methods.anova import HISTOGRAM_BARS, LONG_BARS, MOST_CLASSES, MOST_VALUES, ROUGH_CELLS
+from understudy.plan.plan import Plan, plan_from_dict
 from understudy.schema import Schema
 
 AGE = {"name": "age", "kind": "integer", "bounds": [0, 100]}
@@ -58,9 +52,7 @@ PLANS: dict[str, Plan] = {
     "one column": dp_anova(schema_with(AGE, LABEL), Budget(1.0)),
     "one column of all": dp_anova(schema_with(SEX), Budget(1.0)),
     "few rows": dp_anova(schema_with(AGE, DOSE, COST, WARD, LABEL, rows=20), Budget(0.1)),
-    "replace-one": dp_anova(
-        schema_with(AGE, DOSE, LABEL), Budget(1.0), neighbours=Neighbours.REPLACE_ONE
-    ),
+    "replace-one": dp_anova(schema_with(AGE, DOSE, LABEL), Budget(1.0), neighbours=Neighbours.REPLACE_ONE),
 }
 
 
@@ -129,12 +121,8 @@ def test_cells_that_are_not_placed_yet_are_planned_as_few(name: str):
 # Pairs that are left out.
 
 
-@pytest.mark.parametrize(
-    ("columns", "rows", "epsilon"), [(4, 30, 1.0), (4, 400, 0.05), (600, 800, 1.0)]
-)
-def test_wide_or_tiny_tables_get_no_pairs_and_the_plan_says_so(
-    columns: int, rows: int, epsilon: float
-):
+@pytest.mark.parametrize(("columns", "rows", "epsilon"), [(4, 30, 1.0), (4, 400, 0.05), (600, 800, 1.0)])
+def test_wide_or_tiny_tables_get_no_pairs_and_the_plan_says_so(columns: int, rows: int, epsilon: float):
     many = [{"name": f"c{i}", "kind": "integer", "bounds": [0, 9]} for i in range(columns)]
     plan = dp_anova(schema_with(*many, LABEL, rows=rows), Budget(epsilon))
     assert [stage.name for stage in plan.stages] == ["columns", "by label"]
@@ -252,10 +240,7 @@ def test_a_label_with_too_many_classes_is_a_column_like_others():
 
 
 def test_without_a_label_or_with_labels_none_all_columns_are_alike():
-    for plan in (
-        PLANS["unlabelled"],
-        dp_anova(schema_with(AGE, DOSE, WARD, LABEL), Budget(1.0), labels="none"),
-    ):
+    for plan in (PLANS["unlabelled"], dp_anova(schema_with(AGE, DOSE, WARD, LABEL), Budget(1.0), labels="none")):
         assert all(stage.embedding.label is None for stage in plan.stages)
         assert len(tables_of(plan, "cells").factors) == 4
         assert not any(block.per_label for block in blocks_of(plan).values())

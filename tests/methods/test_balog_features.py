@@ -11,7 +11,7 @@ import pytest
 from understudy import Budget, Neighbours, balog_features, load_schema
 from understudy.errors import UsageError
 from understudy.features import Fourier
-from understudy.plan import plan_from_dict
+from understudy.plan.plan import plan_from_dict
 
 SCHEMA = load_schema(
     {

@@ -11,19 +11,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from understudy import (
-    Budget,
-    Neighbours,
-    balog_subspace,
-    fit_release,
-    load_release,
-    load_schema,
-    release_table,
-)
+from understudy import Budget, Neighbours, balog_subspace, fit_release, load_release, load_schema, release_table
 from understudy.errors import InputError, UsageError
 from understudy.features import KernelSums, Landmarks
 from understudy.methods.balog_kernel import balog_kernel
-from understudy.plan import plan_from_dict
+from understudy.plan.plan import plan_from_dict
 from understudy.schema import Layout
 
 SCHEMA = load_schema(
@@ -36,9 +28,7 @@ SCHEMA = load_schema(
         "rows": 5000,
     }
 )
-PUBLIC = pd.DataFrame(
-    {"age": [10, 50, None, 90], "pay": [1.0, 2.0, 3.0, 9.5], "city": ["a", "b", "b", "a"]}
-)
+PUBLIC = pd.DataFrame({"age": [10, 50, None, 90], "pay": [1.0, 2.0, 3.0, 9.5], "city": ["a", "b", "b", "a"]})
 
 
 def blocks(plan: Any, stage: int = -1) -> dict[str, Any]:
@@ -72,9 +62,9 @@ def test_a_release_needs_no_other_file_to_be_fitted(tmp_path: Path) -> None:
 
 def test_a_little_noise_deserves_more_of_the_points() -> None:
     ranks = [
-        blocks(
-            balog_subspace(SCHEMA, Budget(epsilon), look=False, num_rows=10**6, num_candidates=300)
-        )["coordinates"].map.dim
+        blocks(balog_subspace(SCHEMA, Budget(epsilon), look=False, num_rows=10**6, num_candidates=300))[
+            "coordinates"
+        ].map.dim
         for epsilon in (0.01, 0.1, 1.0)
     ]
     assert ranks[0] < ranks[1] < ranks[2] <= 300
@@ -90,9 +80,7 @@ def test_points_all_over_the_place_are_looked_at_first() -> None:
 
 
 def test_the_row_count_rides_free_where_rows_are_replaced() -> None:
-    plan = balog_subspace(
-        SCHEMA, Budget(1.0), neighbours=Neighbours.REPLACE_ONE, public_points=PUBLIC
-    )
+    plan = balog_subspace(SCHEMA, Budget(1.0), neighbours=Neighbours.REPLACE_ONE, public_points=PUBLIC)
     assert blocks(plan)["coordinates"].weight == 1.0
     ((square,),) = plan.mechanism_sensitivities
     assert math.sqrt(square) / plan.lattice == pytest.approx(2.0)

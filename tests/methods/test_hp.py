@@ -14,22 +14,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from understudy import (
-    Budget,
-    Neighbours,
-    create_ledger,
-    dp_hp,
-    load_schema,
-    make_plan,
-    read_ledger,
-    release_table,
-)
+from understudy import Budget, Neighbours, create_ledger, dp_hp, load_schema, make_plan, read_ledger, release_table
 from understudy.accounting import UNITS_PER_COST, mu_squared_of_budget
 from understudy.errors import BudgetError, UsageError
 from understudy.features import Block, Embedding, Hermite, OneHot, Tensors
 from understudy.features.hermite import best_half_range
-from understudy.generators.mixture_training import MixtureTraining
-from understudy.generators.training import Training
+from understudy.fits.mixture import MixtureTraining
+from understudy.fits.network import Training
 from understudy.methods.common import COUNT_SHARE
 from understudy.methods.hp_kernels import (
     COARSEST_ORDER,
@@ -38,9 +29,10 @@ from understudy.methods.hp_kernels import (
     FRESH_RELEASES,
     MOST_SUBSETS,
     ORDER_TIMES_SCALE,
+    PRESETS,
+    Preset,
 )
-from understudy.methods.hp_presets import PRESETS, Preset
-from understudy.plan import Plan, Stage, plan_from_dict
+from understudy.plan.plan import Plan, Stage, plan_from_dict
 from understudy.private.noise import SeededNoise
 from understudy.schema import Schema
 
@@ -161,9 +153,7 @@ def test_all_pairs_of_a_small_table_are_taken_but_for_a_number_and_its_own_null_
 @pytest.mark.parametrize("count", [2, 1000])
 def test_a_number_and_its_null_flag_are_never_in_one_product(dim: int, count: int):
     nullable = [DOSE | {"name": f"d{i}"} for i in range(4)]
-    plan = dp_hp(
-        schema_with(*nullable), Budget(1.0), product_dim=dim, num_products=count, product_order=1
-    )
+    plan = dp_hp(schema_with(*nullable), Budget(1.0), product_dim=dim, num_products=count, product_order=1)
     subsets = products_of(plan).subsets
     assert all(len({j % 4 for j in subset}) == dim for subset in subsets)
     assert len(subsets) == min(count, math.comb(4, dim) * 2**dim)
@@ -282,9 +272,7 @@ def test_gamma_is_the_weight_of_the_products_against_one_for_the_sum(fresh: bool
 
 @pytest.mark.parametrize("gamma", [None, 0.01, 0.3, 1.0, 20.0])
 @pytest.mark.parametrize("schema", [labelled(), wide(5)])
-def test_the_share_of_the_products_minimises_the_noise_of_the_loss(
-    gamma: float | None, schema: Schema
-):
+def test_the_share_of_the_products_minimises_the_noise_of_the_loss(gamma: float | None, schema: Schema):
     plan = dp_hp(schema, Budget(1.0), gamma=gamma, num_products=4)
     blocks = blocks_of(plan)
     sums = sum(block.map.dim for name, block in blocks.items() if name in ("numbers", "choices"))
@@ -318,9 +306,7 @@ def test_a_preset_sets_orders_dimension_gamma_and_split():
     assert order_of(products_of(plan)) == 5
     assert products_of(plan).subsets == tuple(combinations(range(6), 5))
     assert dict(plan.setting("loss_weights")) == {"numbers": 1.0, "products": 0.1}
-    parts = [
-        float(mu_squared_of_budget(Budget(epsilon, 0.5e-5))) for epsilon in (0.6 * 1.0, 0.4 * 1.0)
-    ]
+    parts = [float(mu_squared_of_budget(Budget(epsilon, 0.5e-5))) for epsilon in (0.6 * 1.0, 0.4 * 1.0)]
     assert share_of(plan) == pytest.approx(parts[1] / sum(parts))
     assert 0.25 < share_of(plan) < 0.4  # the smaller part of epsilon is the smaller still
 
@@ -344,9 +330,7 @@ def test_a_split_in_halves_is_a_split_in_halves():
 
 
 def test_what_is_given_goes_before_the_preset():
-    plan = dp_hp(
-        wide(6), Budget(1.0), preset="adult", order=7, product_dim=2, num_products=3, gamma=2.0
-    )
+    plan = dp_hp(wide(6), Budget(1.0), preset="adult", order=7, product_dim=2, num_products=3, gamma=2.0)
     assert numbers_of(plan).order == 7
     assert [len(subset) for subset in products_of(plan).subsets] == [2, 2, 2]
     assert dict(plan.setting("loss_weights"))["products"] == 2.0
@@ -354,9 +338,7 @@ def test_what_is_given_goes_before_the_preset():
 
 
 def test_a_preset_releases_a_few_products_only():
-    assert (
-        len(products_of(dp_hp(wide(20), Budget(1.0), preset="covtype")).subsets) == FRESH_RELEASES
-    )
+    assert len(products_of(dp_hp(wide(20), Budget(1.0), preset="covtype")).subsets) == FRESH_RELEASES
 
 
 # Fresh products.
@@ -377,10 +359,7 @@ def test_fresh_products_are_a_stage_each_within_the_same_budget():
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("neighbours", list(Neighbours))
 def test_fresh_products_cost_what_one_release_costs(epsilon: float, neighbours: Neighbours):
-    plans = [
-        dp_hp(labelled(), Budget(epsilon), neighbours=neighbours, fresh_products=fresh)
-        for fresh in (False, True)
-    ]
+    plans = [dp_hp(labelled(), Budget(epsilon), neighbours=neighbours, fresh_products=fresh) for fresh in (False, True)]
     for plan in plans:
         assert plan.epsilon() <= epsilon
         assert plan.epsilon() == pytest.approx(epsilon, rel=1e-5)
@@ -391,8 +370,7 @@ def test_fresh_products_cost_what_one_release_costs(epsilon: float, neighbours: 
 
 def test_fresh_products_have_the_noise_of_one_release():
     whole, fresh = (
-        dp_hp(labelled(), Budget(1.0), product_share=0.7, fresh_products=is_fresh)
-        for is_fresh in (False, True)
+        dp_hp(labelled(), Budget(1.0), product_share=0.7, fresh_products=is_fresh) for is_fresh in (False, True)
     )
     root = math.sqrt(len(products_of(whole).subsets))  # features of many subsets are that smaller
     one = whole.noise_stds[0] / blocks_of(whole)["products"].weight * root
@@ -403,9 +381,7 @@ def test_fresh_products_have_the_noise_of_one_release():
 def test_fresh_products_are_charged_once_with_their_sum(tmp_path: Path):
     schema = labelled()
     plan = dp_hp(schema, Budget(1.0), fresh_products=True, num_products=2, order=3, product_order=2)
-    table = pd.DataFrame(
-        {"age": [30, 40], "dose": [0.5, np.nan], "sex": ["f", "m"], "label": ["a", "b"]}
-    )
+    table = pd.DataFrame({"age": [30, 40], "dose": [0.5, np.nan], "sex": ["f", "m"], "label": ["a", "b"]})
     ledger = tmp_path / "ledger.db"
     create_ledger(ledger, Budget(1.0))
     assert len(plan.cost()) == 3
@@ -515,8 +491,7 @@ def test_steps_change_the_steps_only():
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{}, {"fresh_products": True}, {"gamma": 0.2, "preset": "covtype"}, {"generator": "network"}],
+    "options", [{}, {"fresh_products": True}, {"gamma": 0.2, "preset": "covtype"}, {"generator": "network"}]
 )
 def test_a_plan_comes_back_from_its_file_as_it_was(options: dict[str, object]):
     plan = dp_hp(labelled(), Budget(1.0), **options)

@@ -10,8 +10,8 @@ import pytest
 from understudy import Budget, load_schema, make_plan
 from understudy.errors import UsageError
 from understudy.features import Fourier, Hermite, Tensors
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.training import Training
+from understudy.fits.images import ImageTraining
+from understudy.fits.network import Training
 from understudy.methods.image_sets import image_set
 from understudy.schema import Schema
 
@@ -48,9 +48,7 @@ def test_the_length_scale_of_images_is_public_and_follows_their_size():
 
 def test_batches_multiply_what_is_released_and_not_what_it_costs():
     one, three = (planned("dp-merf", mini_batches=n, num_features=40) for n in (1, 3))
-    assert (
-        one.stages[0].embedding.dim == 2 * (1 + 40) + 1
-    )  # rows whose label is not listed are counted too
+    assert one.stages[0].embedding.dim == 2 * (1 + 40) + 1  # rows whose label is not listed are counted too
     assert three.stages[0].embedding.dim == 2 * (1 + 3 * 40) + 1
     assert three.noise_scales == one.noise_scales
     assert three.epsilon() == one.epsilon()
@@ -83,16 +81,11 @@ def test_tables_with_pixels_among_other_columns_are_tables():
         ("dp-merf", {"mini_batches": 2, "length_scale": "private"}, "mini batches"),
     ],
 )
-def test_what_makes_no_sense_for_images_is_refused(
-    method: str, options: dict[str, Any], where: str
-):
+def test_what_makes_no_sense_for_images_is_refused(method: str, options: dict[str, Any], where: str):
     with pytest.raises(UsageError, match=where):
         planned(method, **options)
 
 
 def test_settings_of_image_networks_are_not_for_tables():
     with pytest.raises(UsageError, match="training"):
-        make_plan(
-            schema(AGE, image=False), Budget(1.0), method="dp-hp",
-            options={"training": ImageTraining()},
-        )  # fmt: skip
+        make_plan(schema(AGE, image=False), Budget(1.0), method="dp-hp", options={"training": ImageTraining()})

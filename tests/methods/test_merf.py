@@ -82,9 +82,7 @@ def test_a_table_of_one_sort_only_has_no_empty_block(columns: list[dict[str, obj
 
 
 def test_block_weights_fill_the_unit_ball():
-    squares = sum(
-        block.weight**2 for block in dp_merf(labelled(), Budget(1.0)).stages[0].embedding.blocks
-    )
+    squares = sum(block.weight**2 for block in dp_merf(labelled(), Budget(1.0)).stages[0].embedding.blocks)
     assert squares == pytest.approx(1.0)
 
 
@@ -101,9 +99,7 @@ def test_length_scales_can_be_given_per_column():
     assert numbers.length_scales == (0.1, 0.7)
 
 
-@pytest.mark.parametrize(
-    "scale", [0.0, -1.0, math.inf, math.nan, {"age": 0.1}, {"age": 1, "dose": 1, "sex": 1}]
-)
+@pytest.mark.parametrize("scale", [0.0, -1.0, math.inf, math.nan, {"age": 0.1}, {"age": 1, "dose": 1, "sex": 1}])
 def test_a_length_scale_outside_its_rules_is_refused(scale: object):
     with pytest.raises(UsageError, match="length scale"):
         dp_merf(labelled(), Budget(1.0), length_scale=scale)
@@ -122,9 +118,7 @@ def test_separate_releases_cost_what_the_first_paper_paid():
     many = dp_merf(labelled(), Budget(1.0), separate_releases=True)
     assert len(many.cost()) == 3 + 1
     assert many.epsilon() <= 1.0
-    noise_of_a_feature = [
-        plan.noise_stds[0] / blocks_of(plan)["numbers"].weight for plan in (one, many)
-    ]
+    noise_of_a_feature = [plan.noise_stds[0] / blocks_of(plan)["numbers"].weight for plan in (one, many)]
     assert noise_of_a_feature[1] > 1.5 * noise_of_a_feature[0]
 
 
@@ -133,8 +127,7 @@ def test_the_number_of_features_minimises_the_bound():
     best = best_num_features(lambda _: noise)
     assert best % 2 == 0
     assert all(
-        error_bound(best, noise) <= error_bound(other, noise)
-        for other in (best // 2, best - 200, best + 200, 2 * best)
+        error_bound(best, noise) <= error_bound(other, noise) for other in (best // 2, best - 200, best + 200, 2 * best)
     )
 
 
@@ -143,9 +136,7 @@ def test_the_bound_has_the_papers_terms():
     private = 4 * features * sigma**2 / rows**2
     cross = 8 * math.sqrt(2) * sigma / rows * math.sqrt(features / 2)  # gamma ratio, large D
     random = 8 * math.sqrt(2 * math.pi / features)
-    assert error_bound(features, 2 * sigma / rows) == pytest.approx(
-        private + cross + random, rel=1e-4
-    )
+    assert error_bound(features, 2 * sigma / rows) == pytest.approx(private + cross + random, rel=1e-4)
 
 
 def test_more_budget_or_rows_buy_more_features_up_to_a_limit():

@@ -10,19 +10,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from understudy import (
-    Budget,
-    Neighbours,
-    create_ledger,
-    load_schema,
-    make_plan,
-    read_ledger,
-    release_table,
-)
-from understudy.accounting.descent import epsilon_of_descent
+from understudy import Budget, Neighbours, create_ledger, load_schema, make_plan, read_ledger, release_table
+from understudy.accounting.dpsgd import epsilon_of_descent
 from understudy.errors import BudgetError, UsageError
-from understudy.generators.image_training import ImageTraining
-from understudy.plan import Plan, plan_from_dict
+from understudy.fits.images import ImageTraining
+from understudy.plan.plan import Plan, plan_from_dict
 
 SCHEMA = load_schema({"name": "dots", "rows": 200, "image": {"height": 2, "width": 2}})
 TRAINING = ImageTraining(hidden=(4,), steps=2, batch=16)

@@ -12,7 +12,7 @@ from understudy.features import Fourier, Hermite, Norm, Sign
 from understudy.features.nonzeros import most_nonzeros
 from understudy.methods.anova import PURE_SHARES, PURE_WITHOUT_PAIRS
 from understudy.methods.common import noise_of_mean
-from understudy.plan import Plan
+from understudy.plan.plan import Plan
 from understudy.schema import Schema
 
 PURE = Budget(1.0, 0)
@@ -51,9 +51,13 @@ def test_the_noise_that_is_planned_for_is_the_noise_of_the_plan(
             if block.map.sign is Sign.CONSTANT:
                 continue
             planned = noise_of_mean(
-                budget, neighbours, share=stage.parts[block.name], num_rows=rows,
-                nonzeros=most_nonzeros(block.map), sign=block.map.sign,
-            )  # fmt: skip
+                budget,
+                neighbours,
+                share=stage.parts[block.name],
+                num_rows=rows,
+                nonzeros=most_nonzeros(block.map),
+                sign=block.map.sign,
+            )
             # Under replace-one a constant count costs nothing, or less than its share.
             found = plan.noise_std_of_sum(index, block) / rows
             assert found == pytest.approx(planned, rel=0.15 if index == 0 else 1e-3)
@@ -96,9 +100,7 @@ def test_products_of_columns_are_planned_where_laplace_noise_allows_them() -> No
 
 @pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("options", [{"product_share": 0.3}, {"preset": "covtype"}], ids=str)
-def test_a_wished_share_for_products_is_one_of_epsilon(
-    fresh: bool, options: dict[str, Any]
-) -> None:
+def test_a_wished_share_for_products_is_one_of_epsilon(fresh: bool, options: dict[str, Any]) -> None:
     plan = dp_hp(the_schema(), PURE, num_products=4, fresh_products=fresh, **options)
     products = sum(part for name, part in parts_of(plan).items() if name.startswith("product"))
     assert products == pytest.approx(options.get("product_share", 0.4))
@@ -118,9 +120,7 @@ def test_blocks_are_trusted_as_one_over_the_variance_of_their_noise() -> None:
 
 def test_noise_of_a_share_grows_as_its_norm_says() -> None:
     def noise(budget: Budget, share: float, nonzeros: int = 1) -> float:
-        return noise_of_mean(
-            budget, Neighbours.ADD_REMOVE, share=share, num_rows=1000, nonzeros=nonzeros
-        )
+        return noise_of_mean(budget, Neighbours.ADD_REMOVE, share=share, num_rows=1000, nonzeros=nonzeros)
 
     assert noise(PURE, 1.0) == pytest.approx(math.sqrt(2) / 1000)
     assert noise(PURE, 0.25) == pytest.approx(4 * noise(PURE, 1.0))

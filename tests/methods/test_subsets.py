@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import UsageError
-from understudy.methods.subsets import Subset, draw_subsets, num_subsets
+from understudy.methods.common import Subset, draw_subsets, num_subsets
 
 
 def drawn(widths: list[int], size: int, count: int, **options: Any) -> tuple[Subset, ...]:

@@ -19,15 +19,12 @@ class Mutant:
 
 
 NOISE = "private/test_noise.py::"
-INERT = "test_inert_files.py::"
-UNNOISED = (
-    "published/test_noise_tests.py"
-    "::test_a_release_without_noise_is_refused_though_all_its_files_agree"
-)
-PERSONS = "private/test_persons.py::"
+INERT = "test_files.py::"
+UNNOISED = "released/test_noise_tests.py::test_a_release_without_noise_is_refused_though_all_its_files_agree"
+PERSONS = "private/test_contribution_bounding.py::"
 PARTIES = "private/test_parties.py::"
-EXTRACTOR = "private/test_extractor.py::"
-TRAINING = "private/test_training.py::"
+EXTRACTOR = "private/dpsgd/test_encoder.py::"
+TRAINING = "private/dpsgd/test_classifier.py::"
 UNITS = "private/test_ledger_units.py::"
 UNPAID = "test_a_machine_whose_gradients_hang_on_the_block_is_refused_before_anything_is_paid"
 LOCAL = "private/engines/test_local.py::"
@@ -36,43 +33,41 @@ PRODUCTS = "private/test_product_sums.py::"
 HERMITE = "features/test_hermite.py::"
 TABLES = "features/test_tables.py::"
 ATTACK = "private/test_attack.py::"
-CELLS = "private/test_cells.py::"
+CELLS = "readers/test_cells.py::"
 ENCODE = "schema/test_encode.py::"
 AUDIT = "private/test_audit_releases.py::test_no_run_contradicts_what_is_claimed"
 REACH = "contracts/test_sensitivities.py::test_no_row_reaches_further_than_is_charged"
 LAPLACE = "accounting/test_laplace.py::"
 LAPLACE_NOISE = "private/test_laplace_noise.py::"
-LARGEST = (
-    "features/test_embedding.py::test_the_sensitivity_is_exactly_the_largest_change_over_all_rows"
-)
+LARGEST = "features/test_embedding.py::test_the_sensitivity_is_exactly_the_largest_change_over_all_rows"
 L1_BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_l1_ball"
-PICTURES = "private/test_pictures.py::"
-DESCENT = "private/descent/"
+PICTURES = "readers/test_pictures.py::"
+DESCENT = "private/dpsgd/"
 LANDMARKS = "features/test_landmarks.py::"
 BALL = "contracts/test_feature_maps.py::test_no_row_of_any_codes_leaves_its_integer_ball"
 PERCEPTUAL = "features/test_perceptual.py::"
-SETTLED = "test_plan.py::test_a_rule_that_changes_how_far_a_row_reaches_is_refused"
+SETTLED = "plan/test_plan.py::test_a_rule_that_changes_how_far_a_row_reaches_is_refused"
 MUTANTS = {
     "images in blocks of their own number": Mutant(
-        "features/activations.py",
+        "networks/activations.py",
         "padded = np.zeros((BLOCK, shape.num_pixels), dtype=np.float32)",
         "padded = np.zeros((len(pixels), shape.num_pixels), dtype=np.float32)",
         PERCEPTUAL + "test_images_go_through_a_network_in_blocks_of_one_shape",
     ),
     "threads that hear each other": Mutant(
-        "features/activations.py",
+        "networks/activations.py",
         "with _ONE_AT_A_TIME, one_thread() as torch, torch.no_grad():",
         "with one_thread() as torch, torch.no_grad():",
         PERCEPTUAL + "test_threads_do_not_hear_each_others_rows",
     ),
     "companions not tested": Mutant(
-        "features/activations.py",
+        "networks/activations.py",
         "if not all(bool((a == b).all()) for a, b in zip(found, wanted, strict=True)):",
         "if not all(np.allclose(a, b, atol=0.1) for a, b in zip(found, wanted, strict=True)):",
         PERCEPTUAL + "test_a_network_whose_rows_see_each_other_is_refused",
     ),
     "weights left out of a network's hash": Mutant(
-        "features/public_networks.py",
+        "networks/public.py",
         "digest.update(tensor.tobytes())",
         "tensor.tobytes()",
         PERCEPTUAL + "test_a_map_is_told_apart_by_its_weights_and_needs_them_only_to_be_evaluated",
@@ -87,7 +82,7 @@ MUTANTS = {
         "methods/mepf.py",
         "stages.append(Stage(STOPPING, embedding, stopping))",
         "stages.append(Stage(STOPPING, embedding, 1.0))",
-        "generators/test_perceptual_training.py::test_early_stopping_has_noise_of_its_own_in_the_plan",
+        "fits/test_perceptual.py::test_early_stopping_has_noise_of_its_own_in_the_plan",
     ),
     "products in single precision": Mutant(
         "private/sums.py",
@@ -102,25 +97,25 @@ MUTANTS = {
         NOISE + "test_noise_has_the_exact_discrete_gaussian_mass_function[10-OpenDP]",
     ),
     "long noise accepted too often": Mutant(
-        "private/long_noise.py",
+        "private/noise.py",
         "((sizes - deviation) / deviation) ** 2 / 2,",
         "((sizes - deviation) / deviation) ** 2 / 3,",
         NOISE + "test_noise_has_the_exact_discrete_gaussian_mass_function[1000-long]",
     ),
     "long noise with two zeros": Mutant(
-        "private/long_noise.py",
+        "private/noise.py",
         "once = (sizes > 0) | ~is_negative",
         "once = sizes >= 0",
         NOISE + "test_noise_has_the_exact_discrete_gaussian_mass_function[2-long]",
     ),
     "an open choice settled by a rounding": Mutant(
-        "private/long_noise.py",
+        "private/noise.py",
         "below[i] = _surely_below_exp(int(drawn[i]), exact(int(i)))",
         "below[i] = drawn[i] < 2**51",
         NOISE + "test_choices_made_in_many_digits_have_the_same_mass_function[1000]",
     ),
     "many digits of another exponent": Mutant(
-        "private/long_noise.py",
+        "private/noise.py",
         "2 * deviation**2)",
         "1 * deviation**2)",
         NOISE + "test_choices_made_in_many_digits_have_the_same_mass_function[1000]",
@@ -150,11 +145,10 @@ MUTANTS = {
         RELEASE + "test_maps_that_noise_has_settled_are_probed_as_well[1e-05]",
     ),
     "given points not told of": Mutant(
-        "published/assumptions.py",
+        "released/assumptions.py",
         "if given_points(plan):",
         "if False:",
-        "published/test_certificate.py"
-        "::test_rows_that_were_given_as_public_points_are_called_unprotected[False]",
+        "released/test_certificate.py::test_rows_that_were_given_as_public_points_are_called_unprotected[False]",
     ),
     "rows not clipped": Mutant(
         "private/lattice.py",
@@ -169,19 +163,19 @@ MUTANTS = {
         "private/test_lattice.py::test_a_map_that_breaks_its_promise_is_clipped_to_it",
     ),
     "more rows of a person than count": Mutant(
-        "private/persons.py",
+        "private/contribution_bounding.py",
         "< max_rows]",
         "<= max_rows]",
         PERSONS + "test_rows_that_are_all_alike_reach_what_is_stated",
     ),
     "rows of a person chosen by their order": Mutant(
-        "private/persons.py",
+        "private/contribution_bounding.py",
         "np.lexsort((_mixed(hashes[order] + earlier * np.uint64(_GOLDEN)), owners))",
         "np.argsort(persons[order], kind='stable')[np.argsort(order)].argsort(kind='stable')",
         PERSONS + "test_which_rows_count_does_not_depend_on_their_order",
     ),
     "rows without an id as one person": Mutant(
-        "private/persons.py",
+        "private/contribution_bounding.py",
         "known = np.flatnonzero(ids.is_valid().to_numpy(zero_copy_only=False))",
         "ids = ids.fill_null(b'')\n    known = np.arange(len(ids))",
         PERSONS + "test_rows_without_an_id_never_count",
@@ -190,8 +184,7 @@ MUTANTS = {
         "schema/encode.py",
         "named = pc.invert(pc.match_substring_regex(text, _NO_BYTES if is_fixed else _NOBODY))",
         "named = pc.not_equal(text, '')",
-        PERSONS
-        + "test_people_whose_missing_ids_are_a_word_do_not_displace_each_other_s_rows[NULL]",
+        PERSONS + "test_people_whose_missing_ids_are_a_word_do_not_displace_each_other_s_rows[NULL]",
     ),
     "bytes of numbers trimmed": Mutant(
         "schema/encode.py",
@@ -200,25 +193,25 @@ MUTANTS = {
         PERSONS + "test_bytes_of_a_fixed_width_are_ids_as_they_are",
     ),
     "one person in two groups": Mutant(
-        "private/persons.py",
+        "private/contribution_bounding.py",
         "held.append(people.only(residue, modulus))",
         "held.append(people.only(residue, 1))",
         PERSONS + "test_people_whose_rows_lie_in_several_files_and_passes_count_the_same",
     ),
     "noise for one row of a person": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "factor = moved if self.budget.is_pure else moved**2",
         "factor = moved",
-        "test_plan.py::test_as_many_rows_as_count_move_a_sum_and_noise_grows_with_them[2]",
+        "plan/test_plan.py::test_as_many_rows_as_count_move_a_sum_and_noise_grows_with_them[2]",
     ),
     "a released column of ids": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "if unit.unit in {column.name for column in self.schema.used}:",
         "if False:",
-        "test_plan.py::test_the_column_of_ids_is_never_released",
+        "plan/test_plan.py::test_the_column_of_ids_is_never_released",
     ),
     "a ledger of two units": Mutant(
-        "private/ledger_units.py",
+        "private/ledger.py",
         "    if others:",
         "    if False:",
         PERSONS + "test_the_certificate_and_the_ledger_name_whose_privacy_it_is",
@@ -230,18 +223,16 @@ MUTANTS = {
         LOCAL + "test_any_split_order_and_number_of_threads_gives_the_same_integers[dp-merf]",
     ),
     "appended rows that nobody paid for": Mutant(
-        "private/appending.py",
+        "private/append.py",
         "        if ledger is not None and row is None:",
         "        if False:",
-        "private/test_appending.py"
-        "::test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn",
+        "private/test_append.py::test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn",
     ),
     "Fourier features not checked": Mutant(
-        "private/fourier_sums.py",
+        "private/sums.py",
         "inside(map_.whole(rows.cells[some], target), radius, Norm.L2)",
         "map_.whole(rows.cells[some], 2 * target)",
-        "private/test_sums.py"
-        "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
+        "private/test_sums.py::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
     ),
     "a party counted twice": Mutant(
         "private/parties.py",
@@ -256,20 +247,31 @@ MUTANTS = {
         PARTIES + "test_a_file_of_another_plan_or_round_is_refused",
     ),
     "published before it is written": Mutant(
-        "private/products.py",
+        "private/spending.py",
         "        write_directory(directory, product.files())\n    if ledger is not None and row is not None:",
         "        if ledger is not None and row is not None:\n"
         "            where = str(Path(directory).resolve())\n"
         "            ledgers.mark_published(ledger, row, fingerprint=product.fingerprint, directory=where)\n"
         "            row = None\n"
         "        write_directory(directory, product.files())\n    if ledger is not None and row is not None:",
-        "private/test_kills.py::test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release"
-        "[release-in a file]",
+        "private/test_kills.py::test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release[release-in a file]",
     ),
     "queries of parties dropped": Mutant(
         "private/parties.py",
-        "dict(release_facts(source, None)) | together",
-        "dict(release_facts(source, None))",
+        (
+            "facts = (\n"
+            "        dict(release_facts(source, None))\n"
+            "        | together\n"
+            '        | {"is_private": following.is_private, "ledger": charged, "merged_from": len(answers)}\n'
+            "    )"
+        ),
+        (
+            "facts = dict(release_facts(source, None)) | {\n"
+            '        "is_private": following.is_private,\n'
+            '        "ledger": charged,\n'
+            '        "merged_from": len(answers),\n'
+            "    }"
+        ),
         PARTIES
         + "test_queries_of_parties_are_in_the_certificate_and_among_its_assumptions[queries1-1-SELECT * FROM data]",
     ),
@@ -280,10 +282,10 @@ MUTANTS = {
         PARTIES + "test_a_party_has_the_same_query_in_every_round",
     ),
     "query of an earlier part dropped": Mutant(
-        "private/appending.py",
+        "private/append.py",
         "facts_of_all([told, own])",
         "facts_of_all([own | {'is_private': told['is_private']}])",
-        "private/test_appending.py::test_queries_of_all_parts_stay_in_the_certificate",
+        "private/test_append.py::test_queries_of_all_parts_stay_in_the_certificate",
     ),
     "any epsilon for whoever asks": Mutant(
         "private/parties.py",
@@ -319,15 +321,13 @@ MUTANTS = {
         "private/parties.py",
         "return noisy(total[:-1], plan, request.round, source)",
         "return total[:-1]",
-        PARTIES
-        + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
+        PARTIES + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
     ),
     "the noise of one party stated for all": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "times = math.sqrt(self.parties)",
         "times = 1.0",
-        PARTIES
-        + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
+        PARTIES + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
     ),
     "sums in the open": Mutant(
         "private/secret_files.py",
@@ -351,11 +351,10 @@ MUTANTS = {
         "private/engines/remote.py",
         "if not sums.endswith(digest):",
         "if False:",
-        "private/engines/test_remote.py"
-        "::test_a_worker_that_computes_features_in_its_own_way_is_refused",
+        "private/engines/test_remote.py::test_a_worker_that_computes_features_in_its_own_way_is_refused",
     ),
     "a horizon that overspends": Mutant(
-        "accounting/horizon.py",
+        "accounting/mechanisms.py",
         "part = mechanism.total(budget) / releases",
         "part = mechanism.total(budget) / (releases - 1)",
         "accounting/test_horizon.py::test_a_ledger_takes_just_so_many_releases[5-1.0-1e-05]",
@@ -364,8 +363,7 @@ MUTANTS = {
         "private/sums.py",
         "return total[:-1], int(total[-1])",
         "return total[:-1] // max(int(total[-1]), 1), int(total[-1])",
-        "private/test_sums.py"
-        "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
+        "private/test_sums.py::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
     ),
     "the true count in the certificate": Mutant(
         "private/release.py",
@@ -376,8 +374,7 @@ MUTANTS = {
     "float32 phases": Mutant(
         "features/fourier.py",
         "return xp.clip(picked, max=LAST_POSITION) @ self._frequencies_like(xp, cells)",
-        "return xp.astype(xp.astype(picked, xp.float32)"
-        " @ xp.asarray(self.frequencies, dtype=xp.float32), cells.dtype)",
+        "return xp.astype(xp.astype(picked, xp.float32) @ xp.asarray(self.frequencies, dtype=xp.float32), cells.dtype)",
         "features/test_fourier.py::test_phases_are_the_exact_products_of_positions_and_frequencies",
     ),
     "weights of positions not exact": Mutant(
@@ -390,8 +387,7 @@ MUTANTS = {
         "features/hermite.py",
         "return exact_weights(math.sqrt(",
         "return (math.sqrt(",
-        "features/test_hermite.py"
-        "::test_turned_coordinates_are_exact_products_whatever_the_batch[1.0]",
+        "features/test_hermite.py::test_turned_coordinates_are_exact_products_whatever_the_batch[1.0]",
     ),
     "Hermite features that fall too slowly": Mutant(
         "features/hermite.py",
@@ -421,15 +417,13 @@ MUTANTS = {
         "features/hermite.py",
         "mehler_features(points, self.rho, self.order) / math.sqrt(len(self.numbers))",
         "mehler_features(points, self.rho, self.order)",
-        "contracts/test_feature_maps.py"
-        "::test_no_row_of_any_codes_has_a_norm_above_one[hermite, several numbers]",
+        "contracts/test_feature_maps.py::test_no_row_of_any_codes_has_a_norm_above_one[hermite, several numbers]",
     ),
     "subsets that do not share one norm": Mutant(
         "features/combine.py",
         "xp.concat(found, axis=1) / math.sqrt(len(self.subsets))",
         "xp.concat(found, axis=1)",
-        "contracts/test_feature_maps.py"
-        "::test_no_row_of_any_codes_has_a_norm_above_one[tensors, choices]",
+        "contracts/test_feature_maps.py::test_no_row_of_any_codes_has_a_norm_above_one[tensors, choices]",
     ),
     "products of a sign that their factors have not": Mutant(
         "features/combine.py",
@@ -463,8 +457,16 @@ MUTANTS = {
     ),
     "signs of halves not checked": Mutant(
         "private/sums.py",
-        "sign=map_.sign_of(half), ",
-        "",
+        (
+            "half: to_lattice(\n"
+            "            tensor([single[j] for j in half]),\n"
+            "            radius,\n"
+            "            sign=map_.sign_of(half),\n"
+            "            norm=block.norm,\n"
+            "            nonzeros=nonzeros_of(map_, half),\n"
+            "        )"
+        ),
+        "half: to_lattice(tensor([single[j] for j in half]), radius, norm=block.norm, nonzeros=nonzeros_of(map_, half))",
         PRODUCTS + "test_features_below_zero_where_none_are_promised_count_as_zero",
     ),
     "products added to every label": Mutant(
@@ -477,21 +479,19 @@ MUTANTS = {
         "features/embedding.py",
         "return radius // unit, unit",
         "return lattice // unit, unit",
-        "private/test_sums.py"
-        "::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
+        "private/test_sums.py::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
     ),
     "sums that overflow below the row cap": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "ROW_CAP = 2 ** (62 - LATTICE_BITS)",
         "ROW_CAP = 2**38",
         "private/test_sums.py::test_the_row_cap_leaves_room_for_every_sum_in_64_bits",
     ),
     "two blocks of one name in two stages": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "for names in ([stage.name for stage in self.stages], blocks):",
         "for names in ([stage.name for stage in self.stages],):",
-        "test_plan.py"
-        "::test_blocks_of_two_stages_with_one_name_are_refused_since_one_would_hide_the_other",
+        "plan/test_plan.py::test_blocks_of_two_stages_with_one_name_are_refused_since_one_would_hide_the_other",
     ),
     "categories learnt from the batch": Mutant(
         "schema/encode.py",
@@ -530,7 +530,7 @@ MUTANTS = {
         CELLS + "test_one_label_changes_no_other_row_of_a_classifier",
     ),
     "features typed over all rows": Mutant(
-        "private/readers/python_rows.py",
+        "readers/python_rows.py",
         "    rows = _as_array(rows)\n    if count_features(rows) not in (None, count):",
         "    rows = np.asarray(rows)\n    if count_features(rows) not in (None, count):",
         CELLS + "test_one_cell_changes_no_other_row_of_a_classifier",
@@ -542,30 +542,29 @@ MUTANTS = {
         CELLS + "test_an_array_that_fails_is_refused_without_its_words",
     ),
     "a refusal that counts rows": Mutant(
-        "private/readers/python_rows.py",
+        "readers/python_rows.py",
         '"differ in their number of rows"',
         'f"differ in their number of rows ({len(labels)})"',
         CELLS + "test_what_is_no_table_is_refused_without_cells_and_counts",
     ),
     "a cell that refuses its table": Mutant(
-        "private/readers/cells.py",
+        "readers/cells.py",
         "    except Exception:  # a time zone or a number of the caller's own making may do anything\n"
         "        return None",
         "    except Exception:\n        raise",
         CELLS + "test_a_cell_has_one_text_or_none",
     ),
     "a method of the caller's run on a cell": Mutant(
-        "private/readers/cells.py",
+        "readers/cells.py",
         'return str.encode(cell, "utf-8", "surrogatepass")',
         'return cell.encode("utf-8", "surrogatepass")',
         CELLS + "test_a_cell_has_one_text_or_none",
     ),
     "categories of pandas typed together": Mutant(
-        "private/readers/cells.py",
+        "readers/cells.py",
         "if categories is None or not (categories.dtype == object or _is_period(categories.dtype)):",
         "if True:",
-        "private/test_readers.py"
-        "::test_categories_of_pandas_that_are_objects_become_text_one_by_one",
+        "readers/test_readers.py::test_categories_of_pandas_that_are_objects_become_text_one_by_one",
     ),
     "a word that refuses a column of numbers": Mutant(
         "schema/encode.py",
@@ -598,7 +597,7 @@ MUTANTS = {
         ENCODE + "test_truth_in_text_counts_as_it_does_in_a_column_of_truths",
     ),
     "labels that are cast, and quoted": Mutant(
-        "classifier/powersets.py",
+        "classifier/inputs.py",
         "(encode_column(yes_or_no, rows[label]) == 1)",
         "(np.asarray(rows[label].cast(pa.int64())) == 1)",
         "classifier/test_powersets.py::test_a_cell_that_is_no_truth_sets_nothing_and_is_not_quoted",
@@ -617,8 +616,7 @@ MUTANTS = {
     ),
     "the ledger charged after the noise": Mutant(
         "private/release.py",
-        "            row = charge(ledger, plan, key=key)\n"
-        "        return noisy(total[:-1], plan, len(vectors), source)",
+        "            row = charge(ledger, plan, key=key)\n        return noisy(total[:-1], plan, len(vectors), source)",
         "            drawn = noisy(total[:-1], plan, len(vectors), source)\n"
         "            row = charge(ledger, plan, key=key)\n"
         "            return drawn\n"
@@ -629,8 +627,7 @@ MUTANTS = {
         "private/release.py",
         "costs = plan.cost(notion) if",
         "costs = plan.cost() if",
-        RELEASE + "test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours"
-        "[add-remove-replace-one]",
+        RELEASE + "test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours[add-remove-replace-one]",
     ),
     "noise rounded down": Mutant(
         "accounting/gaussian.py",
@@ -651,7 +648,7 @@ MUTANTS = {
         "golden/test_calibration.py::test_noise_at_delta_1e_5_is_as_published",
     ),
     "the whole budget for every stage": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "sum(parts), total * share",
         "sum(parts), total",
         "golden/test_calibration.py::test_the_stages_of_a_plan_compose_to_its_epsilon",
@@ -693,7 +690,7 @@ MUTANTS = {
         TABLES + "test_cells_that_some_code_would_fall_out_of_are_refused",
     ),
     "periods of typed columns read as counts": Mutant(
-        "private/readers/cells.py",
+        "readers/cells.py",
         "if has_objects(column) or _is_period(column.dtype):",
         "if has_objects(column):",
         CELLS + "test_periods_have_the_codes_that_they_have_among_objects",
@@ -732,13 +729,13 @@ MUTANTS = {
         "schema/encode.py",
         "if unlisted != NULL and missing.any():",
         "if unlisted != NULL and missing.mean() > 0.5:",
-        "private/test_cells.py::test_what_is_unlisted_is_told_cell_by_cell",
+        "readers/test_cells.py::test_what_is_unlisted_is_told_cell_by_cell",
     ),
     "intervals that tables contradict": Mutant(
-        "queries/reconcile.py",
+        "queries/least_squares.py",
         "return max(1.0, apart - freedom) if self.disagrees else 1.0",
         "return 1.0",
-        "queries/test_reconcile.py::test_tables_of_other_rows_are_noticed",
+        "queries/test_least_squares.py::test_tables_of_other_rows_are_noticed",
     ),
     "tables that ignore the label": Mutant(
         "private/sums.py",
@@ -753,11 +750,10 @@ MUTANTS = {
         ATTACK + "test_neighbours_with_the_same_noisy_past_are_no_further_apart_than_stated[auto]",
     ),
     "unlisted labels counted as the last one": Mutant(
-        "private/rows.py",
+        "private/sums.py",
         "last = choice.width - 1 if self._null_is_last(choice) else choice.width",
         "last = choice.width - 1",
-        "private/test_sums.py"
-        "::test_which_label_a_row_has_is_read_the_same_from_its_codes_as_from_its_cells",
+        "private/test_sums.py::test_which_label_a_row_has_is_read_the_same_from_its_codes_as_from_its_cells",
     ),
     "a stage settled by other vectors than the published ones": Mutant(
         "private/release.py",
@@ -791,28 +787,25 @@ MUTANTS = {
         REACH + "[laplace-dp-anova-imbalanced]",
     ),
     "a rule that changes a weight is believed": Mutant(
-        "plan.py",
-        "self._check_settled(stage.embedding, read.embedding)",
-        "pass",
-        SETTLED + "[a larger weight]",
+        "plan/plan.py", "self._check_settled(stage.embedding, read.embedding)", "pass", SETTLED + "[a larger weight]"
     ),
     "a rule is checked for one notion of neighbours": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "for replaced in (False, True):",
         "for replaced in (False,):",
         SETTLED + "[a signed map for counts]",
     ),
     "a rule may change the label": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "same = planned.label == settled.label and planned.norm is settled.norm",
         "same = planned.norm is settled.norm",
         SETTLED + "[another label]",
     ),
     "a rule sees a stage's own vector": Mutant(
-        "plan.py",
-        "planned = Reading(stage.embedding, nothing, *noise)",
+        "plan/plan.py",
+        "planned = Measurement(stage.embedding, nothing, *noise)",
         "planned = read",
-        "test_plan.py::test_a_rule_sees_the_noise_of_every_stage_and_no_vector_of_its_own",
+        "plan/test_plan.py::test_a_rule_sees_the_noise_of_every_stage_and_no_vector_of_its_own",
     ),
     "half the sensitivity for Laplace noise": Mutant(
         "features/embedding.py",
@@ -821,10 +814,7 @@ MUTANTS = {
         LARGEST + "[40-l1-one signed block]",
     ),
     "a replaced row counted once for Laplace noise": Mutant(
-        "features/embedding.py",
-        "min(2, factor)",
-        "min(1, factor)",
-        LARGEST + "[40-l1-one nonnegative block]",
+        "features/embedding.py", "min(2, factor)", "min(1, factor)", LARGEST + "[40-l1-one nonnegative block]"
     ),
     "L1 norms not checked": Mutant(
         "private/lattice.py",
@@ -833,15 +823,20 @@ MUTANTS = {
         "private/test_lattice.py::test_a_map_that_breaks_its_promise_is_cut_to_its_l1_radius",
     ),
     "L1 norms checked as Euclidean ones": Mutant(
-        "private/sums.py",
-        "norm=block.norm, nonzeros=count)",
-        "nonzeros=count)",
-        L1_BALL + "[hermite, several numbers]",
+        "private/sums.py", "norm=block.norm, nonzeros=count)", "nonzeros=count)", L1_BALL + "[hermite, several numbers]"
     ),
     "halves of products with Euclidean norms under Laplace noise": Mutant(
         "private/sums.py",
-        "norm=block.norm, nonzeros=nonzeros_of(map_, half),",
-        "",
+        (
+            "half: to_lattice(\n"
+            "            tensor([single[j] for j in half]),\n"
+            "            radius,\n"
+            "            sign=map_.sign_of(half),\n"
+            "            norm=block.norm,\n"
+            "            nonzeros=nonzeros_of(map_, half),\n"
+            "        )"
+        ),
+        "half: to_lattice(tensor([single[j] for j in half]), radius, sign=map_.sign_of(half))",
         L1_BALL + "[tensors, all pairs]",
     ),
     "the root of the number of tables for Laplace noise": Mutant(
@@ -875,7 +870,7 @@ MUTANTS = {
         LAPLACE + "test_a_whole_scale_never_costs_more_than_was_granted",
     ),
     "a scale of Laplace noise that no float holds": Mutant(
-        "accounting/rounding.py",
+        "accounting/gaussian.py",
         "return -(-scale // step) * step",
         "return scale",
         LAPLACE + "test_scales_are_sensitivity_over_epsilon_rounded_up",
@@ -899,22 +894,22 @@ MUTANTS = {
         RELEASE + "test_a_pure_ledger_refuses_gaussian_noise_before_it_reads_rows",
     ),
     "shares of epsilon that add up to too much": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "share / max(Fraction(1), sum(shares))",
         "share",
-        "test_plan.py::test_shares_that_add_up_to_a_hair_too_much_still_meet_a_pure_budget",
+        "plan/test_plan.py::test_shares_that_add_up_to_a_hair_too_much_still_meet_a_pure_budget",
     ),
     "norms that do not fit the noise": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "if any(stage.embedding.norm != self.mechanism.norm for stage in self.stages):",
         "if False:",
-        "test_plan.py::test_norms_that_do_not_fit_the_noise_are_refused",
+        "plan/test_plan.py::test_norms_that_do_not_fit_the_noise_are_refused",
     ),
     "a rule may change the norm": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "planned.label == settled.label and planned.norm is settled.norm",
         "planned.label == settled.label",
-        "test_plan.py::test_a_rule_that_changes_the_norm_is_refused",
+        "plan/test_plan.py::test_a_rule_that_changes_the_norm_is_refused",
     ),
     "kernel values that are not whole numbers": Mutant(
         "features/landmarks.py",
@@ -956,65 +951,52 @@ MUTANTS = {
         "features/kernels.py",
         "return total / len(self.terms) if len(self.terms) > 1 else total",
         "return total",
-        "contracts/test_feature_maps.py"
-        "::test_no_row_of_any_codes_has_a_norm_above_one[kernel sums, sum of columns]",
+        "contracts/test_feature_maps.py::test_no_row_of_any_codes_has_a_norm_above_one[kernel sums, sum of columns]",
     ),
     "verify believes what it reads": Mutant(
-        "published/verify.py",
+        "released/verify.py",
         "not is_file_of(folder / name, expected[name])",
         "not (folder / name).exists()",
-        "published/test_verify.py::test_every_byte_counts[certificate.html]",
+        "released/test_verify.py::test_every_byte_counts[certificate.html]",
     ),
     "a release without noise is verified": Mutant(
-        "published/verify.py",
+        "released/verify.py",
         "if worst.chance * len(tests) < REFUSED_BELOW:",
         "if False:",
         UNNOISED + "[1.0-gaussian-dp-anova]",
     ),
     "residues of counts are taken modulo one": Mutant(
-        "published/noise_tests.py",
+        "released/noise_tests.py",
         "found = np.full(map_.dim, radius)",
         "found = np.full(map_.dim, 1)",
-        "published/test_noise_tests.py"
-        "::test_whatever_is_called_able_finds_that_there_is_no_noise[gaussian-dp-anova]",
+        "released/test_noise_tests.py::test_whatever_is_called_able_finds_that_there_is_no_noise[gaussian-dp-anova]",
     ),
     "tables that agree too well are not noticed": Mutant(
-        "published/noise_tests.py",
+        "released/noise_tests.py",
         "return float(gammainc(freedom / 2, square / 2))",
         "return float(gammaincc(freedom / 2, square / 2))",
-        "published/test_noise_tests.py"
-        "::test_tables_that_agree_too_well_have_less_noise_than_stated[1e-05-0.1]",
+        "released/test_noise_tests.py::test_tables_that_agree_too_well_have_less_noise_than_stated[1e-05-0.1]",
     ),
     "vectors that settled maps are not tested for noise": Mutant(
-        "published/noise_tests.py",
+        "released/noise_tests.py",
         "if release.settled is not None:",
         "if False:",
-        "published/test_noise_tests.py"
-        "::test_rows_added_without_noise_and_vectors_that_settled_maps_are_tested_too",
+        "released/test_noise_tests.py::test_rows_added_without_noise_and_vectors_that_settled_maps_are_tested_too",
     ),
     "a pipe in a directory is waited for": Mutant(
-        "inert_files.py",
+        "files.py",
         "if not stat.S_ISREG(status.st_mode):",
         "if False:",
         INERT + "test_a_name_that_a_person_gave_may_be_a_link_but_no_pipe_or_device",
     ),
     "a link in a directory is followed": Mutant(
-        "inert_files.py",
-        "link = 0 if follow else os.O_NOFOLLOW",
-        "link = 0",
-        INERT + "test_only_regular_files_are_read",
+        "files.py", "link = 0 if follow else os.O_NOFOLLOW", "link = 0", INERT + "test_only_regular_files_are_read"
     ),
     "a file of any size is read": Mutant(
-        "inert_files.py",
-        "if status.st_size <= most:",
-        "if True:",
-        INERT + "test_a_file_that_is_too_large_is_not_read",
+        "files.py", "if status.st_size <= most:", "if True:", INERT + "test_a_file_that_is_too_large_is_not_read"
     ),
     "names may speak to a terminal": Mutant(
-        "errors.py",
-        "if text.isprintable():",
-        "if True:",
-        INERT + "test_what_a_terminal_acts_on_is_escaped",
+        "errors.py", "if text.isprintable():", "if True:", INERT + "test_what_a_terminal_acts_on_is_escaped"
     ),
     "aliases in a schema are followed": Mutant(
         "schema/table.py",
@@ -1023,31 +1005,31 @@ MUTANTS = {
         "cli/test_hostile.py::test_a_schema_that_means_harm_is_refused_at_once[one alias]",
     ),
     "a plan of too many numbers is made": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "MOST_NUMBERS = 2**26",
         "MOST_NUMBERS = 2**30",
         "cli/test_absurd_options.py::test_features_without_end_are_refused_with_the_limit",
     ),
     "images of any size": Mutant(
-        "private/readers/pictures.py",
+        "readers/pictures.py",
         "if (picture.height, picture.width) != (shape.height, shape.width):",
         "if (picture.height, picture.width) < (shape.height, shape.width):",
         PICTURES + "test_a_picture_that_cannot_be_taken_is_refused[turned]",
     ),
     "the first image decides what others become": Mutant(
-        "private/readers/picture_folder.py",
+        "readers/pictures.py",
         "return self.shape or picture_shape(",
         "return picture_shape(",
         PICTURES + "test_what_a_picture_becomes_does_not_depend_on_the_others[0]",
     ),
     "an archive read beyond its images": Mutant(
-        "private/readers/npz.py",
+        "readers/npz.py",
         "if self.stream.read(1):",
         "if self.stream.closed:",
-        "private/test_npz.py::test_a_damaged_archive_is_refused[long]",
+        "readers/test_npz.py::test_a_damaged_archive_is_refused[long]",
     ),
     "the message of a library about an image": Mutant(
-        "private/readers/pictures.py",
+        "readers/pictures.py",
         'rule="an image is damaged or cut short"',
         "rule=str(error)",
         PICTURES + "test_a_picture_that_cannot_be_taken_is_refused[cut png]",
@@ -1059,113 +1041,109 @@ MUTANTS = {
         "features/test_buckets.py::test_a_rows_batch_does_not_hang_on_other_rows",
     ),
     "a descent that nobody is charged for": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "return stages if self.descent is None else (*stages, self.charge.mu_squared)",
         "return stages",
         "methods/test_merf_ae.py::test_a_ledger_is_charged_for_both_and_for_the_slack",
     ),
     "an epsilon of the embedding alone": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "return self.descent.epsilon(self.budget, delta, beside=beside)",
         "return self.mechanism.epsilon(beside, delta)",
         "methods/test_merf_ae.py::test_the_epsilon_is_that_of_both_mechanisms_together",
     ),
     "stages and descent that each take the whole budget": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "if spent > self._total:",
         "if spent > 2 * self._total:",
         "methods/test_merf_ae.py::test_a_plan_whose_parts_cost_more_than_the_budget_is_no_plan",
     ),
     "gradients of linear maps not clipped": Mutant(
-        "private/descent/linear.py",
+        "private/dpsgd/linear.py",
         "slopes / np.maximum(row_norms(slopes), clip)[:, None]",
         "slopes / clip",
         DESCENT + "test_linear.py::test_a_long_gradient_is_shortened_and_keeps_its_direction[maps]",
     ),
     "norms of linear gradients not checked": Mutant(
-        "private/descent/linear.py",
+        "private/dpsgd/linear.py",
         "pulls = to_lattice(_clipped(slopes.reshape(len(part), -1), clip), RADIUS)",
         "pulls = np.rint(slopes.reshape(len(part), -1) / clip * RADIUS)",
         DESCENT + "test_linear.py::test_no_row_moves_a_sum_further_than_the_radius[maps]",
     ),
     "gradients that are rounded past their radius": Mutant(
-        "private/descent/networks.py",
+        "private/dpsgd/networks.py",
         "total += to_lattice(_clipped(found, clip), RADIUS)",
         "total += np.rint(np.nan_to_num(_clipped(found, clip)) * RADIUS)",
-        DESCENT
-        + "test_adversarial_gradients.py::test_no_gradient_is_longer_than_what_noise_is_paid_for",
+        DESCENT + "test_adversarial_gradients.py::test_no_gradient_is_longer_than_what_noise_is_paid_for",
     ),
     "half the noise in the last step of maps": Mutant(
-        "private/descent/linear.py",
+        "private/dpsgd/linear.py",
         "sums, radius=RADIUS**2, noise_multiplier=cost.noise_multiplier, noise=source",
         "sums, radius=RADIUS**2, noise=source,"
         " noise_multiplier=cost.noise_multiplier / (2 if done == cost.steps - 1 else 1)",
         AUDIT + "[classifier]",
     ),
     "half the noise in the last step of networks": Mutant(
-        "private/descent/networks.py",
+        "private/dpsgd/networks.py",
         "sums, radius=RADIUS, noise_multiplier=cost.noise_multiplier, noise=source",
         "sums, radius=RADIUS, noise=source,"
         " noise_multiplier=cost.noise_multiplier / (2 if done == cost.steps - 1 else 1)",
         AUDIT + "[private encoder]",
     ),
     "half the noise on second moments": Mutant(
-        "private/training.py",
+        "private/dpsgd/classifier.py",
         "noise.add_noise(exact, noise_std) / RADIUS**2",
         "noise.add_noise(exact, noise_std // 2) / RADIUS**2",
         AUDIT + "[classifier]",
     ),
     "rows drawn more often than is paid for": Mutant(
-        "private/descent/linear.py",
+        "private/dpsgd/linear.py",
         "places = draw(len(rows.labels), cost.sampling_rate)",
         "places = draw(len(rows.labels), min(1.0, 2 * cost.sampling_rate))",
-        "private/test_audit_releases.py"
-        "::test_likelihood_ratios_of_all_steps_lie_on_the_claimed_curve[few rows]",
+        "private/test_audit_releases.py::test_likelihood_ratios_of_all_steps_lie_on_the_claimed_curve[few rows]",
     ),
     "answers that are not exact": Mutant(
-        "private/descent/linear.py",
+        "private/dpsgd/linear.py",
         "np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT)",
         "np.matmul(seen.astype(np.float32), np.swapaxes(whole, 1, 2).astype(np.float32)).astype(np.float64)"
         " / (RADIUS * WEIGHT_UNIT)",
         DESCENT + "test_linear.py::test_answers_are_exact_however_many_inputs_there_are",
     ),
     "steps divided by the rows that were drawn": Mutant(
-        "private/descent/linear.py",
+        "private/dpsgd/linear.py",
         "walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))",
         "walk.move(noisy * (clip / max(1, len(places))))",
-        DESCENT
-        + "test_linear.py::test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there",
+        DESCENT + "test_linear.py::test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there",
     ),
     "noise for another norm": Mutant(
-        "private/descent/noisy_sums.py",
+        "private/dpsgd/steps.py",
         "lattice_noise_std(radius**2, 1 / Fraction(noise_multiplier) ** 2)",
         "lattice_noise_std(radius**2, 2 / Fraction(noise_multiplier) ** 2)",
         DESCENT + "test_linear.py::test_noise_has_the_deviation_that_was_paid_for[1.0]",
     ),
     "batches of a fixed size": Mutant(
-        "private/descent/drawing.py",
+        "private/dpsgd/steps.py",
         "np.flatnonzero(words < round(rate * RATE_UNITS))",
         "np.sort(np.argsort(words)[: round(rate * num_rows)])",
-        DESCENT
-        + "test_drawing.py::test_every_row_is_drawn_with_the_same_chance_and_by_itself[0.25]",
+        DESCENT + "test_drawing.py::test_every_row_is_drawn_with_the_same_chance_and_by_itself[0.25]",
     ),
     "sampling with a seed": Mutant(
-        "private/descent/drawing.py",
+        "private/dpsgd/steps.py",
         "np.frombuffer(os.urandom(4 * num_rows), dtype=np.uint32)",
         "np.random.default_rng(0).integers(0, 2**32, num_rows, dtype=np.uint32)",
         DESCENT + "test_drawing.py::test_two_draws_differ",
     ),
     "gradients of networks not clipped": Mutant(
-        "private/descent/networks.py",
+        "private/dpsgd/networks.py",
         "gradients / np.maximum(row_norms(gradients), clip)[:, None]",
         "gradients / clip",
         DESCENT + "test_networks.py::test_a_step_adds_up_gradients_that_were_clipped_one_by_one",
     ),
     "a Gaussian that is too narrow for a descent": Mutant(
-        "accounting/descent.py",
+        "accounting/dpsgd.py",
         "return bool(np.all(found[:-1] <= allowed))",
         "return bool(np.mean(found[:-1] <= allowed) > 0.5)",
-        "accounting/test_descent.py::test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere",
+        "accounting/test_dpsgd.py::test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere",
     ),
     "slack that is not charged": Mutant(
         "private/ledger.py",
@@ -1180,10 +1158,10 @@ MUTANTS = {
         "private/test_ledger.py::test_a_reserve_is_taken_from_delta_for_good",
     ),
     "a classifier trained before it is paid for": Mutant(
-        "private/training.py",
+        "private/dpsgd/classifier.py",
         "    row = charge(ledger, plan, key=key, what",
         "    noisy_maps(rows, plan, noise=noise or LongNoise())\n    row = charge(ledger, plan, key=key, what",
-        "private/test_training.py::test_a_ledger_is_charged_before_noise_is_drawn",
+        "private/dpsgd/test_classifier.py::test_a_ledger_is_charged_before_noise_is_drawn",
     ),
     "later rounds of merged sums unpaid": Mutant(
         "private/parties.py",
@@ -1198,50 +1176,49 @@ MUTANTS = {
         PARTIES + "test_a_ledger_is_given_in_every_round_or_in_none",
     ),
     "norms that hang on the block": Mutant(
-        "private/descent/networks.py",
+        "private/dpsgd/networks.py",
         "np.maximum(row_norms(gradients), clip)",
         "np.maximum(np.sqrt(np.einsum('ij,ij->i', gradients, gradients)), clip)",
-        "private/descent/test_networks.py::"
-        "test_a_long_gradient_is_clipped_alike_alone_and_beside_others",
+        "private/dpsgd/test_networks.py::test_a_long_gradient_is_clipped_alike_alone_and_beside_others",
     ),
     "rounding of steps forgotten": Mutant(
-        "accounting/descent.py",
+        "accounting/dpsgd.py",
         "return ROUNDING + ROUNDING_OF_A_STEP * cost.steps",
         "return ROUNDING",
-        "accounting/test_descent.py::test_what_transforms_lose_over_many_steps_is_allowed_for",
+        "accounting/test_dpsgd.py::test_what_transforms_lose_over_many_steps_is_allowed_for",
     ),
     "a Gaussian curve left of where it counts": Mutant(
-        "accounting/descent.py",
+        "accounting/dpsgd.py",
         "_gaussian_delta(mu, grid[1:])",
         "_gaussian_delta(mu, grid[:-1] * 0.98)",
-        "accounting/test_descent.py::test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere",
+        "accounting/test_dpsgd.py::test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere",
     ),
     "rows drawn less often than by chance": Mutant(
-        "private/descent/drawing.py",
+        "private/dpsgd/steps.py",
         "words < round(rate * RATE_UNITS)",
         "words < round(rate * rate * RATE_UNITS)",
-        "private/descent/test_drawing.py::test_every_row_is_drawn_with_the_same_chance_and_by_itself",
+        "private/dpsgd/test_drawing.py::test_every_row_is_drawn_with_the_same_chance_and_by_itself",
     ),
     "noise for one factor of an outer product": Mutant(
-        "private/descent/linear.py",
+        "private/dpsgd/linear.py",
         "sums, radius=RADIUS**2, noise_multiplier",
         "sums, radius=RADIUS, noise_multiplier",
         TRAINING + "test_noise_is_what_the_plan_says_whatever_the_rows_are",
     ),
     "gradients in blocks of their own number": Mutant(
-        "private/descent/networks.py",
+        "private/dpsgd/networks.py",
         "padded = tuple(_padded(array[part], block) for array in rows)",
         "padded = tuple(array[part] for array in rows)",
-        "private/descent/test_networks.py::test_gradients_are_computed_in_blocks_of_one_shape",
+        "private/dpsgd/test_networks.py::test_gradients_are_computed_in_blocks_of_one_shape",
     ),
     "replaced rows charged once": Mutant(
-        "private/descent/charging.py",
+        "private/dpsgd/charging.py",
         "tuple(4 * cost for cost",
         "tuple(1 * cost for cost",
         TRAINING + "test_replaced_rows_are_charged_as_removed_and_added",
     ),
     "rows without a label add": Mutant(
-        "private/training.py",
+        "private/dpsgd/classifier.py",
         "whole[label == NULL] = 0",
         "whole[label == NULL] *= 1",
         TRAINING + "test_rows_without_a_label_add_nothing",
@@ -1259,7 +1236,7 @@ MUTANTS = {
         UNITS + "test_no_name_of_a_table_or_unit_passes_for_another_unit",
     ),
     "a second unit past the library": Mutant(
-        "private/ledger_tables.py",
+        "private/ledger_file.py",
         "WHERE unit <> NEW.unit)",
         "WHERE unit <> unit)",
         UNITS + "test_the_file_itself_keeps_units_and_refuses_a_second_one",
@@ -1273,28 +1250,25 @@ MUTANTS = {
         + "[dp-merf on visits; per patient of at most 3 rows-patient-1]",
     ),
     "a classifier's machine checked after the charge": Mutant(
-        "private/training.py",
+        "private/dpsgd/classifier.py",
         "    check_purity(plan.shape, plan.shape.first_weights(), plan.training.clip)\n",
         "",
         TRAINING + UNPAID,
     ),
     "an encoder's machine checked after the charge": Mutant(
-        "private/extractor.py",
-        "    check_row_gradients(start, row_loss, rows)\n",
-        "",
-        EXTRACTOR + UNPAID,
+        "private/dpsgd/encoder.py", "    check_row_gradients(start, row_loss, rows)\n", "", EXTRACTOR + UNPAID
     ),
     "a decoder's machine checked after the charge": Mutant(
         "private/release.py",
         "        check_decoder(images, plan.descent)\n",
         "",
-        "private/test_decoders.py::" + UNPAID,
+        "private/dpsgd/test_decoder.py::" + UNPAID,
     ),
     "bounds from data left out of certificates": Mutant(
-        "published/trained.py",
+        "released/trained.py",
         "described([*shared_assumptions(plan.schema, facts), *further])",
         "described(further)",
-        "published/test_assumptions.py::test_a_certificate_states_what_every_product_rests_on"
+        "released/test_assumptions.py::test_a_certificate_states_what_every_product_rests_on"
         "[classifier-rounded-bounds from data]",
     ),
     "long ids as floats": Mutant(
@@ -1310,7 +1284,7 @@ MUTANTS = {
         "private/test_ledger.py::test_slack_is_granted_exactly_while_the_reserve_holds_it",
     ),
     "a descent beside stages past the budget": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "if spent > self._total:",
         "if spent > 9 * self._total:",
         "methods/test_merf_ae.py::test_a_plan_whose_parts_cost_more_than_the_budget_is_no_plan",
@@ -1328,17 +1302,16 @@ MUTANTS = {
         "private/test_checkpoints.py::test_a_pass_that_was_cut_short_reads_each_file_once_in_all",
     ),
     "files counted as often as they are found": Mutant(
-        "private/readers/sources.py",
+        "readers/sources.py",
         "    paths = _each_once(paths)\n",
         "    paths = sorted(paths)\n",
-        "private/test_readers.py::test_a_file_that_is_found_several_times_is_read_once",
+        "readers/test_readers.py::test_a_file_that_is_found_several_times_is_read_once",
     ),
     "a sum in a checkpoint before its file": Mutant(
         "private/checkpoints.py",
         "total = self.summed.total.copy()",
         "total = self.summed.total",
-        "private/test_checkpoints.py"
-        "::test_an_interrupt_between_a_sum_and_its_name_leaves_neither[4]",
+        "private/test_checkpoints.py::test_an_interrupt_between_a_sum_and_its_name_leaves_neither[4]",
     ),
     "a progress bar that tells the number of rows": Mutant(
         "private/engines/local.py",
@@ -1359,71 +1332,67 @@ MUTANTS = {
         "private/test_checkpoints.py::test_a_file_that_changes_while_it_is_read_is_read_again",
     ),
     "mu squared passed off as epsilon": Mutant(
-        "private/descent/charging.py",
+        "private/dpsgd/charging.py",
         "if state.is_pure:",
         "if state.is_pure and plan.descent.is_sampled:",
         EXTRACTOR + "test_a_pure_ledger_is_refused_though_nothing_is_sampled",
     ),
     "an encoder trained before it is paid for": Mutant(
-        "private/extractor.py",
+        "private/dpsgd/encoder.py",
         '    row = charge(ledger, plan, key=key, what="encoder") if ledger is not None else None\n',
         "    row = None\n",
         EXTRACTOR + "test_a_ledger_is_charged_before_and_caps_both_releases",
     ),
     "test noise of an encoder unmarked": Mutant(
-        "encoders/extractor.py",
+        "plan/encoder.py",
         '"is_private": bool(facts["is_private"])',
         '"is_private": True',
-        EXTRACTOR
-        + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
+        EXTRACTOR + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
     ),
     "test noise of an encoder forgotten in releases": Mutant(
-        "published/release.py",
+        "released/release.py",
         " and not self.plan.network_has_test_noise",
         "",
-        EXTRACTOR
-        + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
+        EXTRACTOR + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
     ),
     "test noise of an encoder forgotten in certificates": Mutant(
-        "published/certificate.py",
+        "released/certificate.py",
         "if plan is not None and plan.network_has_test_noise:",
         "if plan is None and facts:",
-        EXTRACTOR
-        + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
+        EXTRACTOR + "test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it",
     ),
     "what is not private given back by its key": Mutant(
-        "private/products.py",
+        "private/spending.py",
         " or not found.is_private:",
         ":",
         EXTRACTOR + "test_an_encoder_with_noise_for_tests_is_not_given_back_by_its_key",
     ),
     "a changed product given back by its key": Mutant(
-        "private/products.py",
+        "private/spending.py",
         "if found.fingerprint != row.fingerprint or",
         "if",
         EXTRACTOR + "test_the_same_key_gives_the_stored_encoder_back_while_it_is_there_and_whole",
     ),
     "a network's cost left out of the guarantee": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "return (*own, *([] if self.network_cost is None else [self.network_charge]))",
         "return tuple(own)",
-        EXTRACTOR
-        + "test_the_guarantee_of_a_release_is_that_of_its_moments_and_of_the_network_together",
+        EXTRACTOR + "test_the_guarantee_of_a_release_is_that_of_its_moments_and_of_the_network_together",
     ),
     "a cost below nothing": Mutant(
-        "plan.py",
+        "plan/plan.py",
         "    if found < 0:",
         "    if False:",
         EXTRACTOR + "test_a_plan_with_a_cost_that_is_none_is_damaged[-1]",
     ),
     "an encoder's cost not computed anew": Mutant(
-        "encoders/private_encoder.py",
+        "released/encoder.py",
         "if not expected or told != made.encoder.private_cost:",
         "if not expected:",
         EXTRACTOR + "test_a_cost_that_does_not_follow_from_the_plan_is_found",
     ),
     "a certified encoder taken for public": Mutant(
-        "encoders/files.py",
+        "networks/files.py",
         "and (cost or not is_product)",
         "",
         EXTRACTOR + "test_an_encoder_with_a_certificate_but_without_its_cost_is_refused",

@@ -19,12 +19,12 @@ from hypothesis import strategies as st
 from understudy.accounting import Budget, Neighbours
 from understudy.features import Embedding
 from understudy.methods import dp_anova
-from understudy.plan import Plan, plan_from_dict
+from understudy.plan.plan import Plan, plan_from_dict
 from understudy.private import release as releasing
 from understudy.private.engines.passes import sum_table
 from understudy.private.noise import ExactNoise
-from understudy.private.purity import check_purity
 from understudy.private.release import release_table
+from understudy.private.row_independence import check_purity
 from understudy.private.sums import Work, sum_rows
 from understudy.schema import load_schema
 
@@ -57,9 +57,7 @@ tables = st.lists(rows, max_size=6)
 
 @cache
 def plan_for(labels: Any, neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Plan:
-    return dp_anova(
-        SCHEMA, Budget(3.0), labels=labels, pairs=True, num_rows=2000, neighbours=neighbours
-    )
+    return dp_anova(SCHEMA, Budget(3.0), labels=labels, pairs=True, num_rows=2000, neighbours=neighbours)
 
 
 def table_of(table: list[Row]) -> pa.Table:
@@ -114,9 +112,7 @@ def test_neighbours_with_the_same_noisy_past_are_no_further_apart_than_stated(
         stated = plan.mechanism_sensitivities
         past = settled(labels, seed, size, neighbours)
         for embedding, squares in zip(past, stated, strict=True):
-            base, first, second = (
-                exact_sum([*table, *more], plan, embedding) for more in ((), (one,), (other,))
-            )
+            base, first, second = (exact_sum([*table, *more], plan, embedding) for more in ((), (one,), (other,)))
             moved = first - (base if neighbours is Neighbours.ADD_REMOVE else second)
             assert squared(moved) <= sum(squares)
             for block in embedding.blocks:
@@ -148,11 +144,14 @@ def independent_rows(count: int) -> list[Row]:
     return [
         (int(age), int(pay), float(bmi), str(city), str(ill))
         for age, pay, bmi, city, ill in zip(
-            rng.integers(0, 121, count), rng.integers(0, 3001, count), rng.uniform(10, 80, count),
-            rng.choice(["Bonn", "Kyoto", "Lima"], count), rng.choice(["no", "yes"], count),
+            rng.integers(0, 121, count),
+            rng.integers(0, 3001, count),
+            rng.uniform(10, 80, count),
+            rng.choice(["Bonn", "Kyoto", "Lima"], count),
+            rng.choice(["no", "yes"], count),
             strict=True,
         )
-    ]  # fmt: skip
+    ]
 
 
 @each_labels
@@ -199,10 +198,7 @@ def test_a_table_reaches_later_stages_through_the_noisy_vectors_alone(
     """
     plan = plan_for(labels)
     past = random_past(plan, seed, size)
-    watched = [
-        watch(table_of([*table, *more]), plan, past)
-        for more in ((), (one,), (one, other), (other,))
-    ]
+    watched = [watch(table_of([*table, *more]), plan, past) for more in ((), (one,), (one, other), (other,))]
     expected = [embedding.to_dict() for embedding in plan.embeddings(past)]
     for embeddings, noises in watched:
         assert [embedding.to_dict() for embedding in embeddings] == expected

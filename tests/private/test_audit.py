@@ -17,25 +17,20 @@ from scipy.stats import beta
 from understudy.accounting import Budget, Neighbours, epsilon_of
 from understudy.features import Fourier
 from understudy.methods import dp_merf
-from understudy.plan import Plan
+from understudy.plan.plan import Plan
 from understudy.private.noise import OpenDPNoise
-from understudy.private.readers import open_source
 from understudy.private.sums import sum_rows
+from understudy.readers import open_source
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]
 TRIALS = 130_000  # the bound is then 0.944 +- 0.009: a true mechanism fails once in a million runs
 CLAIMED = Budget(epsilon=1.0, delta=1e-5)
-SCHEMA = load_schema(
-    {"name": "tiny", "columns": [{"name": "x", "kind": "continuous", "bounds": [0, 1]}]}
-)
+SCHEMA = load_schema({"name": "tiny", "columns": [{"name": "x", "kind": "continuous", "bounds": [0, 1]}]})
 
 
 def plan_for(neighbours: Neighbours, num_rows: int) -> Plan:
-    return dp_merf(
-        SCHEMA, CLAIMED, neighbours=neighbours, num_rows=num_rows, length_scale=0.02,
-        num_features=2,
-    )  # fmt: skip
+    return dp_merf(SCHEMA, CLAIMED, neighbours=neighbours, num_rows=num_rows, length_scale=0.02, num_features=2)
 
 
 def private_sum(positions: list[float], plan: Plan) -> Integers:
@@ -43,9 +38,7 @@ def private_sum(positions: list[float], plan: Plan) -> Integers:
     table = pa.table({"x": pa.array(positions, pa.float64())})
     with open_source(table, columns=["x"]) as batches:
         (stage,) = plan.stages
-        return sum_rows(
-            batches, layout=plan.layout, embedding=stage.embedding, lattice=plan.lattice
-        )[0]
+        return sum_rows(batches, layout=plan.layout, embedding=stage.embedding, lattice=plan.lattice)[0]
 
 
 def epsilon_lower_bound(
@@ -72,10 +65,7 @@ def epsilon_lower_bound(
 def shipped_noises(sums: list[Integers], std: int, trials: int) -> npt.NDArray[np.float64]:
     """Noise as the release adds it, drawn around each of the sums in turn.  # (trials, dim)"""
     each = trials // len(sums)
-    parts = [
-        OpenDPNoise().add_noise(np.tile(total, each), std).reshape(each, -1) - total
-        for total in sums
-    ]
+    parts = [OpenDPNoise().add_noise(np.tile(total, each), std).reshape(each, -1) - total for total in sums]
     return np.concatenate(parts).astype(np.float64)
 
 
@@ -108,9 +98,7 @@ def test_the_pair_is_as_far_apart_as_the_plan_allows(pair: Callable[[], Any]) ->
 
 
 @each_pair
-def test_the_worst_pair_attack_proves_nearly_the_claimed_epsilon_and_no_more(
-    pair: Callable[[], Any],
-) -> None:
+def test_the_worst_pair_attack_proves_nearly_the_claimed_epsilon_and_no_more(pair: Callable[[], Any]) -> None:
     plan, one, other = pair()
     noises = shipped_noises([one, other], plan.noise_stds[0], TRIALS)
     assert 0.9 <= epsilon_lower_bound(one, other, noises) <= 1.0

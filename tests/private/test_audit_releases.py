@@ -23,9 +23,10 @@ from likelihood_ratios import (
     mu_of_spread,
 )
 
-from understudy.accounting.descent import DescentCost, charge_of_descent, epsilon_of_descent
+from understudy.accounting.dpsgd import DescentCost, charge_of_descent, epsilon_of_descent
+from understudy.arrays import Integers
 from understudy.methods import METHODS
-from understudy.private.noise import ExactNoise, Integers
+from understudy.private.noise import ExactNoise
 
 RISK = 1e-9
 """Of each comparison; there are fewer than 500."""
@@ -102,9 +103,7 @@ def test_estimates_of_mu_cover_the_truth_as_often_as_they_say(mu: float) -> None
     for seed in range(200):
         runs = normal_runs(mu, 150, seed)
         residues = np.random.default_rng(seed).normal(size=100)
-        for place, found in enumerate(
-            (effect_size(*runs), mu_of_area(*runs), mu_of_spread(mu, residues))
-        ):
+        for place, found in enumerate((effect_size(*runs), mu_of_area(*runs), mu_of_spread(mu, residues))):
             covered[place] += found.low <= mu <= found.high
     assert (abs(covered / 200 - 0.95) < 0.05).all()
 
@@ -131,9 +130,7 @@ DELTAS = (0.3, 0.1, 0.03)
 
 def seen(cost: DescentCost, runs: tuple[Any, Any]) -> dict[float, Estimate]:
     """The delta that an attack shows at the epsilon that is claimed for each delta."""
-    return {
-        delta: delta_seen(*runs, epsilon_of_descent(cost, delta), risk=RISK) for delta in DELTAS
-    }
+    return {delta: delta_seen(*runs, epsilon_of_descent(cost, delta), risk=RISK) for delta in DELTAS}
 
 
 @pytest.mark.parametrize("name", COSTS)

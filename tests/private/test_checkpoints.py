@@ -23,9 +23,7 @@ from understudy.schema import load_schema
 from understudy.schema.encode import encode_batch
 
 COLUMNS = [{"name": "x", "kind": "continuous", "bounds": [0, 1]}]
-PLAN = make_plan(
-    load_schema({"columns": COLUMNS}), Budget(1.0), method="dp-merf", options={"num_features": 6}
-)
+PLAN = make_plan(load_schema({"columns": COLUMNS}), Budget(1.0), method="dp-merf", options={"num_features": 6})
 WORK = Work(PLAN.layout, PLAN.stages[0].embedding, PLAN.lattice)
 KEY = bytes(range(32))
 
@@ -86,9 +84,7 @@ def test_what_was_summed_of_something_else_is_not_used(
     if change == "the files":
         (files / "0.parquet").unlink()
     if change == "the work":
-        plan = make_plan(
-            PLAN.schema, Budget(1.0), method="dp-merf", options={"num_features": 6, "seed": 1}
-        )
+        plan = make_plan(PLAN.schema, Budget(1.0), method="dp-merf", options={"num_features": 6, "seed": 1})
         work = Work(plan.layout, plan.stages[0].embedding, plan.lattice)
     monkeypatch.undo()
     wanted = sum_table(files, work, query=None, run=Run(threads=1))
@@ -113,25 +109,16 @@ def test_nothing_is_spent_by_a_pass_that_was_cut_short(
     assert len(read_ledger(ledger).rows) == 1
 
 
-def test_a_checkpoint_needs_files_and_rows_that_stand_for_themselves(
-    files: Path, tmp_path: Path
-) -> None:
+def test_a_checkpoint_needs_files_and_rows_that_stand_for_themselves(files: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not read by files"):
         sum_table(pa.table({"x": [0.5]}), WORK, query=None, run=run_with(tmp_path))
     per_person = load_schema({"columns": COLUMNS, "privacy": {"unit": "id"}})
     plan = make_plan(per_person, Budget(1.0), method="dp-merf", options={"num_features": 6})
     with pytest.raises(UsageError, match="a person's rows"):
-        sum_table(
-            files,
-            Work(plan.layout, WORK.embedding, plan.lattice),
-            query=None,
-            run=run_with(tmp_path),
-        )
+        sum_table(files, Work(plan.layout, WORK.embedding, plan.lattice), query=None, run=run_with(tmp_path))
 
 
-def test_another_key_is_refused(
-    files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_key_is_refused(files: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     failing_after(2, monkeypatch)
     with pytest.raises(KeyboardInterrupt):
         sum_table(files, WORK, query=None, run=run_with(tmp_path))

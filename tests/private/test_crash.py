@@ -6,7 +6,7 @@ from pathlib import Path
 
 from understudy.accounting import Budget, mu_squared_of_budget
 from understudy.private.ledger import create_capped_ledger, read_ledger
-from understudy.published import load_release, verify_release
+from understudy.released import load_release, verify_release
 
 KILLS = 50
 
@@ -57,9 +57,8 @@ def test_no_release_lacks_its_ledger_row_or_a_file_after_fifty_kills(tmp_path: P
     cap = mu_squared_of_budget(Budget(1.0)) * 10**6
     create_capped_ledger(tmp_path / "ledger.db", Budget(100.0, 1e-5), cap=cap)
     finished = subprocess.run(
-        [sys.executable, "-c", HARNESS, str(tmp_path), str(KILLS)],
-        capture_output=True, text=True, check=True,
-    ).stdout.count("+")  # fmt: skip
+        [sys.executable, "-c", HARNESS, str(tmp_path), str(KILLS)], capture_output=True, text=True, check=True
+    ).stdout.count("+")
 
     rows = {row.key: row for row in read_ledger(tmp_path / "ledger.db").rows}
     # What a killed writer leaves has a leading dot and is no release.

@@ -17,21 +17,22 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from understudy import files
 from understudy.accounting import Budget
 from understudy.classifier.model import load_classifier, verify_classifier
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.errors import UnderstudyError
 from understudy.methods import make_plan
-from understudy.plan import Plan, plan_from_dict
+from understudy.plan.plan import Plan, plan_from_dict
+from understudy.plan.request import Request
 from understudy.private import ledger as ledgers
 from understudy.private import secret_files
-from understudy.private.appending import append_rows
+from understudy.private.append import append_rows
+from understudy.private.dpsgd.classifier import train_classifier
 from understudy.private.noise import ExactNoise, SeededNoise
 from understudy.private.parties import merge_partials, write_partial
 from understudy.private.release import release_table
-from understudy.private.requests import Request
-from understudy.private.training import train_classifier
-from understudy.published import Release, directories, load_release, verify_release
+from understudy.released import Release, load_release, verify_release
 from understudy.schema import load_schema
 
 SCHEMA = load_schema(
@@ -86,9 +87,7 @@ def merged(folder: Path, target: str, noise: Any) -> object:
     while isinstance(request, Request):  # each round is paid for by itself
         path = folder / f"sum for {target} {request.round}"
         write_partial(ROWS, request, party="a", path=path, key=KEY)
-        request = merge_partials(
-            request, [path], keys=[KEY], directory=folder / target, noise=noise, **paid
-        )
+        request = merge_partials(request, [path], keys=[KEY], directory=folder / target, noise=noise, **paid)
     return request
 
 
@@ -137,7 +136,7 @@ def run_until(moment: str, verb: str, folder: Path) -> None:
     """Run a verb in this process, which dies at a moment."""
     noise: Any = None
     spend, mark = ledgers.spend, ledgers.mark_published
-    write = directories._write_durably
+    write = files._write_durably
     if moment == BEFORE:
         ledgers.spend = die
     elif moment == "after the charge":
@@ -158,7 +157,7 @@ def run_until(moment: str, verb: str, folder: Path) -> None:
             left[0] -= 1
             write(path, content)
 
-        directories._write_durably = half_written
+        files._write_durably = half_written
     else:
         ledgers.mark_published = lambda *args, directory, **named: (
             die() if directory else mark(*args, directory=directory, **named)
@@ -210,9 +209,7 @@ def rounds_before(moment: str) -> int:
 
 
 @pytest.mark.parametrize(("verb", "moment"), MOMENTS)
-def test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release(
-    killed: Path, verb: str, moment: str
-) -> None:
+def test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release(killed: Path, verb: str, moment: str) -> None:
     folder = folder_of(killed, verb, moment)
     state = ledgers.read_ledger(folder / "ledger.db")
     *earlier, last = [row.state for row in state.rows] or [None]

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from understudy.accounting import Budget, Neighbours
 from understudy.features import Landmarks
 from understudy.methods import balog_features, balog_subspace
-from understudy.plan import Plan
-from understudy.private.purity import check_purity
+from understudy.plan.plan import Plan
+from understudy.private.row_independence import check_purity
 from understudy.private.sums import sum_rows
 from understudy.schema import load_schema
 

@@ -17,7 +17,7 @@ from scipy.stats import beta
 from understudy.accounting import Budget, Neighbours
 from understudy.features import Block, Constant, Embedding
 from understudy.methods import make_plan
-from understudy.plan import Plan, Stage
+from understudy.plan.plan import Plan, Stage
 from understudy.private.noise import OpenDPNoise
 from understudy.private.sums import sum_rows
 from understudy.schema import load_schema
@@ -49,7 +49,7 @@ PLANS: dict[str, tuple[str, dict[str, Any]]] = {
     "balog-subspace": ("balog-subspace", {"num_candidates": 30, "look": False}),
     "balog-subspace, a look": ("balog-subspace", {"num_candidates": 30, "look": True}),
     "balog-features": ("balog-features", {"num_candidates": 30, "num_features": 24}),
-}  # fmt: skip
+}
 each_plan = pytest.mark.parametrize("name", PLANS)
 
 ages = st.one_of(st.none(), st.integers(-(2**40), 2**40), st.integers(0, 120))
@@ -82,9 +82,7 @@ def exact_sum(table: list[Row], plan: Plan, embedding: Embedding) -> Integers:
     columns = list(zip(*table, strict=True)) or [()] * len(KINDS)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, KINDS, strict=True)]
     made = pa.table(arrays, names=[column.name for column in SCHEMA.used])
-    return sum_rows(
-        made.to_batches(), layout=plan.layout, embedding=embedding, lattice=plan.lattice
-    )[0]
+    return sum_rows(made.to_batches(), layout=plan.layout, embedding=embedding, lattice=plan.lattice)[0]
 
 
 def length(vector: Integers) -> int:
@@ -101,12 +99,8 @@ def test_neighbours_are_no_further_apart_in_l1_than_stated(
     """One row more, and one row for another, in every stage."""
     for neighbours in Neighbours:
         plan = plan_for(name, neighbours)
-        for embedding, stated in zip(
-            settled(name, seed, neighbours), plan.mechanism_sensitivities, strict=True
-        ):
-            base, first, second = (
-                exact_sum([*table, *more], plan, embedding) for more in ((), (one,), (other,))
-            )
+        for embedding, stated in zip(settled(name, seed, neighbours), plan.mechanism_sensitivities, strict=True):
+            base, first, second = (exact_sum([*table, *more], plan, embedding) for more in ((), (one,), (other,)))
             moved = first - (base if neighbours is Neighbours.ADD_REMOVE else second)
             assert length(moved) <= sum(stated)
             for block in embedding.blocks:
@@ -119,11 +113,13 @@ def people(count: int) -> list[Row]:
     rng = np.random.default_rng(0)
     return list(
         zip(
-            rng.integers(0, 121, count).tolist(), rng.uniform(10, 80, count).tolist(),
+            rng.integers(0, 121, count).tolist(),
+            rng.uniform(10, 80, count).tolist(),
             rng.choice(["Bonn", "Kyoto", "Lima"], count).tolist(),
-            rng.choice(["no", "yes"], count).tolist(), strict=True,
+            rng.choice(["no", "yes"], count).tolist(),
+            strict=True,
         )
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("name", ["dp-anova", "dp-anova, no labels"])
@@ -161,9 +157,13 @@ def count_plan(neighbours: Neighbours = Neighbours.ADD_REMOVE) -> Plan:
     """One number, which a row moves by all that is allowed: the most that an attacker can ask."""
     embedding = Embedding((Block("count", Constant(), 1.0),))
     return Plan(
-        schema=SCHEMA, method="count", budget=Budget(EPSILON, 0), neighbours=neighbours,
-        stages=(Stage("count", embedding),), num_rows=3,
-    )  # fmt: skip
+        schema=SCHEMA,
+        method="count",
+        budget=Budget(EPSILON, 0),
+        neighbours=neighbours,
+        stages=(Stage("count", embedding),),
+        num_rows=3,
+    )
 
 
 def views(plan: Plan, table: list[Row], trials: int = TRIALS) -> Integers:
@@ -174,9 +174,7 @@ def views(plan: Plan, table: list[Row], trials: int = TRIALS) -> Integers:
     return noisy.reshape(trials, -1)
 
 
-def successes(
-    plan: Plan, one: list[Row], other: list[Row], factor: float = 1.0, trials: int = TRIALS
-) -> float:
+def successes(plan: Plan, one: list[Row], other: list[Row], factor: float = 1.0, trials: int = TRIALS) -> float:
     """How often the likeliest table is the right one; ``factor`` takes away some of the noise."""
     (stage,), (scale,) = plan.stages, plan.noise_scales
     first, second = (exact_sum(table, plan, stage.embedding) for table in (one, other))
@@ -199,9 +197,7 @@ def test_the_best_attacker_is_right_as_often_as_theory_says_and_below_the_bound(
 
 
 def test_an_attacker_of_a_whole_method_stays_below_the_bound() -> None:
-    plan = make_plan(
-        SCHEMA, Budget(EPSILON, 0), method="dp-merf", options={"num_features": 2, "num_rows": 3}
-    )
+    plan = make_plan(SCHEMA, Budget(EPSILON, 0), method="dp-merf", options={"num_features": 2, "num_rows": 3})
     table = people(3)
     found = successes(plan, table, [*table, people(4)[3]], trials=FEW)
     assert 0.55 < found < BOUND - 6 * math.sqrt(0.25 / (2 * FEW))
@@ -229,8 +225,7 @@ def test_an_audit_proves_nearly_epsilon_and_more_only_if_noise_is_missing(factor
     (threshold,) = exact_sum(larger, plan, plan.stages[0].embedding).tolist()
     centers = (exact_sum(each, plan, plan.stages[0].embedding) for each in (table, larger))
     seen = [
-        center + factor * (views(plan, each) - center)
-        for each, center in zip((table, larger), centers, strict=True)
+        center + factor * (views(plan, each) - center) for each, center in zip((table, larger), centers, strict=True)
     ]
     found = epsilon_lower_bound(seen[0], seen[1], threshold)
     assert (0.9 < found <= EPSILON) if factor == 1 else found > EPSILON

@@ -8,8 +8,7 @@ import pytest
 from scipy.stats import chi2, dlaplace
 
 from understudy.accounting import laplace_std
-from understudy.private.long_noise import LongNoise
-from understudy.private.noise import NoiseSource, OpenDPNoise, SeededNoise
+from understudy.private.noise import LongNoise, NoiseSource, OpenDPNoise, SeededNoise
 
 Integers = npt.NDArray[np.int64]
 SCALES = [1, 2, 3, 10, 30, 1000, 2**40]
@@ -19,9 +18,7 @@ DRAWS, BINS = 40_000, 40
 ALARM = 1e-6  # a true sampler fails once in a million runs
 
 
-def noise_around(
-    center: int, scale: int, count: int = DRAWS, *, source: NoiseSource = SOURCES[0]
-) -> Integers:
+def noise_around(center: int, scale: int, count: int = DRAWS, *, source: NoiseSource = SOURCES[0]) -> Integers:
     return source.add_laplace_noise(np.full(count, center, dtype=np.int64), scale) - center
 
 
@@ -51,9 +48,7 @@ def imitation(scale: float, seed: int = 0) -> Integers:
 
 @of_every_source
 @pytest.mark.parametrize("scale", SCALES)
-def test_noise_has_the_exact_discrete_laplace_mass_function(
-    scale: int, source: NoiseSource
-) -> None:
+def test_noise_has_the_exact_discrete_laplace_mass_function(scale: int, source: NoiseSource) -> None:
     centers = 0, 123_456_789_012
     parts = [noise_around(center, scale, DRAWS // 2, source=source) for center in centers]
     draws = np.concatenate(parts)

@@ -17,9 +17,7 @@ Floats = npt.NDArray[np.float64]
 wild = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True, allow_subnormal=True),
     st.floats(-1, 1),
-    st.sampled_from(
-        [math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 1.0, -1.0, 1.0 + 2**-52, 0.0, -0.0]
-    ),
+    st.sampled_from([math.nan, math.inf, -math.inf, 1e308, -1e308, 5e-324, 1.0, -1.0, 1.0 + 2**-52, 0.0, -0.0]),
 )
 tables = arrays(np.float64, array_shapes(min_dims=2, max_dims=2, max_side=12), elements=wild)
 radii = st.one_of(st.integers(0, 40), st.integers(1, 2**24), st.just(2**24))
@@ -34,9 +32,7 @@ def squared_norm(row: Floats) -> int:
 
 @settings(max_examples=400, deadline=None)
 @given(features=tables, radius=radii, sign=signs)
-def test_a_map_that_breaks_its_promise_is_clipped_to_it(
-    features: Floats, radius: int, sign: Sign
-) -> None:
+def test_a_map_that_breaks_its_promise_is_clipped_to_it(features: Floats, radius: int, sign: Sign) -> None:
     for row in to_lattice(features, radius, sign=sign):
         assert squared_norm(row) <= radius**2
         assert sign is Sign.SIGNED or (row >= 0).all()
@@ -69,9 +65,7 @@ def test_a_map_that_breaks_its_promise_is_cut_to_its_l1_radius(
 @pytest.mark.parametrize("dim", [3, 100, 60_000])
 @pytest.mark.parametrize("radius", [1, 100, 2**24, 2**32])
 @pytest.mark.parametrize("value", [1.0, -1.0, math.inf, 0.5])
-def test_rows_far_outside_the_l1_ball_end_inside_it_at_any_size(
-    dim: int, radius: int, value: float
-) -> None:
+def test_rows_far_outside_the_l1_ball_end_inside_it_at_any_size(dim: int, radius: int, value: float) -> None:
     features = np.full((1, dim), value)
     found = length(to_lattice(features, radius, norm=Norm.L1, nonzeros=1)[0])
     assert found <= radius
@@ -80,9 +74,7 @@ def test_rows_far_outside_the_l1_ball_end_inside_it_at_any_size(
 
 @settings(max_examples=150, deadline=None)
 @given(features=tables, radius=radii, sign=signs, norm=st.sampled_from(list(Norm)))
-def test_a_row_depends_on_itself_alone(
-    features: Floats, radius: int, sign: Sign, norm: Norm
-) -> None:
+def test_a_row_depends_on_itself_alone(features: Floats, radius: int, sign: Sign, norm: Norm) -> None:
     together = to_lattice(features, radius, sign=sign, norm=norm)
     for position in range(len(features)):
         alone = to_lattice(features[position : position + 1], radius, sign=sign, norm=norm)
@@ -92,17 +84,12 @@ def test_a_row_depends_on_itself_alone(
 @pytest.mark.parametrize("dim", [1, 2, 3, 100, 5000, 60_000])
 @pytest.mark.parametrize("radius", [1, 100, 2**20, 2**24])
 @pytest.mark.parametrize("value", [1.0, -1.0, 1e308, math.inf, 0.5])
-def test_rows_far_outside_the_ball_end_inside_it_at_any_size(
-    dim: int, radius: int, value: float
-) -> None:
+def test_rows_far_outside_the_ball_end_inside_it_at_any_size(dim: int, radius: int, value: float) -> None:
     assert squared_norm(to_lattice(np.full((1, dim), value), radius)[0]) <= radius**2
 
 
 @settings(max_examples=100, deadline=None)
-@given(
-    direction=arrays(np.float64, st.integers(1, 40), elements=st.floats(-1, 1)),
-    radius=st.integers(2**12, 2**24),
-)
+@given(direction=arrays(np.float64, st.integers(1, 40), elements=st.floats(-1, 1)), radius=st.integers(2**12, 2**24))
 def test_an_honest_row_is_only_rounded(direction: Floats, radius: int) -> None:
     norm = np.linalg.norm(direction)
     if not norm > 1e-3:

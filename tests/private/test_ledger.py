@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.accounting import UNITS_PER_COST, Budget, mu_squared_of_budget
-from understudy.accounting.descent import Charge, epsilon_of_charges
+from understudy.accounting.dpsgd import Charge, epsilon_of_charges
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.private import ledger, ledger_file
 from understudy.private.ledger import (
@@ -176,9 +176,7 @@ def test_an_interrupted_spend_frees_the_lock_even_if_its_traceback_is_kept(
 def test_a_ledger_gives_back_what_was_put_in(folder: Path) -> None:
     path = folder / "a name? with #odd%20 signs.ledger"
     create_capped_ledger(path, Budget(2.0, 1e-6), cap=0.5, note="board, é, 2031")
-    number = spend(
-        path, key="k", plan_id="p", description="two\nlines", unit="row", costs=[UNIT, UNIT]
-    )
+    number = spend(path, key="k", plan_id="p", description="two\nlines", unit="row", costs=[UNIT, UNIT])
     state = read_ledger(str(path))
     assert (state.epsilon, state.delta, state.note) == (2.0, 1e-6, "board, é, 2031")
     assert (state.cap_units, state.spent_units) == (2**39, 2)
@@ -188,9 +186,7 @@ def test_a_ledger_gives_back_what_was_put_in(folder: Path) -> None:
     assert row.spent_at.endswith("+00:00")
 
 
-def test_a_pure_ledger_counts_epsilon_and_a_gaussian_one_mu_squared(
-    folder: Path,
-) -> None:
+def test_a_pure_ledger_counts_epsilon_and_a_gaussian_one_mu_squared(folder: Path) -> None:
     pure, gaussian = folder / "pure", new_ledger(folder, 1)
     create_capped_ledger(pure, Budget(2.0, 0), cap=2)
     for path, version in ((pure, 5), (gaussian, 4)):
@@ -207,12 +203,8 @@ def test_a_pure_ledger_counts_epsilon_and_a_gaussian_one_mu_squared(
     assert pay(pure, 1.3333) == 2
 
 
-@pytest.mark.parametrize(
-    ("kind", "version"), [("pure", 4), ("gaussian", 5), ("gaussian", 1), ("gaussian", 6)]
-)
-def test_neither_kind_of_ledger_is_taken_for_the_other(
-    folder: Path, kind: str, version: int
-) -> None:
+@pytest.mark.parametrize(("kind", "version"), [("pure", 4), ("gaussian", 5), ("gaussian", 1), ("gaussian", 6)])
+def test_neither_kind_of_ledger_is_taken_for_the_other(folder: Path, kind: str, version: int) -> None:
     path = folder / f"{kind} {version}"
     create_capped_ledger(path, Budget(2.0, 0 if kind == "pure" else 1e-5), cap=2)
     raw(path, f"PRAGMA user_version = {version}")
@@ -239,16 +231,12 @@ def test_the_file_has_no_column_for_anything_private(folder: Path, slack: list[s
             "note",
             *(f"{name}_cap_units" for name in slack),
         ],
-        "releases": [
-            name for name in LedgerRow.__dataclass_fields__ if slack or name != "slack_units"
-        ],
+        "releases": [name for name in LedgerRow.__dataclass_fields__ if slack or name != "slack_units"],
         "mechanisms": ["release", "position", "units"],
     }
 
 
-def test_a_spend_locks_then_adds_up_then_writes_then_commits(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_spend_locks_then_adds_up_then_writes_then_commits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = new_ledger(folder, 1)
     statements: list[str] = []
     connect = sqlite3.connect
@@ -350,8 +338,7 @@ def test_a_spend_without_mechanisms_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "delta"),
-    [(0, 0.1), (math.inf, 0.1), (math.nan, 0.1), (1, 1e-16), (1, -0.1), (1, 1), (1, math.nan)],
+    ("epsilon", "delta"), [(0, 0.1), (math.inf, 0.1), (math.nan, 0.1), (1, 1e-16), (1, -0.1), (1, 1), (1, math.nan)]
 )
 def test_a_budget_must_be_valid(tmp_path: Path, epsilon: float, delta: float) -> None:
     with pytest.raises(UsageError):
@@ -418,13 +405,9 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     "trigger dropped": lambda path: raw(path, "DROP TRIGGER releases_stay"),
     "mechanism lost": lambda path: raw(path, "DELETE FROM mechanisms"),
     "mechanism added": lambda path: raw(path, "INSERT INTO mechanisms VALUES (1, 1, 5)"),
-    "row lowered": lambda path: past_trigger(
-        path, "releases_are_kept", "UPDATE releases SET units = 1"
-    ),
+    "row lowered": lambda path: past_trigger(path, "releases_are_kept", "UPDATE releases SET units = 1"),
     "budget lost": lambda path: past_trigger(path, "budget_stays", "DELETE FROM budget"),
-    "rule broken": lambda path: raw(
-        path, "PRAGMA ignore_check_constraints = ON; UPDATE releases SET state = 'lost'"
-    ),
+    "rule broken": lambda path: raw(path, "PRAGMA ignore_check_constraints = ON; UPDATE releases SET state = 'lost'"),
 }
 
 
@@ -485,9 +468,7 @@ def test_a_write_ahead_log_of_a_deleted_ledger_does_not_enter_a_new_one(folder: 
 # Disks, locks and permissions
 
 
-def test_a_locked_ledger_is_refused_after_the_wait(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_locked_ledger_is_refused_after_the_wait(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.05)
     path = new_ledger(folder, 1)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -499,11 +480,7 @@ def test_a_locked_ledger_is_refused_after_the_wait(
 
 
 @pytest.mark.parametrize(
-    ("limit", "rule"),
-    [
-        ("PRAGMA max_page_count = 1", "disk is full"),
-        ("PRAGMA query_only = ON", "cannot be written"),
-    ],
+    ("limit", "rule"), [("PRAGMA max_page_count = 1", "disk is full"), ("PRAGMA query_only = ON", "cannot be written")]
 )
 def test_a_full_disk_or_a_read_only_file_is_refused_and_nothing_is_spent(
     folder: Path, monkeypatch: pytest.MonkeyPatch, limit: str, rule: str
@@ -667,14 +644,10 @@ def test_slack_is_granted_exactly_while_the_reserve_holds_it(folder: Path) -> No
     path = with_reserve(folder, 0.1)
     slack = Fraction(1e-5) * Fraction(0.1) / 4
     for _ in range(3):
-        spend(
-            path, key="k", plan_id="p", description="test", unit="row", costs=[0.001], slack=slack
-        )
+        spend(path, key="k", plan_id="p", description="test", unit="row", costs=[0.001], slack=slack)
     # Each was rounded up, so that four together no longer fit.
     with pytest.raises(BudgetError, match="reserve"):
-        spend(
-            path, key="k", plan_id="p", description="test", unit="row", costs=[0.001], slack=slack
-        )
+        spend(path, key="k", plan_id="p", description="test", unit="row", costs=[0.001], slack=slack)
     with pytest.raises(BudgetError, match="reserve"):
         check_affordable(path, [0.001], unit="row", slack=slack)
     check_affordable(path, [0.001], unit="row", slack=slack / 2)
@@ -699,9 +672,7 @@ def test_a_slack_that_is_no_chance_is_refused(folder: Path, slack: Any) -> None:
 
 
 @pytest.mark.parametrize(("reserve", "delta"), [(1.0, 1e-5), (-0.1, 1e-5), (0.1, 0.0)])
-def test_a_reserve_that_is_no_part_of_delta_is_refused(
-    folder: Path, reserve: float, delta: float
-) -> None:
+def test_a_reserve_that_is_no_part_of_delta_is_refused(folder: Path, reserve: float, delta: float) -> None:
     with pytest.raises(UsageError, match="reserve"):
         create_ledger(folder / "never.ledger", Budget(1.0, delta), reserve=reserve)
     assert not (folder / "never.ledger").exists()

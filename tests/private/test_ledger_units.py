@@ -14,8 +14,8 @@ import pytest
 from understudy import Budget, create_ledger, load_schema, make_plan
 from understudy.errors import InputError
 from understudy.private import ledger as ledgers
-from understudy.private.ledger_tables import OLDER_VERSIONS, SCHEMAS
-from understudy.private.ledger_units import described, unit_in
+from understudy.private.ledger import described, unit_in
+from understudy.private.ledger_file import OLDER_VERSIONS, SCHEMAS
 from understudy.private.release import charge
 from understudy.schema import Schema
 
@@ -45,12 +45,7 @@ def test_a_spend_for_others_is_refused_in_the_moment_of_spending(tmp_path: Path,
 
     def spend(schema: Schema, key: str) -> int:
         return ledgers.spend(
-            path,
-            key=key,
-            plan_id=key,
-            description="d",
-            unit=schema.privacy.unit,
-            costs=[Fraction(1, 50)],
+            path, key=key, plan_id=key, description="d", unit=schema.privacy.unit, costs=[Fraction(1, 50)]
         )
 
     spend(first, "one")
@@ -87,15 +82,8 @@ def test_the_file_itself_keeps_units_and_refuses_a_second_one(tmp_path: Path):
     create_ledger(path, Budget(3.0))
     pay(path, PEOPLE, "one")
     other = "INSERT INTO releases VALUES (2, 'k', 'p', '', 0, 'spent', NULL, NULL, '', {})"
-    for accident in (
-        "UPDATE releases SET unit = 'row'",
-        other.format("'row'"),
-        other.format("' '"),
-    ):
-        with (
-            closing(sqlite3.connect(path, isolation_level=None)) as connection,
-            pytest.raises(sqlite3.IntegrityError),
-        ):
+    for accident in ("UPDATE releases SET unit = 'row'", other.format("'row'"), other.format("' '")):
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection, pytest.raises(sqlite3.IntegrityError):
             connection.execute(accident)
     assert [row.unit for row in ledgers.read_ledger(path).rows] == ["patient"]
 
@@ -116,18 +104,7 @@ def older(path: Path, version: int, descriptions: list[str]) -> None:
         places = ", ".join("?" * len(budget))
         connection.execute(f"INSERT INTO budget VALUES ({places})", budget)
         for number, words in enumerate(descriptions, start=1):
-            row = [
-                number,
-                "k",
-                "p",
-                words,
-                2**30,
-                "spent",
-                None,
-                None,
-                "then",
-                *([7] if slack else []),
-            ]
+            row = [number, "k", "p", words, 2**30, "spent", None, None, "then", *([7] if slack else [])]
             places = ", ".join("?" * len(row))
             connection.execute(f"INSERT INTO releases VALUES ({places})", row)
             connection.execute("INSERT INTO mechanisms VALUES (?, 0, ?)", (number, 2**30))
@@ -136,8 +113,7 @@ def older(path: Path, version: int, descriptions: list[str]) -> None:
 
 @pytest.mark.parametrize("version", OLDER_VERSIONS)
 @pytest.mark.parametrize(
-    ("words", "unit"),
-    [("dp-merf on visits", "row"), ("dp-merf on visits; per patient of at most 3 rows", "patient")],
+    ("words", "unit"), [("dp-merf on visits", "row"), ("dp-merf on visits; per patient of at most 3 rows", "patient")]
 )
 def test_older_ledgers_are_read_as_they_are_and_get_the_column_at_the_next_spend(
     tmp_path: Path, version: int, words: str, unit: str

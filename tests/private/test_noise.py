@@ -12,9 +12,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 
-from understudy.private import long_noise
-from understudy.private.long_noise import LongNoise
-from understudy.private.noise import LONGEST, ExactNoise, NoiseSource, OpenDPNoise, SeededNoise
+from understudy.private import noise
+from understudy.private.noise import LONGEST, ExactNoise, LongNoise, NoiseSource, OpenDPNoise, SeededNoise
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -58,9 +57,7 @@ def fit(draws: Integers, std: float) -> float:
     return float(chi2.sf(((seen - expected) ** 2 / expected).sum(), len(shares) - 1))
 
 
-def noise_around(
-    center: int, std: int, count: int = DRAWS, *, source: NoiseSource = SOURCES[0]
-) -> Integers:
+def noise_around(center: int, std: int, count: int = DRAWS, *, source: NoiseSource = SOURCES[0]) -> Integers:
     return source.add_noise(np.full(count, center, dtype=np.int64), std) - center
 
 
@@ -78,9 +75,7 @@ def imitation(std: float, count: int = DRAWS, seed: int = 0) -> Integers:
 @pytest.mark.parametrize("std", SCALES)
 def test_noise_has_the_exact_discrete_gaussian_mass_function(std: int, source: NoiseSource) -> None:
     center = 123_456_789_012
-    draws = np.concatenate(
-        [noise_around(each, std, DRAWS // 2, source=source) for each in (0, center)]
-    )
+    draws = np.concatenate([noise_around(each, std, DRAWS // 2, source=source) for each in (0, center)])
     assert fit(draws, std) > ALARM
     neighbours = np.corrcoef(draws[:-1], draws[1:])[0, 1]
     assert abs(neighbours) < 6 / np.sqrt(len(draws)), "neighbouring coordinates are correlated"
@@ -99,24 +94,20 @@ def test_a_shift_by_a_tenth_of_a_deviation_is_noticed(std: int) -> None:
 
 
 @pytest.mark.parametrize("std", [1, 3, 1000, 2**40])
-def test_choices_made_in_many_digits_have_the_same_mass_function(
-    std: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(long_noise, "DOUBT", 2.0)  # floats settle nothing any more
+def test_choices_made_in_many_digits_have_the_same_mass_function(std: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(noise, "DOUBT", 2.0)  # floats settle nothing any more
     assert fit(noise_around(0, std, 4000, source=LongNoise()), std) > ALARM
 
 
-def test_floats_and_many_digits_agree_where_floats_are_sure(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_floats_and_many_digits_agree_where_floats_are_sure(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same first bits lead to the same choice, on both ways."""
     exponents = np.linspace(0.0, 30.0, 301)
     bits = np.random.default_rng(0).integers(0, 2**53, len(exponents))
-    monkeypatch.setattr(long_noise, "_random_bits", lambda count, _: bits[:count])
+    monkeypatch.setattr(noise, "_random_bits", lambda count, _: bits[:count])
     ratios = [(round(10 * x), 10) for x in exponents]
-    by_floats = long_noise._falls_below_exp(exponents, lambda i: ratios[i])
-    monkeypatch.setattr(long_noise, "DOUBT", 2.0)
-    assert np.array_equal(by_floats, long_noise._falls_below_exp(exponents, lambda i: ratios[i]))
+    by_floats = noise._falls_below_exp(exponents, lambda i: ratios[i])
+    monkeypatch.setattr(noise, "DOUBT", 2.0)
+    assert np.array_equal(by_floats, noise._falls_below_exp(exponents, lambda i: ratios[i]))
     assert 0 < by_floats.sum() < len(bits)
 
 
@@ -125,7 +116,7 @@ def test_an_open_choice_is_settled_by_bits_that_are_drawn_anew() -> None:
     with mpmath.workdps(50):
         bits = mpmath.exp(-1) * 2**53
         first_bits, share = int(mpmath.floor(bits)), float(mpmath.frac(bits))
-    found = [long_noise._surely_below_exp(first_bits, (1, 1)) for _ in range(400)]
+    found = [noise._surely_below_exp(first_bits, (1, 1)) for _ in range(400)]
     assert abs(np.mean(found) - share) < 6 * np.sqrt(share * (1 - share) / 400)
 
 
@@ -180,9 +171,7 @@ print(draw(), flush=True)
 
 
 def test_two_processes_give_different_noise_even_when_forked_from_one() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", PROCESSES], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", PROCESSES], capture_output=True, text=True, check=True)
     lines = done.stdout.splitlines()
     assert len(lines) == 3
     numbers = [number for line in lines for drawn in json.loads(line) for number in drawn]

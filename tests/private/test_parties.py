@@ -18,16 +18,16 @@ import pytest
 from understudy.accounting import UNITS_PER_COST, Budget, Neighbours
 from understudy.errors import BudgetError, InputError, UnderstudyError, UsageError
 from understudy.methods import make_plan
-from understudy.plan import Plan, plan_from_dict
+from understudy.plan.plan import Plan, plan_from_dict
+from understudy.plan.request import Request, load_request
 from understudy.private import parties
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.noise import SeededNoise
 from understudy.private.parties import merge_partials, write_partial
 from understudy.private.release import release_table, work_of
-from understudy.private.requests import Request, load_request
 from understudy.private.secret_files import read_key, read_secret, write_secret
-from understudy.published import verify_release
+from understudy.released import verify_release
 from understudy.schema import load_schema
 
 SCHEMA = load_schema(
@@ -55,9 +55,7 @@ def table_of(count: int, seed: int = 0) -> pa.Table:
     )
 
 
-def plan_for(
-    method: str = "dp-merf", delta: float = 1e-5, parties: int = 1, **options: Any
-) -> Plan:
+def plan_for(method: str = "dp-merf", delta: float = 1e-5, parties: int = 1, **options: Any) -> Plan:
     wishes = {"num_features": 6} if method == "dp-merf" else {}
     plan = make_plan(SCHEMA, Budget(1.0, delta), method=method, options=wishes | options)
     return plan_from_dict(plan.to_dict() | {"parties": parties})
@@ -89,9 +87,7 @@ class NoNoise(SeededNoise):
 
 
 @pytest.mark.parametrize("method", ["dp-merf", "dp-anova"])
-def test_merged_parties_have_the_sum_of_one_table_and_its_noise_once(
-    tmp_path: Path, method: str
-) -> None:
+def test_merged_parties_have_the_sum_of_one_table_and_its_noise_once(tmp_path: Path, method: str) -> None:
     plan, tables = plan_for(method), [table_of(n, n) for n in (50, 0, 31)]
     request = Request(plan)
     rounds = 0
@@ -163,13 +159,8 @@ def test_the_ledger_is_charged_before_noise_is_drawn(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
-def test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself(
-    tmp_path: Path, delta: float
-) -> None:
-    one, plan = (
-        plan_for(delta=delta, num_features=400),
-        plan_for(delta=delta, parties=4, num_features=400),
-    )
+def test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself(tmp_path: Path, delta: float) -> None:
+    one, plan = (plan_for(delta=delta, num_features=400), plan_for(delta=delta, parties=4, num_features=400))
     assert plan.noise_scales == one.noise_scales
     assert plan.cost() == one.cost()
     assert plan.noise_stds[0] == pytest.approx(2 * one.noise_stds[0])
@@ -199,9 +190,7 @@ def test_each_party_pays_for_each_round(tmp_path: Path) -> None:
         first = tmp_path / f"a{request.round}"
         write_partial(table_of(50), request, party="a", path=first, key=KEY, ledger=ledger)
         second = tmp_path / f"b{request.round}"
-        write_partial(
-            table_of(50, 1), request, party="b", path=second, key=OTHER_KEY, max_epsilon=1.0
-        )
+        write_partial(table_of(50, 1), request, party="b", path=second, key=OTHER_KEY, max_epsilon=1.0)
         request = merge_partials(request, [first, second], keys=[KEY, OTHER_KEY])
     state = read_ledger(ledger)
     assert len(state.rows) == len(plan.stages) > 1
@@ -326,18 +315,13 @@ def test_two_files_of_the_same_content_differ(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() != (tmp_path / "b").read_bytes()
 
 
-def test_keys_come_from_a_file_or_a_variable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_come_from_a_file_or_a_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "key").write_text(KEY.hex() + "\n")
     assert read_key(tmp_path / "key") == KEY
     monkeypatch.setenv("UNDERSTUDY_KEY", OTHER_KEY.hex())
     assert read_key(None) == OTHER_KEY
     (tmp_path / "short").write_text("abcd")
-    for bad, words in (
-        (tmp_path / "short", "64 hexadecimal digits"),
-        (tmp_path / "missing", "not there"),
-    ):
+    for bad, words in ((tmp_path / "short", "64 hexadecimal digits"), (tmp_path / "missing", "not there")):
         with pytest.raises(UsageError, match=words):
             read_key(bad)
 
@@ -365,9 +349,7 @@ def test_every_merge_of_every_round_is_paid_for(tmp_path: Path) -> None:
     ledger, plan = tmp_path / "ledger.db", plan_for("dp-anova")
     create_ledger(ledger, Budget(3.0))
     first = Request(plan)
-    second = merge_partials(
-        first, answered(first, [table_of(30)], tmp_path), keys=[KEY], ledger=ledger
-    )
+    second = merge_partials(first, answered(first, [table_of(30)], tmp_path), keys=[KEY], ledger=ledger)
     assert isinstance(second, Request)
     paths = answered(second, [table_of(30)], tmp_path)
     # The mean of many noises over the same sums would have less noise than any was paid for.
@@ -389,16 +371,12 @@ def test_all_rounds_together_cost_what_the_plan_does(tmp_path: Path) -> None:
             request, paths, keys=[KEY], ledger=ledger, key="census"
         )
     state = read_ledger(ledger)
-    assert [(row.key, row.state) for row in state.rows] == [("census", "published")] * len(
-        plan.stages
-    )
+    assert [(row.key, row.state) for row in state.rows] == [("census", "published")] * len(plan.stages)
     spent = Fraction(state.spent_units, UNITS_PER_COST)
     assert 0 <= spent - sum(plan.cost()) <= Fraction(len(plan.stages), UNITS_PER_COST)
 
 
-def test_a_ledger_that_is_too_small_for_later_rounds_is_refused_in_the_first(
-    tmp_path: Path,
-) -> None:
+def test_a_ledger_that_is_too_small_for_later_rounds_is_refused_in_the_first(tmp_path: Path) -> None:
     ledger, request = tmp_path / "ledger.db", Request(plan_for("dp-anova"))
     create_ledger(ledger, Budget(0.9))
     paths = answered(request, [table_of(30)], tmp_path)
@@ -472,9 +450,7 @@ def test_a_large_delta_does_not_hide_a_large_epsilon(tmp_path: Path) -> None:
         refused(request, tmp_path, max_epsilon=1.0)
 
 
-def test_a_request_for_an_exact_sum_is_refused_by_a_party_that_limits_its_own_noise(
-    tmp_path: Path,
-) -> None:
+def test_a_request_for_an_exact_sum_is_refused_by_a_party_that_limits_its_own_noise(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="asks for the exact sum"):
         refused(Request(plan_for()), tmp_path, max_epsilon=1.0)
 
@@ -510,9 +486,7 @@ def leaves(document: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
 
 @pytest.mark.parametrize("method", ["dp-merf", "dp-anova"])
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
-def test_a_doctored_request_is_refused_or_costs_what_is_told(
-    tmp_path: Path, method: str, delta: float
-) -> None:
+def test_a_doctored_request_is_refused_or_costs_what_is_told(tmp_path: Path, method: str, delta: float) -> None:
     """Noise is not in a request: it follows from the epsilon, which is told, and from what rows can move."""
     Request(plan_for(method, delta=delta, parties=2)).save(tmp_path / "request.json")
     text, random = (tmp_path / "request.json").read_text(), Random(0)
@@ -544,9 +518,7 @@ def test_a_doctored_request_is_refused_or_costs_what_is_told(
 
 
 @pytest.mark.parametrize("size", [0, 1, 2**20, 2**62])
-def test_hostile_numbers_of_earlier_rounds_do_not_make_a_row_move_more(
-    tmp_path: Path, size: int
-) -> None:
+def test_hostile_numbers_of_earlier_rounds_do_not_make_a_row_move_more(tmp_path: Path, size: int) -> None:
     plan, rng = plan_for("dp-anova", parties=2), np.random.default_rng(size)
     request = Request(plan)
     for stage in range(1, len(plan.stages)):
@@ -558,9 +530,7 @@ def test_hostile_numbers_of_earlier_rounds_do_not_make_a_row_move_more(
             assert 0 < sum(v * v for v in own) <= sum(plan.mechanism_sensitivities[stage])
 
 
-def test_the_epsilon_that_a_request_states_is_that_of_the_noise_that_is_drawn(
-    tmp_path: Path,
-) -> None:
+def test_the_epsilon_that_a_request_states_is_that_of_the_noise_that_is_drawn(tmp_path: Path) -> None:
     plan = plan_for(parties=2, num_features=200)
     described = plan.to_dict()
     Request(plan).save(tmp_path / "honest.json")
@@ -602,9 +572,7 @@ def test_vectors_of_another_length_are_refused(tmp_path: Path, vectors: list[byt
 ALL, ADULTS = "SELECT * FROM data", "SELECT * FROM data WHERE bmi > 20"
 
 
-def merged_with(
-    queries: list[str | None], folder: Path, method: str = "dp-anova", parties: int = 1
-) -> Any:
+def merged_with(queries: list[str | None], folder: Path, method: str = "dp-anova", parties: int = 1) -> Any:
     """A release of parties with these queries, in all rounds."""
     request: Any = Request(plan_for(method, parties=parties))
     own = {"max_epsilon": 1.0} if parties > 1 else {}
@@ -616,9 +584,7 @@ def merged_with(
             write_partial(table_of(20, number), request, query=query, **options)
             paths.append(path)
         last = request.round == len(request.plan.stages) - 1
-        request = merge_partials(
-            request, paths, keys=[KEY], directory=folder / "out" if last else None
-        )
+        request = merge_partials(request, paths, keys=[KEY], directory=folder / "out" if last else None)
         if isinstance(request, Request):
             request.save(folder / f"{request.round}.json")
             request = load_request(folder / f"{request.round}.json")
@@ -651,9 +617,7 @@ def test_queries_of_parties_are_in_the_certificate_and_among_its_assumptions(
 def test_a_party_has_the_same_query_in_every_round(tmp_path: Path) -> None:
     """Else stages of one release would be of different rows."""
     request = Request(plan_for("dp-anova"))
-    second: Any = merge_partials(
-        request, answered(request, [table_of(20)], tmp_path, query=ALL), keys=[KEY]
-    )
+    second: Any = merge_partials(request, answered(request, [table_of(20)], tmp_path, query=ALL), keys=[KEY])
     with pytest.raises(InputError, match="another query"):
         answered(second, [table_of(20)], tmp_path)
     (unaware,) = answered(replace(second, answered_by={}), [table_of(20)], tmp_path, query=ADULTS)

@@ -28,10 +28,9 @@ from understudy.features import (
     Tensors,
     product,
 )
-from understudy.plan import LATTICE
-from understudy.private.purity import check_purity
-from understudy.private.rows import Rows
-from understudy.private.sums import partial_sum
+from understudy.plan.plan import LATTICE
+from understudy.private.row_independence import check_purity
+from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
 
 Floats = npt.NDArray[np.float64]
@@ -63,13 +62,15 @@ SPARSE = Tensors(FACTORS * 5, tuple((j, j + 1) for j in range(0, 24, 2)))
 TRIPLES = Tensors(FACTORS, ((0, 1, 3), (1, 2, 4), (0, 1, 2, 3, 4)))
 COUNTS = Tensors(FACTORS, ((3, 4),))
 CONSTANTS = product(Constant(), Constant(), Constant())
-SINGLE = Tensors(
-    tuple(Fourier((j,), (0.1,), (Scales(1, 1, 1),), 20, j) for j in range(3)), ((0, 1), (1, 2))
-)
+SINGLE = Tensors(tuple(Fourier((j,), (0.1,), (Scales(1, 1, 1),), 20, j) for j in range(3)), ((0, 1), (1, 2)))
 MAPS = {
-    "dense pairs": DENSE, "a few pairs": SPARSE, "triples": TRIPLES, "counts": COUNTS,
-    "constants": CONSTANTS, "single precision": SINGLE,
-}  # fmt: skip
+    "dense pairs": DENSE,
+    "a few pairs": SPARSE,
+    "triples": TRIPLES,
+    "counts": COUNTS,
+    "constants": CONSTANTS,
+    "single precision": SINGLE,
+}
 each_map = pytest.mark.parametrize("map_", MAPS.values(), ids=MAPS)
 
 PLAIN = Embedding(
@@ -93,9 +94,7 @@ LABELLED = Embedding(
     ),
     label=LABEL,
 )
-each_embedding = pytest.mark.parametrize(
-    "embedding", [PLAIN, LABELLED], ids=["unlabelled", "labelled"]
-)
+each_embedding = pytest.mark.parametrize("embedding", [PLAIN, LABELLED], ids=["unlabelled", "labelled"])
 
 
 def row_of(steps: tuple[int, int, int], city: int, label: int) -> Floats:
@@ -148,9 +147,7 @@ def squared(vector: npt.NDArray[Any]) -> int:
     weight=st.sampled_from([1.0, 0.99, 0.5, 1e-3, 1e-9]),
     lattice=st.sampled_from([1, 3, 50, 10**4, 2**24, LATTICE - 1, LATTICE]),
 )
-def test_no_row_of_products_leaves_its_integer_ball(
-    map_: Tensors, row: Floats, weight: float, lattice: int
-) -> None:
+def test_no_row_of_products_leaves_its_integer_ball(map_: Tensors, row: Floats, weight: float, lattice: int) -> None:
     block = Block("products", map_, weight)
     found = sum_of(row, Embedding((block,)), lattice)
     assert squared(found) <= block.radius(lattice) ** 2
@@ -196,9 +193,7 @@ def test_the_sum_is_that_of_single_rows_in_any_split_and_order(
 
 @each_map
 @pytest.mark.parametrize("count", [2, 31, 512])
-def test_sums_of_products_are_exact_however_many_rows_come_at_once(
-    map_: Tensors, count: int
-) -> None:
+def test_sums_of_products_are_exact_however_many_rows_come_at_once(map_: Tensors, count: int) -> None:
     embedding = Embedding((Block("products", map_, 1.0),))
     cells = random_rows(count, 1)
     alone = sum(sum_of(row, embedding) for row in cells)
@@ -346,9 +341,7 @@ wild = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True, width=32),
     st.sampled_from([5.0, -5.0, 1.0, -1.0, 0.75, math.nan, math.inf, -math.inf, 1e38, 1e-45]),
 )
-lies = st.one_of(
-    arrays(np.float64, (3, 3), elements=wild), arrays(np.float32, (3, 3), elements=wild)
-)
+lies = st.one_of(arrays(np.float64, (3, 3), elements=wild), arrays(np.float32, (3, 3), elements=wild))
 signs = st.sampled_from(list(Sign))
 
 

@@ -24,7 +24,7 @@ from understudy.accounting import (
 )
 from understudy.errors import BudgetError, InputError, UnderstudyError
 from understudy.methods import dp_merf
-from understudy.plan import Plan
+from understudy.plan.plan import Plan
 from understudy.private import ledger as ledgers
 from understudy.private import release as releasing
 from understudy.private import sums as summing
@@ -32,7 +32,7 @@ from understudy.private.engines import passes as passing
 from understudy.private.ledger import create_capped_ledger, read_ledger
 from understudy.private.noise import ExactNoise, SeededNoise
 from understudy.private.release import release_table
-from understudy.published import load_release, verify_release
+from understudy.released import load_release, verify_release
 from understudy.schema import Layout, load_schema
 
 SCHEMA = load_schema(
@@ -91,16 +91,11 @@ def releases(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
 
 
 def test_no_file_s_size_depends_on_the_number_of_rows(releases: dict[int, Path]) -> None:
-    sizes = [
-        {path.name: path.stat().st_size for path in folder.iterdir()}
-        for folder in releases.values()
-    ]
+    sizes = [{path.name: path.stat().st_size for path in folder.iterdir()} for folder in releases.values()]
     assert all(each == sizes[0] for each in sizes)
 
 
-def test_nothing_but_the_noisy_vector_and_its_hashes_depends_on_the_rows(
-    releases: dict[int, Path],
-) -> None:
+def test_nothing_but_the_noisy_vector_and_its_hashes_depends_on_the_rows(releases: dict[int, Path]) -> None:
     texts = [
         {
             path.name: re.sub(r"[0-9a-f]{64}|\d{4}-\d\d-\d\d \d\d:\d\d", "#", path.read_text())
@@ -135,9 +130,7 @@ def test_a_table_with_a_header_only_is_released_like_any_other(tmp_path: Path) -
     assert verify_release(tmp_path / "out").is_private
 
 
-def test_a_public_row_count_that_is_wrong_is_refused_without_saying_the_true_one(
-    tmp_path: Path,
-) -> None:
+def test_a_public_row_count_that_is_wrong_is_refused_without_saying_the_true_one(tmp_path: Path) -> None:
     plan = plan_for(neighbours=Neighbours.REPLACE_ONE, num_rows=DISTINCTIVE + 1)
     path = tmp_path / "rows.csv"
     pyarrow.csv.write_csv(table_of(DISTINCTIVE), path)
@@ -172,10 +165,7 @@ def test_a_release_is_the_exact_sum_plus_the_plan_s_noise() -> None:
     plan, table = plan_for(), table_of(300)
     release = release_table(table, plan)
     exact, count = summing.sum_rows(
-        table.to_batches(),
-        layout=plan.layout,
-        embedding=release.embeddings[0],
-        lattice=plan.lattice,
+        table.to_batches(), layout=plan.layout, embedding=release.embeddings[0], lattice=plan.lattice
     )
     scaled = (release.vectors[0] - exact) / plan.noise_stds[0]
     assert count == 300
@@ -184,9 +174,7 @@ def test_a_release_is_the_exact_sum_plus_the_plan_s_noise() -> None:
 
 
 @pytest.mark.parametrize("length_scale", [None, "private"])
-def test_seeded_noise_marks_a_release_as_not_private_everywhere(
-    tmp_path: Path, length_scale: Any
-) -> None:
+def test_seeded_noise_marks_a_release_as_not_private_everywhere(tmp_path: Path, length_scale: Any) -> None:
     plan = plan_for(length_scale=length_scale)
     release_table(table_of(9), plan, directory=tmp_path / "out", noise=SeededNoise(0))
     certificate = json.loads((tmp_path / "out" / "certificate.json").read_text())
@@ -212,9 +200,7 @@ def test_every_stage_meets_its_own_noise() -> None:
     assert [len(vector) for vector in release.vectors] == [s.embedding.dim for s in plan.stages]
 
 
-def test_a_stream_is_refused_by_a_plan_that_reads_twice_and_nothing_is_spent(
-    tmp_path: Path,
-) -> None:
+def test_a_stream_is_refused_by_a_plan_that_reads_twice_and_nothing_is_spent(tmp_path: Path) -> None:
     ledger = new_ledger(tmp_path)
     with pytest.raises(InputError, match="read once"):
         release_table(table_of(5).to_reader(), plan_for(length_scale="private"), ledger=ledger)
@@ -238,9 +224,7 @@ def test_a_failed_read_spends_nothing_and_writes_nothing(tmp_path: Path) -> None
 def test_the_ledger_is_charged_before_noise_is_drawn(tmp_path: Path) -> None:
     ledger = new_ledger(tmp_path)
     with pytest.raises(InputError, match="RuntimeError") as caught:
-        release_table(
-            table_of(5), plan_for(), directory=tmp_path / "out", ledger=ledger, noise=BrokenNoise()
-        )
+        release_table(table_of(5), plan_for(), directory=tmp_path / "out", ledger=ledger, noise=BrokenNoise())
     (row,) = read_ledger(ledger).rows
     assert row.state == "spent"
     assert not (tmp_path / "out").exists()
@@ -255,9 +239,7 @@ def test_no_noise_is_drawn_when_the_cap_is_reached(
     if in_a_race:  # the budget was there when this release asked first
         monkeypatch.setattr(ledgers, "check_affordable", lambda *_, **__: None)
     with pytest.raises(BudgetError) as caught:
-        release_table(
-            table_of(5), plan_for(), directory=tmp_path / "out", ledger=ledger, noise=BrokenNoise()
-        )
+        release_table(table_of(5), plan_for(), directory=tmp_path / "out", ledger=ledger, noise=BrokenNoise())
     frames = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
     assert "next_vector" not in frames, "its frame holds the exact sums"
     assert read_ledger(ledger).spent_units == 0
@@ -349,9 +331,7 @@ def test_a_pure_ledger_refuses_gaussian_noise_before_it_reads_rows(tmp_path: Pat
 
 
 @pytest.mark.parametrize("notion", list(Neighbours))
-def test_a_gaussian_ledger_is_charged_once_for_all_stages_of_a_pure_release(
-    tmp_path: Path, notion: Neighbours
-) -> None:
+def test_a_gaussian_ledger_is_charged_once_for_all_stages_of_a_pure_release(tmp_path: Path, notion: Neighbours) -> None:
     """For the mu of the total epsilon, which is less than for the stages one by one."""
     plan = pure_plan(length_scale="private")
     ledger = new_ledger(tmp_path, epsilon=40.0, neighbours=notion)
@@ -363,9 +343,7 @@ def test_a_gaussian_ledger_is_charged_once_for_all_stages_of_a_pure_release(
     assert row.units / UNITS_PER_COST == pytest.approx(mu**2, rel=1e-6)
 
 
-def test_a_pure_release_too_dear_for_a_gaussian_ledger_is_sent_to_a_pure_one(
-    tmp_path: Path,
-) -> None:
+def test_a_pure_release_too_dear_for_a_gaussian_ledger_is_sent_to_a_pure_one(tmp_path: Path) -> None:
     ledger = new_ledger(tmp_path, epsilon=3.0)
     with pytest.raises(BudgetError, match="--delta 0"):
         release_table(table_of(5), pure_plan(), ledger=ledger)
@@ -386,14 +364,10 @@ def test_without_a_key_every_release_is_a_new_one(tmp_path: Path) -> None:
 
 def test_asking_again_returns_the_stored_release_and_costs_nothing(tmp_path: Path) -> None:
     ledger = new_ledger(tmp_path)
-    first = release_table(
-        table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger, key="k"
-    )
+    first = release_table(table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger, key="k")
     spent = read_ledger(ledger).spent_units
     (tmp_path / "one" / "private-notes.txt").write_text("not part of a release")
-    again = release_table(
-        table_of(5), plan_for(), directory=tmp_path / "two", ledger=ledger, key="k"
-    )
+    again = release_table(table_of(5), plan_for(), directory=tmp_path / "two", ledger=ledger, key="k")
     assert again.fingerprint == first.fingerprint
     assert read_ledger(ledger).spent_units == spent
     assert not (tmp_path / "two" / "private-notes.txt").exists()
@@ -402,9 +376,7 @@ def test_asking_again_returns_the_stored_release_and_costs_nothing(tmp_path: Pat
 
 def test_a_stored_release_that_was_changed_is_not_handed_out_again(tmp_path: Path) -> None:
     ledger = new_ledger(tmp_path)
-    first = release_table(
-        table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger, key="k"
-    )
+    first = release_table(table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger, key="k")
     path = tmp_path / "one" / "release.json"
     document = json.loads(path.read_text())
     document["facts"]["created"] = "1999-01-01 00:00 UTC"
@@ -417,9 +389,7 @@ def test_a_stored_release_that_was_changed_is_not_handed_out_again(tmp_path: Pat
 
 def test_a_stored_release_without_private_noise_is_not_handed_out_again(tmp_path: Path) -> None:
     ledger = new_ledger(tmp_path)
-    release_table(
-        table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger, noise=SeededNoise(0)
-    )
+    release_table(table_of(5), plan_for(), directory=tmp_path / "one", ledger=ledger, noise=SeededNoise(0))
     again = release_table(table_of(5), plan_for(), ledger=ledger, key="k")
     assert dict(again.facts)["is_private"] is True
 
@@ -433,14 +403,10 @@ def test_an_existing_directory_is_refused_before_anything_is_read(tmp_path: Path
 
 
 @pytest.mark.parametrize("delta", [1e-5, 0.0])
-def test_maps_that_noise_has_settled_are_probed_as_well(
-    delta: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_maps_that_noise_has_settled_are_probed_as_well(delta: float, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = dp_merf(SCHEMA, Budget(1.0, delta), num_features=4, length_scale="private")
     probed = []
-    monkeypatch.setattr(
-        releasing, "check_purity", lambda _, embedding, __: probed.append(embedding)
-    )
+    monkeypatch.setattr(releasing, "check_purity", lambda _, embedding, __: probed.append(embedding))
     release = release_table(table_of(50), plan)
     assert release.embeddings[1] != plan.stages[1].embedding
     assert all(embedding in probed for embedding in release.embeddings)

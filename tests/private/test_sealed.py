@@ -7,8 +7,8 @@ from typing import NoReturn
 import pytest
 
 from understudy.errors import BudgetError, InputError
-from understudy.private.readers.stream import shielded
 from understudy.private.sealed import sealed
+from understudy.readers.stream import shielded
 
 SECRET = "SECRET-7f3a"
 

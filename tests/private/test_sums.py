@@ -13,23 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
-from understudy.features import (
-    Block,
-    Cells,
-    Constant,
-    Embedding,
-    Fourier,
-    Grid,
-    OneHot,
-    Scales,
-    Sign,
-    Tables,
-)
-from understudy.plan import LATTICE, ROW_CAP
+from understudy.features import Block, Cells, Constant, Embedding, Fourier, Grid, OneHot, Scales, Sign, Tables
+from understudy.plan.plan import LATTICE, ROW_CAP
 from understudy.private import sums
-from understudy.private.purity import check_purity
-from understudy.private.rows import Rows
-from understudy.private.sums import partial_sum, sum_rows
+from understudy.private.row_independence import check_purity
+from understudy.private.sums import Rows, partial_sum, sum_rows
 from understudy.schema import NULL, Layout, load_schema
 
 SCHEMA = load_schema(
@@ -68,9 +56,7 @@ EMBEDDING = Embedding(
 # The encoder is total: any number, any text and nothing at all are cells.
 ages = st.one_of(st.none(), st.integers(-(2**40), 2**40))
 amounts = st.one_of(st.none(), st.floats(allow_nan=True, allow_infinity=True))
-words = st.one_of(
-    st.none(), st.sampled_from(["Bonn", "Kyoto", "Lima", "no", "yes"]), st.text(max_size=5)
-)
+words = st.one_of(st.none(), st.sampled_from(["Bonn", "Kyoto", "Lima", "no", "yes"]), st.text(max_size=5))
 rows = st.lists(st.tuples(ages, amounts, amounts, words, words), max_size=12)
 
 
@@ -88,9 +74,7 @@ def total_of(*tables: list[tuple[Any, ...]]) -> npt.NDArray[np.int64]:
 
 @settings(max_examples=40, deadline=None)
 @given(table=rows, cut=st.integers(0, 12), random=st.randoms())
-def test_the_sum_is_the_same_in_any_split_and_any_order(
-    table: list[tuple[Any, ...]], cut: int, random: Any
-) -> None:
+def test_the_sum_is_the_same_in_any_split_and_any_order(table: list[tuple[Any, ...]], cut: int, random: Any) -> None:
     expected = total_of(table)
     assert np.array_equal(total_of(table[:cut], table[cut:]), expected)
     assert np.array_equal(sum((total_of([row]) for row in table), total_of()), expected)
@@ -112,10 +96,7 @@ def test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity(
 
 def test_partial_sums_merge_across_readers_with_batches_of_their_own() -> None:
     rng = np.random.default_rng(0)
-    table = [
-        (int(age), float(pay), float(bmi), "Lima", "yes")
-        for age, pay, bmi in rng.uniform(0, 100, (9000, 3))
-    ]
+    table = [(int(age), float(pay), float(bmi), "Lima", "yes") for age, pay, bmi in rng.uniform(0, 100, (9000, 3))]
     expected = total_of(table)
     assert np.array_equal(total_of(*(table[i : i + 171] for i in range(0, 9000, 171))), expected)
 
@@ -181,10 +162,7 @@ def test_tables_and_other_maps_give_the_same_counts_of_the_same_things() -> None
         label=SPAN["ill"],
     )
     sums_ = partial_sum(Rows(LAYOUT, codes), embedding=both, lattice=LATTICE)
-    one, other = (
-        both.rows_of(block.name, sums_) / block.scales(LATTICE) * math.sqrt(2)
-        for block in both.blocks
-    )
+    one, other = (both.rows_of(block.name, sums_) / block.scales(LATTICE) * math.sqrt(2) for block in both.blocks)
     assert np.allclose(one, other, atol=1e-3)
     assert np.array_equal(np.rint(one), np.rint(other))
     assert other.sum() > 500
@@ -203,13 +181,8 @@ def test_a_dictionary_column_counts_as_its_values_do_whatever_else_its_dictionar
     numbers = [pa.array([1.0, 2.0, 3.0, 4.0])] * 3
     names = [column.name for column in SCHEMA.used]
     coded = pa.record_batch([*numbers, cities, labels], names=names)
-    plain = pa.record_batch(
-        [*numbers, pa.array(["Lima", None, "Bonn", "Lima"]), pa.array(["yes"] * 4)], names=names
-    )
-    one, other = (
-        sum_rows([batch], layout=LAYOUT, embedding=EMBEDDING, lattice=LATTICE)[0]
-        for batch in (coded, plain)
-    )
+    plain = pa.record_batch([*numbers, pa.array(["Lima", None, "Bonn", "Lima"]), pa.array(["yes"] * 4)], names=names)
+    one, other = (sum_rows([batch], layout=LAYOUT, embedding=EMBEDDING, lattice=LATTICE)[0] for batch in (coded, plain))
     assert np.array_equal(one, other)
 
 
@@ -241,9 +214,7 @@ def test_an_impure_map_is_refused_before_any_row_is_read() -> None:
         check_purity(LAYOUT, impure, LATTICE)
 
 
-def test_an_impure_encoder_is_refused_before_any_row_is_read(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_impure_encoder_is_refused_before_any_row_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     honest = Layout.expand
 
     def expand(self: Layout, codes: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:

@@ -14,7 +14,7 @@ from understudy.accounting import Budget
 from understudy.methods import make_plan
 from understudy.private.noise import SeededNoise
 from understudy.private.release import release_table
-from understudy.published import Release
+from understudy.released import Release
 from understudy.schema import Schema, load_schema
 
 NUM_ROWS = 2000
@@ -30,7 +30,7 @@ SCHEMA = {
         {"name": "seen", "kind": "datetime", "bounds": ["2020-01-01", "2020-12-31"], "resolution": "day"},
         {"name": "ill", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
     ],
-}  # fmt: skip
+}
 
 Rows = dict[str, npt.NDArray[Any]]
 

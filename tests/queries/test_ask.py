@@ -11,8 +11,8 @@ import pytest
 from understudy import ask
 from understudy.errors import UsageError
 from understudy.private.noise import SeededNoise
-from understudy.published.release import save_release
-from understudy.queries import Asker, CannotTellError, QueryError, pose
+from understudy.queries import Asker, CannotTellError, QueryError, bind
+from understudy.released.release import save_release
 
 from .conftest import NUM_ROWS, Rows, Silence
 
@@ -43,7 +43,7 @@ def exact_truths(rows: Rows) -> dict[str, list[float]]:
         "std(visits)": [visits[seen].std()],
         "median(age)": [np.sort(age)[NUM_ROWS // 2 - 1]],
         "quantile(age, 0.9)": [np.sort(age)[math.ceil(0.9 * NUM_ROWS) - 1]],
-    }  # fmt: skip
+    }
 
 
 def cut_truths(rows: Rows) -> dict[str, list[float]]:
@@ -60,7 +60,7 @@ def cut_truths(rows: Rows) -> dict[str, list[float]]:
         "var(age) by sex": [age[~male].var(), age[male].var()],
         "share where age < 33 by sex": [(age[~male] < 33).mean(), (age[male] < 33).mean()],
         "median(age) by sex": [float(np.sort(age[s])[math.ceil(s.sum() / 2) - 1]) for s in (~male, male)],
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize("neighbours", ["add-remove", "replace-one"])
@@ -183,12 +183,7 @@ def test_nulls_are_left_out_and_the_answer_says_so(silent):
 
 def test_a_histogram_adds_up_to_all_rows(silent):
     asker = Asker(silent)
-    for query in (
-        "histogram(age)",
-        "histogram(weight, 7)",
-        "histogram(visits)",
-        "histogram(region)",
-    ):
+    for query in ("histogram(age)", "histogram(weight, 7)", "histogram(visits)", "histogram(region)"):
         answer = asker.ask(query)
         assert sum(row.estimate for row in answer.rows) == pytest.approx(NUM_ROWS, abs=1e-4)
     assert len(asker.ask("histogram(weight, 7)").rows) <= 7
@@ -210,7 +205,7 @@ def test_numbers_that_a_method_did_not_count_are_refused(world):
 
 
 def test_too_many_groups_are_refused(silent, monkeypatch):
-    monkeypatch.setattr(pose, "MOST_GROUPS", 3)
+    monkeypatch.setattr(bind, "MOST_GROUPS", 3)
     with pytest.raises(QueryError, match="4 groups"):
         ask(silent, "count by sex, ill")
 
@@ -229,15 +224,7 @@ def test_a_release_is_asked_by_its_directory_too(noisy, tmp_path):
 
 def test_an_answer_is_a_table_and_a_document(noisy):
     answer = ask(noisy, "count by sex, ill")
-    assert answer.to_table().column_names == [
-        "sex",
-        "ill",
-        "estimate",
-        "std_error",
-        "low",
-        "high",
-        "is_exact",
-    ]
+    assert answer.to_table().column_names == ["sex", "ill", "estimate", "std_error", "low", "high", "is_exact"]
     assert answer.to_dict()["rows"][3]["group"] == {"sex": "Male", "ill": "yes"}
     with pytest.raises(ValueError, match="several"):
         _ = answer.only

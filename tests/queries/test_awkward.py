@@ -29,17 +29,22 @@ SCHEMA = {
         {"name": "x", "kind": "continuous", "bounds": [0, 1], "scale_hint": "log1p"},
         {"name": "empty", "kind": "continuous", "bounds": [-1, 1], "nullable": True},
     ]
-}  # fmt: skip
+}
 NAMES = [str(column["name"]) for column in SCHEMA["columns"]]
 QUERIES = [
     *(f"{each}({name})" for each in ("sum", "mean", "std", "median", "histogram") for name in NAMES),
     *(f"count by {name}, kind" for name in NAMES),
     *(f"mean({name}) by flag" for name in NAMES),
     *(f"median({name}) by kind" for name in NAMES),
-    "share where city = c3 by kind", "count where x > 0.3 by kind", "mean(dose) where x > 0.5",
-    "mean(empty) where empty > 0", "share where empty is null", "mean(x) where x > 2",
-    "mean(x) where x between 0.2 and 0.4 by flag", "count where flag = true",
-]  # fmt: skip
+    "share where city = c3 by kind",
+    "count where x > 0.3 by kind",
+    "mean(dose) where x > 0.5",
+    "mean(empty) where empty > 0",
+    "share where empty is null",
+    "mean(x) where x > 2",
+    "mean(x) where x between 0.2 and 0.4 by flag",
+    "count where flag = true",
+]
 
 
 def awkward_rows() -> pa.Table:
@@ -78,7 +83,5 @@ def test_every_answer_has_its_estimate_inside_its_interval_and_is_valid_json(eps
         for row in answer.rows:
             assert row.low <= row.high, query
             room = 1e-9 * max(1.0, abs(row.low), abs(row.high))
-            assert math.isnan(row.estimate) or row.low - room <= row.estimate <= row.high + room, (
-                query
-            )
+            assert math.isnan(row.estimate) or row.low - room <= row.estimate <= row.high + room, query
     assert answered > 20

@@ -11,19 +11,17 @@ import pytest
 from understudy import Budget, Synthesizer, dp_merf, load_schema, release_table
 from understudy.errors import SchemaWarning
 from understudy.methods import make_plan
-from understudy.published import Release, verify_release
 from understudy.queries import Asker
 from understudy.queries.diagnostics import release_warnings
-from understudy.queries.measured import measure_release
+from understudy.released import Release, verify_release
+from understudy.released.tables import measure_release
 
 from .conftest import Silence
 
 NUM_ROWS = 3000
 
 
-def warnings_for(
-    categories: list[str], labels: list[str], *, labelled: bool = True, delta: float = 1e-5
-) -> list[str]:
+def warnings_for(categories: list[str], labels: list[str], *, labelled: bool = True, delta: float = 1e-5) -> list[str]:
     rng = np.random.default_rng(0)
     sex = rng.choice(["F", "M"], NUM_ROWS)
     table = pd.DataFrame({"sex": sex, "back": rng.choice(["no", "yes"], NUM_ROWS), "age": 5})
@@ -38,9 +36,7 @@ def warnings_for(
             "rows": NUM_ROWS,
         }
     )
-    return release_warnings(
-        release_table(table, dp_merf(schema, Budget(1.0, delta), num_features=20))
-    )
+    return release_warnings(release_table(table, dp_merf(schema, Budget(1.0, delta), num_features=20)))
 
 
 @pytest.mark.parametrize("labelled", [True, False])
@@ -122,9 +118,7 @@ def test_unlisted_values_are_counted_and_take_no_row_from_other_answers(method: 
 
 def test_a_file_in_another_encoding_is_noticed(tmp_path: Path):
     rows = fitting_rows().assign(city="Zürich")
-    schema = load_schema(
-        {"columns": [COLUMNS[0] | {"categories": ["Zürich", "Chur"]}, *COLUMNS[1:]], "rows": ROWS}
-    )
+    schema = load_schema({"columns": [COLUMNS[0] | {"categories": ["Zürich", "Chur"]}, *COLUMNS[1:]], "rows": ROWS})
     plan = make_plan(schema, Budget(1.0, 1e-5))
     for encoding, warned in (("utf-8", 0), ("latin-1", 1)):
         path = tmp_path / f"{encoding}.csv"
@@ -187,11 +181,7 @@ def test_unlisted_values_are_told_from_blanks_where_blanks_are_allowed():
     assert "'city' is none of its listed categories: check" in city
     assert "'cost' cannot be read as a number: check" in cost
     asker = Asker(release)
-    for query, truth in (
-        ("count where city is null", 800),
-        ("count where cost is null", 600),
-        ("count", ROWS),
-    ):
+    for query, truth in (("count where city is null", 800), ("count where cost is null", 600), ("count", ROWS)):
         found = asker.ask(query).only
         assert abs(found.estimate - truth) < 8 * found.std_error
 
@@ -199,13 +189,9 @@ def test_unlisted_values_are_told_from_blanks_where_blanks_are_allowed():
 def test_a_synthesizer_warns_of_a_schema_that_does_not_fit():
     rows = fitting_rows()
     options = {"steps": 2}
-    Synthesizer(load_schema({"columns": COLUMNS}), epsilon=1.0, options=options).fit(
-        rows
-    )  # no warning
+    Synthesizer(load_schema({"columns": COLUMNS}), epsilon=1.0, options=options).fit(rows)  # no warning
     with pytest.warns(SchemaWarning, match="'city' is none of its listed categories"):
-        Synthesizer(load_schema({"columns": COLUMNS}), epsilon=1.0, options=options).fit(
-            rows.assign(city="x")
-        )
+        Synthesizer(load_schema({"columns": COLUMNS}), epsilon=1.0, options=options).fit(rows.assign(city="x"))
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -214,9 +200,7 @@ def test_counts_of_choices_hold_rows_whose_label_is_not_listed(method: str):
     rows = fitting_rows()
     rows.loc[:99, "ill"] = "YES"
     schema = load_schema({"columns": COLUMNS, "rows": ROWS})
-    asker = Asker(
-        release_table(rows, make_plan(schema, Budget(1.0, 1e-5), method=method), noise=Silence())
-    )
+    asker = Asker(release_table(rows, make_plan(schema, Budget(1.0, 1e-5), method=method), noise=Silence()))
     for row in asker.ask("count by sex").rows:
         assert row.estimate == pytest.approx(ROWS / 2, abs=0.1)
 
@@ -224,11 +208,7 @@ def test_counts_of_choices_hold_rows_whose_label_is_not_listed(method: str):
 @pytest.mark.parametrize("method", METHODS)
 def test_true_releases_of_every_method_pass_the_test_of_noise(method: str, tmp_path: Path):
     schema = load_schema({"columns": COLUMNS, "rows": ROWS})
-    release_table(
-        fitting_rows(),
-        make_plan(schema, Budget(1.0, 1e-5), method=method),
-        directory=tmp_path / "r",
-    )
+    release_table(fitting_rows(), make_plan(schema, Budget(1.0, 1e-5), method=method), directory=tmp_path / "r")
     assert verify_release(tmp_path / "r").is_private
 
 

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.features import Cells
-from understudy.queries.functions import Ranged, membership, values
+from understudy.queries.groups import Ranged, membership, values
 from understudy.schema import Column
-from understudy.schema.codesets import code_set
 from understudy.schema.columns import Kind
+from understudy.schema.values import code_set
 
 AGE = Column(name="age", kind=Kind.INTEGER, bounds=(-4, 7), nullable=True)
 CODES = np.arange(-1, 12)

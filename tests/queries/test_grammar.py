@@ -13,8 +13,9 @@ def test_a_query_has_an_aggregate_a_condition_and_groups():
     assert (found.aggregate, found.column.text) == ("mean", "age")
     assert isinstance(found.where, Junction)
     assert [(part.column.text, part.op, part.values[0].value) for part in found.where.parts] == [
-        ("sex", "=", "Fe'male"), ("hours", ">=", -1.5),
-    ]  # fmt: skip
+        ("sex", "=", "Fe'male"),
+        ("hours", ">=", -1.5),
+    ]
     assert [name.text for name in found.by] == ["region", "my col"]
 
 

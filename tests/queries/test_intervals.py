@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from understudy.queries.intervals import Law, critical, crossing, ratio_interval
+from understudy.released.intervals import Law, critical, crossing, ratio_interval
 
 
 def test_the_normal_factor_is_the_one_in_every_textbook():
@@ -22,13 +22,7 @@ def test_weighted_sums_of_laplace_noise_stay_within_its_factor(level: float):
     draws = rng.laplace(size=(400_000, 6)) / math.sqrt(2)
     room = 6 * math.sqrt(level * (1 - level) / len(draws))
     factor = critical(level, Law.LAPLACE)
-    for weights in (
-        np.eye(6)[0],
-        np.ones(6),
-        [1, 1, 0, 0, 0, 0],
-        [1, 0.5, 0.2, 0.1, 0, 0],
-        [3, 1, 1, 1, 1, 1],
-    ):
+    for weights in (np.eye(6)[0], np.ones(6), [1, 1, 0, 0, 0, 0], [1, 0.5, 0.2, 0.1, 0, 0], [3, 1, 1, 1, 1, 1]):
         sums = draws @ np.asarray(weights, dtype=float) / np.linalg.norm(weights)
         assert (np.abs(sums) <= factor).mean() >= level - room
     assert factor >= critical(level)

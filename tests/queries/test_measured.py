@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from understudy.features import Cells
-from understudy.queries.intervals import Law
-from understudy.queries.measured import Counted, measure_release
+from understudy.released.intervals import Law
+from understudy.released.tables import Counted, measure_release
 from understudy.schema.encode import encode_batch
 
 from .conftest import Silence
@@ -25,8 +25,7 @@ def counted(world, table: Counted) -> np.ndarray:
     shape = [cells.dim for cells in table.cells]
     found = np.zeros([size + 1 for size in shape])
     places = tuple(
-        np.minimum(cells(codes[:, cells.column]), size)
-        for cells, size in zip(table.cells, shape, strict=True)
+        np.minimum(cells(codes[:, cells.column]), size) for cells, size in zip(table.cells, shape, strict=True)
     )
     np.add.at(found, places, 1)
     return found[tuple(slice(size) for size in shape)]

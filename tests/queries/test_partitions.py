@@ -7,13 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.features import Cells
-from understudy.queries.partitions import (
-    cell_edges,
-    common_coarsening,
-    cut_at,
-    merged_cells,
-    nearest_edges,
-)
+from understudy.released.tables import cell_edges, common_coarsening, cut_at, merged_cells, nearest_edges
 
 NUM_CODES = 12
 

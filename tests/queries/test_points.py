@@ -33,7 +33,7 @@ def test_rows_answer_every_kind_of_query(world, points):
         "var(age)": [age.var()],
         "std(age)": [age.std()],
         "median(age)": [np.sort(age)[NUM_ROWS // 2 - 1]],
-    }.items():  # fmt: skip
+    }.items():
         answer = points.ask(query)
         assert np.allclose([row.estimate for row in answer.rows], truth), query
         assert answer.is_model
@@ -52,8 +52,7 @@ def test_the_error_of_drawn_rows_is_that_of_a_draw(points):
 
 def test_a_noisy_row_count_makes_counts_less_sure(world):
     sure, unsure = (
-        Points(world.schema, world.table, NUM_ROWS, count_error=error).ask("count").only
-        for error in (0.0, 30.0)
+        Points(world.schema, world.table, NUM_ROWS, count_error=error).ask("count").only for error in (0.0, 30.0)
     )
     assert (sure.std_error, unsure.std_error) == (pytest.approx(0), pytest.approx(30))
 
@@ -90,9 +89,7 @@ def test_weights_are_summed_as_they_are_negative_ones_too(world):
 
 
 def test_a_quantile_of_negative_weights_is_the_least_value_that_reaches_it(world):
-    some = world.table.slice(0, 4).set_column(
-        world.table.column_names.index("age"), "age", pa.array([20, 30, 30, 40])
-    )
+    some = world.table.slice(0, 4).set_column(world.table.column_names.index("age"), "age", pa.array([20, 30, 30, 40]))
     points = Points(world.schema, some, num_rows=10, weights=np.array([0.6, 0.3, -0.5, 0.6]))
     # At or below 20 are 0.6 of the rows, at or below 30 are 0.4, at or below 40 all.
     assert points.ask("median(age)").only.estimate == 20

@@ -8,14 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from understudy.evaluation.metrics import METRICS
-from understudy.evaluation.results import (
-    Associations,
-    ColumnView,
-    Evaluation,
-    ModelScores,
-    Prediction,
-    Score,
-)
+from understudy.evaluation.results import Associations, ColumnView, Evaluation, ModelScores, Prediction, Score
 
 SCORES = {
     "marginal_1": (0.006, 0.004, 0.004),
@@ -59,28 +52,38 @@ def build(
         for i, distance in enumerate(distances)
     )
     ties = [[1 / (1 + abs(i - j)) for i in range(num_columns)] for j in range(num_columns)]
-    faded = [
-        [tie * (0.6 if i + j == 1 else 0.99) for i, tie in enumerate(row)]
-        for j, row in enumerate(ties)
-    ]
+    faded = [[tie * (0.6 if i + j == 1 else 0.99) for i, tie in enumerate(row)] for j, row in enumerate(ties)]
     models = tuple(
-        ModelScores(name, {"roc_auc": 0.87 + i / 100, "prc_auc": 0.70}, {"roc_auc": 0.88 + i / 100, "prc_auc": 0.71},
-                    {"roc_auc": 0.5, "prc_auc": 0.24})
+        ModelScores(
+            name,
+            {"roc_auc": 0.87 + i / 100, "prc_auc": 0.70},
+            {"roc_auc": 0.88 + i / 100, "prc_auc": 0.71},
+            {"roc_auc": 0.5, "prc_auc": 0.24},
+        )
         for i, name in enumerate(MODELS)
-    )  # fmt: skip
+    )
     return Evaluation(
-        rows_real=39_073, rows_synthetic=39_000, is_quick=is_quick, seed=0,
+        rows_real=39_073,
+        rows_synthetic=39_000,
+        is_quick=is_quick,
+        seed=0,
         scores=tuple(Score(METRICS[key], *values) for key, values in SCORES.items()),
         columns=columns,
         associations=Associations(
             tuple(view.name for view in columns), tuple(map(tuple, ties)), tuple(map(tuple, faded))
         ),
         prediction=Prediction(
-            "income", "binary", "probabilities", models, 9_769, True,
+            "income",
+            "binary",
+            "probabilities",
+            models,
+            9_769,
+            True,
             ((500, 0.81), (2_000, 0.845), (8_000, 0.866), (39_000, 0.873)),
         ),
-        notes=("Triples are a sample of 200.",), seconds=12.3,
-    )  # fmt: skip
+        notes=("Triples are a sample of 200.",),
+        seconds=12.3,
+    )
 
 
 @pytest.fixture

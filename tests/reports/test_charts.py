@@ -8,23 +8,27 @@ import pytest
 
 from understudy.reports.charts import (
     HEIGHT,
+    MOST_COLUMNS,
     WIDTH,
     Series,
+    association_map,
     categories,
+    chosen,
+    clipped,
+    counted,
+    decimal,
+    difference_map,
     histogram,
     line_chart,
-    outline,
-    round_steps,
-)
-from understudy.reports.heat import (
-    MOST_COLUMNS,
-    association_map,
-    chosen,
-    difference_map,
+    listed,
     most_different,
+    outline,
+    percent,
     residual_map,
+    round_steps,
+    short,
+    squeezed,
 )
-from understudy.reports.words import clipped, counted, decimal, listed, percent, short, squeezed
 
 
 def test_a_stepped_path_goes_over_every_bin() -> None:
@@ -87,9 +91,7 @@ def test_lines_keep_their_order_on_a_logarithmic_axis() -> None:
     assert chart.levels[0][1] < min(up)
 
 
-@pytest.mark.parametrize(
-    ("low", "high"), [(0.5, 0.88), (0.81, 0.815), (0.5, 0.5), (-0.3, 0.9), (120.0, 5000.0)]
-)
+@pytest.mark.parametrize(("low", "high"), [(0.5, 0.88), (0.81, 0.815), (0.5, 0.5), (-0.3, 0.9), (120.0, 5000.0)])
 def test_the_steps_of_an_axis_are_few_round_and_hold_all(low: float, high: float) -> None:
     steps = round_steps(low, high)
     assert steps[0] <= low <= high <= steps[-1]
@@ -103,10 +105,7 @@ def test_one_size_alone_is_drawn_in_the_middle() -> None:
 
 def test_a_heat_map_has_a_path_for_each_shade_and_none_for_zero() -> None:
     found = association_map(["a", "b", "c"], ((1.0, 0.5, 0.0), (0.5, 1.0, 0.9), (0.0, 0.9, 1.0)))
-    assert found.shades == (
-        ("level", 5, "M1 0h1v1h-1zM0 1h1v1h-1z"),
-        ("level", 9, "M2 1h1v1h-1zM1 2h1v1h-1z"),
-    )
+    assert found.shades == (("level", 5, "M1 0h1v1h-1zM0 1h1v1h-1z"), ("level", 9, "M2 1h1v1h-1zM1 2h1v1h-1z"))
 
 
 def test_lost_ties_and_made_up_ones_differ_in_colour() -> None:
@@ -118,9 +117,7 @@ def test_lost_ties_and_made_up_ones_differ_in_colour() -> None:
 def test_residuals_that_noise_explains_stay_blank() -> None:
     nan = float("nan")
     assert residual_map(["a", "b"], [[nan, 1.0], [0.5, nan]]).shades == ()
-    assert residual_map(["a", "b"], [[nan, 9.0], [nan, nan]]).shades == (
-        ("lost", 10, "M1 0h1v1h-1z"),
-    )
+    assert residual_map(["a", "b"], [[nan, 9.0], [nan, nan]]).shades == (("lost", 10, "M1 0h1v1h-1z"),)
 
 
 def test_a_wide_table_shows_the_columns_whose_ties_differ_most() -> None:
@@ -136,8 +133,16 @@ def test_a_wide_table_shows_the_columns_whose_ties_differ_most() -> None:
 
 def test_numbers_and_names_are_spelt_for_people() -> None:
     assert [short(n) for n in (0, 0.5, 24.75, 1250, 12_500, 2e6, 3e9, 4e12, -15_000)] == [
-        "0", "0.5", "24.8", "1,250", "12.5k", "2M", "3G", "4T", "-15k",
-    ]  # fmt: skip
+        "0",
+        "0.5",
+        "24.8",
+        "1,250",
+        "12.5k",
+        "2M",
+        "3G",
+        "4T",
+        "-15k",
+    ]
     assert decimal(None) == decimal(float("nan")) == "–"
     assert decimal(-0.0001) == "0.000"
     assert percent(0.1234) == "12.3\u00a0%"

@@ -10,9 +10,9 @@ from PIL import Image
 
 from understudy.accounting import Budget
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.private.training import train_classifier
+from understudy.private.dpsgd.classifier import train_classifier
 from understudy.reports.explanation import STROKES_DRAWN, render_explanation, strokes_of
-from understudy.reports.png import FOR, picture, plain_picture, signed_picture
+from understudy.reports.pictures import FOR, picture, plain_picture, signed_picture
 from understudy.schema import load_schema
 from understudy.schema.pixels import pixel_columns
 
@@ -48,12 +48,7 @@ def test_strokes_stand_where_weights_are_and_run_across_the_change() -> None:
 
 @pytest.mark.parametrize("inputs", ["strokes", "cosines"])
 def test_a_page_about_images_shows_every_class_and_fetches_nothing(inputs: str) -> None:
-    label = {
-        "name": "label",
-        "kind": "categorical",
-        "role": "label",
-        "categories": ["a", "b&c", "d"],
-    }
+    label = {"name": "label", "kind": "categorical", "role": "label", "categories": ["a", "b&c", "d"]}
     schema = load_schema({"name": "dots", "image": {"height": 8, "width": 8}, "columns": [label]})
     assert schema.image is not None
     rng = np.random.default_rng(0)

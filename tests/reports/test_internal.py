@@ -17,10 +17,13 @@ LARGEST = 2 * 1024**2
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 ATTACK = '<script>alert("x")</script>'
 CERTIFICATE = {
-    "status": "PRIVATE", "method": "dp-anova", "created": "today", "release": "abcdef" * 10,
+    "status": "PRIVATE",
+    "method": "dp-anova",
+    "created": "today",
+    "release": "abcdef" * 10,
     "guarantee": {"epsilon": 1.0, "delta": 1e-5, "neighbours": "add-remove", "unit": "row"},
     "odds": {"best_guess_percent": 55.34},
-}  # fmt: skip
+}
 
 
 class Page(HTMLParser):
@@ -78,9 +81,7 @@ def test_every_picture_says_in_words_what_it_shows(make: Make) -> None:
     assert len(pictures) > 10
     for picture in pictures:
         hidden = picture.get("aria-hidden") == "true"
-        assert hidden or (
-            picture.get("role") == "img" and len(picture.get("aria-label") or "") > 15
-        )
+        assert hidden or (picture.get("role") == "img" and len(picture.get("aria-label") or "") > 15)
 
 
 def test_every_heading_cell_of_a_table_says_what_it_heads(make: Make) -> None:
@@ -96,11 +97,7 @@ def test_tags_close_in_the_order_in_which_they_opened(make: Make) -> None:
 def test_names_from_a_schema_never_become_markup(make: Make) -> None:
     evaluation = make(30, categories=(ATTACK, '"quoted" & <b>'), names=lambda i: f"{ATTACK}{i}")
     assert evaluation.prediction is not None
-    hostile = replace(
-        evaluation,
-        prediction=replace(evaluation.prediction, label=ATTACK),
-        notes=(ATTACK,),
-    )
+    hostile = replace(evaluation, prediction=replace(evaluation.prediction, label=ATTACK), notes=(ATTACK,))
     page = render_report(hostile, name=ATTACK, version="0.1.0", reference=ATTACK)
     assert "<script" not in page
     assert "<b>" not in page
@@ -132,9 +129,7 @@ def test_epsilon_and_certificate_stand_on_the_page_if_there_is_a_release(make: M
 
 
 def test_a_release_that_is_not_private_is_not_called_private(make: Make) -> None:
-    page = render_report(
-        make(), name="a", version="0", certificate=CERTIFICATE | {"status": "NOT PRIVATE"}
-    )
+    page = render_report(make(), name="a", version="0", certificate=CERTIFICATE | {"status": "NOT PRIVATE"})
     assert 'badge bad">NOT PRIVATE' in page
     assert "release is differentially private" not in page
 

@@ -59,9 +59,7 @@ def test_without_classes_images_fill_the_rows() -> None:
         assert picture.size == (3 * (LARGEST_ZOOMED + GAP) + GAP,) * 2
 
 
-def test_tables_and_machines_without_pillow_have_no_picture(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_tables_and_machines_without_pillow_have_no_picture(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = pa.table(pixel_columns(np.zeros((1, 2, 2), np.uint8), SHAPE))
     plain = load_schema({"columns": [{"name": "a", "kind": "integer", "bounds": [0, 1]}]})
     assert picture_of(pa.table({"a": [0]}), plain) is None

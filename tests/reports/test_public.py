@@ -14,7 +14,7 @@ from understudy.accounting import LAPLACE, Budget, Neighbours
 from understudy.methods import make_plan
 from understudy.private.noise import SeededNoise
 from understudy.private.release import release_table
-from understudy.published import Release
+from understudy.released import Release
 from understudy.reports import agreement
 from understudy.reports.internal import BANNER
 from understudy.reports.public import PublicReport, examine, is_missed, render_public
@@ -31,7 +31,7 @@ SCHEMA = {
         {"name": "job", "kind": "categorical", "categories": ["none", "some", ATTACK], "bounds_from": "codebook"},
         {"name": "ill", "kind": "binary", "role": "label", "categories": ["no", "yes"], "bounds_from": "codebook"},
     ],
-}  # fmt: skip
+}
 
 
 def people(num_rows: int, seed: int) -> pa.Table:
@@ -45,9 +45,7 @@ def people(num_rows: int, seed: int) -> pa.Table:
         {
             "age": age,
             "height": pa.array(height, mask=rng.random(num_rows) < 0.1),
-            "born": pa.array(45_000 - 365 * age.astype(np.int32) % 40_000, pa.int32()).cast(
-                pa.date32()
-            ),
+            "born": pa.array(45_000 - 365 * age.astype(np.int32) % 40_000, pa.int32()).cast(pa.date32()),
             "job": job,
             "ill": np.where(ill, "yes", "no"),
         }
@@ -75,15 +73,8 @@ def few_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agreement, "MOST_ROWS", 20_000)
 
 
-def released(
-    method: str, *, noise: SeededNoise | None = None, delta: float = 1e-5, **options: Any
-) -> Release:
-    plan = make_plan(
-        load_schema(SCHEMA),
-        Budget(1.0, delta),
-        method=method,
-        options={"num_rows": ROWS, **options},
-    )
+def released(method: str, *, noise: SeededNoise | None = None, delta: float = 1e-5, **options: Any) -> Release:
+    plan = make_plan(load_schema(SCHEMA), Budget(1.0, delta), method=method, options={"num_rows": ROWS, **options})
     return release_table(people(ROWS, 0), plan, noise=noise)
 
 
@@ -91,9 +82,7 @@ METHODS = [("dp-anova", {}), ("dp-merf", {"num_features": 500}), ("dp-hp", {})]
 
 
 @pytest.mark.parametrize(("method", "options"), METHODS, ids=[name for name, _ in METHODS])
-def test_rows_of_the_right_law_have_standard_normal_residuals(
-    method: str, options: dict[str, Any]
-) -> None:
+def test_rows_of_the_right_law_have_standard_normal_residuals(method: str, options: dict[str, Any]) -> None:
     # The same noise in every run: at random, one draw in some thousands lies outside these bands.
     release = released(method, noise=SeededNoise(0), **options)
     report = examine(release, Truth(release.plan.schema))
@@ -104,9 +93,7 @@ def test_rows_of_the_right_law_have_standard_normal_residuals(
 
 
 @pytest.mark.parametrize(("method", "options"), METHODS, ids=[name for name, _ in METHODS])
-def test_at_delta_zero_residuals_have_the_law_of_laplace_noise(
-    method: str, options: dict[str, Any]
-) -> None:
+def test_at_delta_zero_residuals_have_the_law_of_laplace_noise(method: str, options: dict[str, Any]) -> None:
     release = released(method, delta=0.0, **options)
     report = examine(release, Truth(release.plan.schema))
     residuals = np.concatenate([each.residuals.ravel() for each in report.agreements])
@@ -149,13 +136,7 @@ def test_the_page_is_public_whole_and_fetches_nothing(report: PublicReport) -> N
 
 def test_every_column_is_drawn_with_its_noise(report: PublicReport) -> None:
     page = render_public(report, version="0.1.0")
-    assert {margin.column.name for margin in report.margins} == {
-        "age",
-        "height",
-        "born",
-        "job",
-        "ill",
-    }
+    assert {margin.column.name for margin in report.margins} == {"age", "height", "born", "job", "ill"}
     for name in ("age", "height", "born", "job", "ill"):
         assert f"<strong>{name}</strong>" in page
     assert "95 % interval" in page
@@ -181,9 +162,7 @@ def test_the_exact_row_count_is_nowhere_in_the_public_numbers(report: PublicRepo
     assert f"{exact:,}" not in plan_free
 
 
-def test_a_page_over_a_release_that_is_not_private_says_not_to_publish_it(
-    report: PublicReport,
-) -> None:
+def test_a_page_over_a_release_that_is_not_private_says_not_to_publish_it(report: PublicReport) -> None:
     words = "may be published with the release"
     assert words in render_public(report, version="0.1.0")
     assert report.to_json()["is_private"] is True
@@ -196,9 +175,7 @@ def test_a_page_over_a_release_that_is_not_private_says_not_to_publish_it(
     assert made.to_json()["is_private"] is False
 
 
-def test_a_public_row_count_is_shown_as_it_is_and_a_private_one_with_its_noise(
-    report: PublicReport,
-) -> None:
+def test_a_public_row_count_is_shown_as_it_is_and_a_private_one_with_its_noise(report: PublicReport) -> None:
     assert "a noisy count, give or take" in render_public(report, version="0.1.0")
     release = released("dp-anova", neighbours=Neighbours.REPLACE_ONE)
     page = render_public(examine(release, Truth(release.plan.schema)), version="0.1.0")
@@ -218,9 +195,7 @@ def test_residuals_are_missed_only_beyond_chance_and_size() -> None:
 
 def test_the_comparison_says_how_far_it_is(report: PublicReport) -> None:
     told: list[tuple[str, int, int]] = []
-    examine(
-        report.release, Truth(report.release.plan.schema), progress=lambda *step: told.append(step)
-    )
+    examine(report.release, Truth(report.release.plan.schema), progress=lambda *step: told.append(step))
     assert [stage for stage, _, _ in told[:3]] == ["drawing rows", "drawing rows", "comparing"]
     done = [step for stage, step, _ in told if stage == "comparing"]
     assert done == sorted(set(done))

@@ -9,19 +9,13 @@ import pytest
 
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.results import Evaluation, Score
-from understudy.reports.grading import Level, kept, level_of
-from understudy.reports.verdict import find_ties, judge, mean_score
+from understudy.reports.verdict import Level, find_ties, judge, kept, level_of, mean_score
 
 Make = Callable[..., Evaluation]
 
 
-@pytest.mark.parametrize(
-    ("value", "level"),
-    [(0.01, 3), (0.02, 2), (0.04, 1), (0.07, 0), (0.2, 0)],
-)
-def test_a_distance_is_judged_by_where_it_lies_between_real_and_independent(
-    value: float, level: int
-) -> None:
+@pytest.mark.parametrize(("value", "level"), [(0.01, 3), (0.02, 2), (0.04, 1), (0.07, 0), (0.2, 0)])
+def test_a_distance_is_judged_by_where_it_lies_between_real_and_independent(value: float, level: int) -> None:
     assert level_of(Score(METRICS["marginal_2"], value, 0.01, 0.08)) == Level(level)
 
 
@@ -48,9 +42,7 @@ def test_scores_that_are_no_question_of_more_or_less_are_not_judged(key: str) ->
 
 def test_the_headline_says_what_for_and_where_it_is_worst(make: Make) -> None:
     headline = judge(make(), epsilon=1.0).headline
-    assert headline.startswith(
-        "At epsilon 1: good enough for single columns, pairs of columns and "
-    )
+    assert headline.startswith("At epsilon 1: good enough for single columns, pairs of columns and ")
     assert "training models of 'income'" in headline
     assert "not for three and more columns at once" in headline
     assert "worst in 'column_0' (distance 0.120" in headline
@@ -117,18 +109,11 @@ def test_what_bins_hide_is_said_where_it_is_bad_and_not_where_it_is_good(make: M
         replace(score, value=0.501) if score.metric.key == "two_sample_auc_raw" else score
         for score in evaluation.scores
     )
-    assert not any(
-        "Passing for" in words for words in judge(replace(evaluation, scores=good)).doubt
-    )
+    assert not any("Passing for" in words for words in judge(replace(evaluation, scores=good)).doubt)
 
 
 def test_rows_that_equal_real_ones_too_often_are_the_first_doubt(make: Make) -> None:
     found = make()
     assert not any("being synthetic" in words for words in judge(found).doubt)
-    scores = tuple(
-        replace(score, value=0.5) if score.metric.key == "copied_rows" else score
-        for score in found.scores
-    )
-    assert (
-        judge(replace(found, scores=scores)).doubt[0].startswith("These rows being synthetic: 50.0")
-    )
+    scores = tuple(replace(score, value=0.5) if score.metric.key == "copied_rows" else score for score in found.scores)
+    assert judge(replace(found, scores=scores)).doubt[0].startswith("These rows being synthetic: 50.0")

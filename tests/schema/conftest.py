@@ -14,12 +14,70 @@ from understudy.schema.entries import category_key, parse_column
 from understudy.schema.table import parse_schema
 
 NASTY = (
-    "yes", "no", "on", "true", "True", "null", "~", "None", "nan", "1.0", "1e5", "010", "12:30", "1_000",
-    "0x1f", ".5", "-", "+", "=", "<<", "?", "????", "a???b", "why ??? here", "[???]", " x", "x ", "a: b",
-    "- a", "#c", "a #c", "'q'", '"q"', "it's", "[x]", "{y}", "a,b", "%", "@", "!t", "&a", "*a", "|", ">", "\\",
-    "2020-01-01", "2020-01-01T00:00:00Z", "é", "日本", "😀", "a\nb", "\n\nx", "x\x00", "x\x85y", "x\u2028y",
-    "\ufeffx", "x\u00a0", "\x1fx", "\x7f", "[bold]b[/bold]", "../x", "a\tb", "x" * 300,
-)  # fmt: skip
+    "yes",
+    "no",
+    "on",
+    "true",
+    "True",
+    "null",
+    "~",
+    "None",
+    "nan",
+    "1.0",
+    "1e5",
+    "010",
+    "12:30",
+    "1_000",
+    "0x1f",
+    ".5",
+    "-",
+    "+",
+    "=",
+    "<<",
+    "?",
+    "????",
+    "a???b",
+    "why ??? here",
+    "[???]",
+    " x",
+    "x ",
+    "a: b",
+    "- a",
+    "#c",
+    "a #c",
+    "'q'",
+    '"q"',
+    "it's",
+    "[x]",
+    "{y}",
+    "a,b",
+    "%",
+    "@",
+    "!t",
+    "&a",
+    "*a",
+    "|",
+    ">",
+    "\\",
+    "2020-01-01",
+    "2020-01-01T00:00:00Z",
+    "é",
+    "日本",
+    "😀",
+    "a\nb",
+    "\n\nx",
+    "x\x00",
+    "x\x85y",
+    "x\u2028y",
+    "\ufeffx",
+    "x\u00a0",
+    "\x1fx",
+    "\x7f",
+    "[bold]b[/bold]",
+    "../x",
+    "a\tb",
+    "x" * 300,
+)
 
 
 def _is_value(text: str) -> bool:
@@ -57,9 +115,7 @@ def bounds(draw: st.DrawFn, kind: str) -> list[Any]:
 @st.composite
 def entries(draw: st.DrawFn, name: str = "x") -> dict[str, Any]:
     """A valid entry of a schema's ``columns`` list."""
-    kind = draw(
-        st.sampled_from(["continuous", "integer", "ordinal", "categorical", "binary", "datetime"])
-    )
+    kind = draw(st.sampled_from(["continuous", "integer", "ordinal", "categorical", "binary", "datetime"]))
     entry: dict[str, Any] = {"name": name, "kind": kind, "nullable": draw(st.booleans())}
     if kind in ("categorical", "binary") or (kind == "ordinal" and draw(st.booleans())):
         entry["categories"] = draw(categories(2 if kind == "binary" else None))

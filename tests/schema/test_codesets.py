@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from understudy import load_schema
 from understudy.schema import NULL
-from understudy.schema.codesets import CodeSet, code_set, every_code
+from understudy.schema.values import CodeSet, code_set, every_code
 
 CODES = np.arange(NULL, 21)
 ranges = st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20)), max_size=5)
@@ -66,7 +66,4 @@ def test_every_code_of_a_column_is_all_that_it_can_hold():
             ]
         }
     )
-    assert [every_code(column) for column in schema.used] == [
-        CodeSet(((0, 4),), True),
-        CodeSet(((0, 2),), False),
-    ]
+    assert [every_code(column) for column in schema.used] == [CodeSet(((0, 4),), True), CodeSet(((0, 2),), False)]

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.schema import NULL, Column, Kind
-from understudy.schema.decode import decode_column, decode_table
 from understudy.schema.encode import encode_column
 from understudy.schema.entries import parse_column
+from understudy.schema.layout import decode_column, decode_table
 from understudy.schema.table import parse_schema
 
 
@@ -60,7 +60,7 @@ def is_finer_than_floats(column: Column) -> bool:
         ),
     ],
     ids=lambda value: str(value) if isinstance(value, pa.DataType) else "",
-)  # fmt: skip
+)
 def test_a_column_keeps_its_own_type(each: Column, kind: Any, cells: list[Any]) -> None:
     top = largest(each)
     found = decoded(each, 0, top, top // 2, NULL)
@@ -86,9 +86,7 @@ def test_a_column_of_one_value_decodes_to_it() -> None:
 
 @given(data=st.data())
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-def test_codes_come_back_from_their_cells(
-    any_column: st.SearchStrategy[Column], data: st.DataObject
-) -> None:
+def test_codes_come_back_from_their_cells(any_column: st.SearchStrategy[Column], data: st.DataObject) -> None:
     each = data.draw(any_column)
     codes = data.draw(st.lists(st.integers(NULL, largest(each)), max_size=6))
     again = encode_column(each, decoded(each, *codes))
@@ -110,9 +108,7 @@ def test_codes_come_back_from_their_cells_written_as_text(
 
 @given(data=st.data())
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-def test_every_cell_lies_in_the_public_domain(
-    any_column: st.SearchStrategy[Column], data: st.DataObject
-) -> None:
+def test_every_cell_lies_in_the_public_domain(any_column: st.SearchStrategy[Column], data: st.DataObject) -> None:
     each = data.draw(any_column)
     codes = data.draw(st.lists(st.integers(0, largest(each)), min_size=1, max_size=6))
     cells = decoded(each, *codes).to_pylist()

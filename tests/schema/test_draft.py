@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
-from understudy.private.readers import source_columns
+from understudy.readers import source_columns
 from understudy.schema.draft import draft_schema
 from understudy.schema.images import ImageShape
 from understudy.schema.table import parse_yaml
@@ -107,17 +107,13 @@ def test_another_name_gets_no_hint(name: str) -> None:
 
 def test_a_draft_is_refused_until_a_person_has_decided() -> None:
     for kind in (pa.int64(), pa.string(), pa.bool_(), None):
-        with pytest.raises(
-            InputError, match=r"are still \?\?\?: \w+ of 'x', .*A person must decide"
-        ):
+        with pytest.raises(InputError, match=r"are still \?\?\?: \w+ of 'x', .*A person must decide"):
             parse_yaml(draft(("x", kind)), name="t")
 
 
 def test_a_draft_whose_marks_are_replaced_is_a_schema() -> None:
     text = draft(("age", pa.int64()), ("patient_id", pa.string()))
-    text = text.replace("bounds: ???", "bounds: [0, 120]").replace(
-        "nullable: ???", "nullable: false"
-    )
+    text = text.replace("bounds: ???", "bounds: [0, 120]").replace("nullable: ???", "nullable: false")
     schema = parse_yaml(text.replace("bounds_from: ???", "bounds_from: codebook"), name="t")
     assert [column.name for column in schema.used] == ["age"]
     assert schema.privacy.unit == "row"
@@ -125,9 +121,7 @@ def test_a_draft_whose_marks_are_replaced_is_a_schema() -> None:
 
 @given(data=st.data())
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-def test_any_name_is_drafted_as_yaml_that_holds_it(
-    any_text: st.SearchStrategy[str], data: st.DataObject
-) -> None:
+def test_any_name_is_drafted_as_yaml_that_holds_it(any_text: st.SearchStrategy[str], data: st.DataObject) -> None:
     names = data.draw(st.lists(any_text, min_size=1, max_size=4, unique=True))
     table = data.draw(any_text)
     document = yaml.safe_load(draft_schema([(name, None) for name in names], name=table))
@@ -177,9 +171,13 @@ def test_pixels_become_one_line_and_their_label_a_person_decides() -> None:
     age, label = document["columns"]
     assert age["kind"] == "integer"
     assert label == {
-        "name": "label", "kind": "categorical", "role": "label", "categories": "???",
-        "nullable": "???", "bounds_from": "???",
-    }  # fmt: skip
+        "name": "label",
+        "kind": "categorical",
+        "role": "label",
+        "categories": "???",
+        "nullable": "???",
+        "bounds_from": "???",
+    }
     with pytest.raises(InputError, match="still"):
         parse_yaml(text, name="t")
 

@@ -39,10 +39,7 @@ NUMBERS = (
     column("ordinal", bounds=[1, 16]),
 )
 CHOICES = (
-    column(
-        "categorical",
-        categories=["a", "b", " c ", "1", "0.5", "true", "2020-01-01", "日本", "x\u00a0"],
-    ),
+    column("categorical", categories=["a", "b", " c ", "1", "0.5", "true", "2020-01-01", "日本", "x\u00a0"]),
     column("categorical", categories=["a", "other"], unknown="other", nullable=True),
     column("categorical", categories=[0, 1, 2, -3]),
     column("categorical", categories=[0.5, 1.5], unknown=1.5),
@@ -57,40 +54,46 @@ DATES = (
 )
 NUMBER, CHOICE, DATE = NUMBERS[0], CHOICES[0], DATES[0]
 
-TEXT_TYPES = (
-    pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view(),
-)  # fmt: skip
-INTEGER_TYPES = (
-    pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
-)  # fmt: skip
+TEXT_TYPES = (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.large_binary(), pa.binary_view())
+INTEGER_TYPES = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64())
 UNITS = ("s", "ms", "us", "ns")
 ZONES = (None, "UTC", "+05:30", "America/New_York", "No/SuchPlace")
 
 EDGES = (
-    "", " ", "NA", "n/a", "null", "None", "nan", "-NaN", "inf", "+inf", "-Infinity", "1e309", "-1e309", "1e-400",
-    "5e-324", "1.7976931348623157e308", " 12 ", "\t-3\r\n", "+7", ".5", "5.", "-0", "007", "1E5",
-    "9" * 5000, "0" * 5000 + "1", "0." + "0" * 5000 + "1", "1e" + "9" * 400,
-)  # fmt: skip
+    "",
+    " ",
+    "NA",
+    "n/a",
+    "null",
+    "None",
+    "nan",
+    "-NaN",
+    "inf",
+    "+inf",
+    "-Infinity",
+    "1e309",
+    "-1e309",
+    "1e-400",
+    "5e-324",
+    "1.7976931348623157e308",
+    " 12 ",
+    "\t-3\r\n",
+    "+7",
+    ".5",
+    "5.",
+    "-0",
+    "007",
+    "1E5",
+    "9" * 5000,
+    "0" * 5000 + "1",
+    "0." + "0" * 5000 + "1",
+    "1e" + "9" * 400,
+)
 numeric_text = (
-    st.sampled_from(EDGES)
-    | st.floats().map(repr)
-    | st.integers().map(str)
-    | st.decimals(allow_nan=False).map(str)
+    st.sampled_from(EDGES) | st.floats().map(repr) | st.integers().map(str) | st.decimals(allow_nan=False).map(str)
 )
 any_bytes = st.binary(max_size=20) | st.sampled_from(
-    (
-        b"\xff\xfe",
-        b"a\xff",
-        b"\x00",
-        b" a ",
-        b"\xc3",
-        b"yes",
-        b"1",
-        b"TRUE",
-        b"x" * 100_000,
-        b"\xa0a",
-        b"1\x00",
-    )
+    (b"\xff\xfe", b"a\xff", b"\x00", b" a ", b"\xc3", b"yes", b"1", b"TRUE", b"x" * 100_000, b"\xa0a", b"1\x00")
 )
 
 
@@ -137,23 +140,16 @@ def test_every_integer_of_every_width_has_a_bounded_code(data: st.DataObject) ->
 
 @given(data=st.data(), width=st.sampled_from([16, 32, 64]))
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-def test_every_float_has_a_bounded_code_nan_infinities_and_subnormals_too(
-    data: st.DataObject, width: Any
-) -> None:
+def test_every_float_has_a_bounded_code_nan_infinities_and_subnormals_too(data: st.DataObject, width: Any) -> None:
     cells = data.draw(st.lists(st.none() | st.floats(width=width), max_size=5))
     kind = {16: pa.float16(), 32: pa.float32(), 64: pa.float64()}[width]
-    typed = pa.array(
-        [None if cell is None else np.dtype(f"f{width // 8}").type(cell) for cell in cells], kind
-    )
+    typed = pa.array([None if cell is None else np.dtype(f"f{width // 8}").type(cell) for cell in cells], kind)
     for each in NUMBERS:
         codes = encoded(each, typed)
         assert [code == NULL for code in codes] == [c is None or math.isnan(c) for c in cells]
     for each in CHOICES:
         codes = encoded(each, typed)
-        nothing = [
-            NULL if c is None or math.isnan(c) else code
-            for c, code in zip(cells, codes, strict=True)
-        ]
+        nothing = [NULL if c is None or math.isnan(c) else code for c, code in zip(cells, codes, strict=True)]
         assert codes == nothing
 
 
@@ -161,9 +157,7 @@ def test_every_float_has_a_bounded_code_nan_infinities_and_subnormals_too(
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 def test_every_decimal_has_a_bounded_code(data: st.DataObject) -> None:
     kind = data.draw(
-        st.sampled_from(
-            (pa.decimal32(9, 2), pa.decimal64(18, 4), pa.decimal128(38, 10), pa.decimal256(76, 0))
-        )
+        st.sampled_from((pa.decimal32(9, 2), pa.decimal64(18, 4), pa.decimal128(38, 10), pa.decimal256(76, 0)))
     )
     limit = 10**kind.precision - 1
     whole = data.draw(st.lists(st.none() | st.integers(-limit, limit), max_size=5))
@@ -179,9 +173,7 @@ def _scaled(whole: int, scale: int) -> Decimal:
 
 @given(cells=st.lists(st.none() | numeric_text, max_size=5), kind=st.sampled_from(TEXT_TYPES))
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-def test_a_number_written_as_text_has_the_code_of_the_number(
-    cells: list[str | None], kind: Any
-) -> None:
+def test_a_number_written_as_text_has_the_code_of_the_number(cells: list[str | None], kind: Any) -> None:
     numbers = [_number(cell) for cell in cells]
     for each in NUMBERS:
         assert encoded(each, as_text(cells, kind)) == encoded(each, pa.array(numbers, pa.float64()))
@@ -221,19 +213,7 @@ def test_a_column_without_type_is_all_null(each: Column) -> None:
     assert encoded(each, pa.nulls(3)) == [NULL] * 3
 
 
-NO_NUMBERS = (
-    SECRET,
-    "1,5",
-    "0x10",
-    "1_000",
-    "1 2",
-    "--1",
-    ".",
-    "e5",
-    "١",
-    "9" * 9 + "x",
-    "2020-01-01",
-)
+NO_NUMBERS = (SECRET, "1,5", "0x10", "1_000", "1 2", "--1", ".", "e5", "١", "9" * 9 + "x", "2020-01-01")
 
 
 @pytest.mark.parametrize("kind", TEXT_TYPES, ids=str)
@@ -245,9 +225,7 @@ def test_text_that_is_no_number_is_null_and_changes_no_other_cell(kind: Any, cel
 
 
 def test_bytes_that_are_no_text_are_no_number() -> None:
-    assert encoded(NUMBER, pa.array([b"\xff\xfe" + SECRET.encode(), b"10"])) == [
-        NULL, NUMBER.num_steps,
-    ]  # fmt: skip
+    assert encoded(NUMBER, pa.array([b"\xff\xfe" + SECRET.encode(), b"10"])) == [NULL, NUMBER.num_steps]
 
 
 def test_truth_in_text_counts_as_it_does_in_a_column_of_truths() -> None:
@@ -278,9 +256,7 @@ def test_a_decimal_has_the_code_of_its_digits_whatever_the_scale_of_its_column(s
     ],
 )
 def test_dates_and_times_are_no_numbers(cells: Any) -> None:
-    assert refusal(NUMBER, cells).endswith(
-        f"must hold numbers, but holds cells of type {cells.type}"
-    )
+    assert refusal(NUMBER, cells).endswith(f"must hold numbers, but holds cells of type {cells.type}")
 
 
 # Choices.
@@ -288,9 +264,7 @@ def test_dates_and_times_are_no_numbers(cells: Any) -> None:
 
 @given(cells=st.lists(st.none() | any_bytes, max_size=5), kind=st.sampled_from(TEXT_TYPES[3:]))
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-def test_any_bytes_have_the_code_of_their_category_or_the_unlisted_one(
-    cells: list[bytes | None], kind: Any
-) -> None:
+def test_any_bytes_have_the_code_of_their_category_or_the_unlisted_one(cells: list[bytes | None], kind: Any) -> None:
     for each in CHOICES:
         codes = encoded(each, pa.array(cells, pa.binary()).cast(kind))
         if isinstance(each.categories[0], str):
@@ -312,8 +286,14 @@ def _code(column: Column, cell: bytes | None) -> int:
 @pytest.mark.parametrize("kind", TEXT_TYPES, ids=str)
 def test_an_unknown_category_becomes_null(kind: Any) -> None:
     assert encoded(CHOICE, as_text(["a", " b\t", "c", SECRET, "", None, "A"], kind)) == [
-        0, 1, 2, NULL, NULL, NULL, NULL,
-    ]  # fmt: skip
+        0,
+        1,
+        2,
+        NULL,
+        NULL,
+        NULL,
+        NULL,
+    ]
 
 
 def test_an_unknown_category_becomes_the_declared_one_but_a_null_stays_null() -> None:
@@ -346,12 +326,7 @@ def test_categories_that_are_words_are_found_among_numbers_and_dates() -> None:
 
 def test_truth_is_found_in_any_spelling() -> None:
     each = CHOICES[4]
-    for cells in (
-        pa.array([False, True]),
-        pa.array(["False", "TRUE"]),
-        pa.array([b"0", b"1"]),
-        pa.array([0.0, 1.0]),
-    ):
+    for cells in (pa.array([False, True]), pa.array(["False", "TRUE"]), pa.array([b"0", b"1"]), pa.array([0.0, 1.0])):
         assert encoded(each, cells) == [0, 1]
 
 
@@ -384,10 +359,7 @@ def test_every_date_has_a_bounded_code(days: list[int | None]) -> None:
         assert encoded(each, narrow) == encoded(each, wide)
 
 
-@given(
-    moment=st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2250, 1, 1)),
-    unit=st.sampled_from(UNITS),
-)
+@given(moment=st.datetimes(dt.datetime(1700, 1, 1), dt.datetime(2250, 1, 1)), unit=st.sampled_from(UNITS))
 @settings(deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 def test_a_moment_has_one_code_whatever_carries_it(moment: dt.datetime, unit: str) -> None:
     moment = moment.replace(microsecond=0)
@@ -415,9 +387,7 @@ def test_the_last_nanosecond_of_a_second_belongs_to_it() -> None:
 
 
 def test_dates_out_of_bounds_are_clipped_and_a_time_of_day_is_dropped() -> None:
-    cells = pa.array(
-        ["0001-01-01", "1990-01-01T23:59:59", "1990-01-02", "9999-12-31", "", "NA", None]
-    )
+    cells = pa.array(["0001-01-01", "1990-01-01T23:59:59", "1990-01-02", "9999-12-31", "", "NA", None])
     assert encoded(DATE, cells) == [0, 0, 1, DATE.num_steps, NULL, NULL, NULL]
 
 
@@ -427,17 +397,7 @@ def test_dates_with_and_without_a_zone_may_stand_in_one_column() -> None:
 
 
 @pytest.mark.parametrize(
-    "cell",
-    [
-        SECRET,
-        "01/02/2020",
-        "2020-02-30",
-        "2020-1-2",
-        "20200101",
-        "2020-01-01T25:00",
-        "2020-01-01 x",
-        "7",
-    ],
+    "cell", [SECRET, "01/02/2020", "2020-02-30", "2020-1-2", "20200101", "2020-01-01T25:00", "2020-01-01 x", "7"]
 )
 def test_text_that_is_no_date_is_null_and_changes_no_other_cell(cell: str) -> None:
     for each in DATES:
@@ -455,11 +415,14 @@ def _python_moment(text: str) -> dt.datetime | None:
 
 
 @given(
-    year=st.integers(1690, 2250), month=st.integers(0, 13), day=st.integers(0, 32), gap=st.sampled_from("T "),
+    year=st.integers(1690, 2250),
+    month=st.integers(0, 13),
+    day=st.integers(0, 32),
+    gap=st.sampled_from("T "),
     clock=st.none() | st.tuples(st.integers(0, 25), st.integers(0, 61), st.integers(0, 61)),
     zone=st.sampled_from(["", "Z", "+02:00", "-0930", "+23:59", "+24:00", "-05"]),
     other=st.sampled_from(["1999-12-31", "", SECRET, "2020-02-30"]),
-)  # fmt: skip
+)
 @settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 def test_a_date_is_read_as_the_calendar_has_it_whatever_else_is_in_its_column(
     year: int, month: int, day: int, gap: str, clock: Any, zone: str, other: str
@@ -483,20 +446,14 @@ def test_leap_days_are_those_of_the_calendar(year: int) -> None:
 
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("zone", [None, "UTC", "+02:00"])
-def test_moments_that_are_categories_have_one_spelling_for_all_units(
-    unit: str, zone: str | None
-) -> None:
+def test_moments_that_are_categories_have_one_spelling_for_all_units(unit: str, zone: str | None) -> None:
     end = "Z" if zone else ""
-    each = column(
-        "categorical", categories=["2020-01-01 10:00:00" + end, "2020-01-01 10:00:07" + end]
-    )
+    each = column("categorical", categories=["2020-01-01 10:00:00" + end, "2020-01-01 10:00:07" + end])
     moments = [dt.datetime(2020, 1, 1, 10), dt.datetime(2020, 1, 1, 10, 0, 7)]
     assert encoded(each, pa.array(moments, pa.timestamp(unit, tz=zone))) == [0, 1]
 
 
-@pytest.mark.parametrize(
-    "cells", [pa.array([1]), pa.array([1.5]), pa.array([True]), pa.array([dt.time(1)])]
-)
+@pytest.mark.parametrize("cells", [pa.array([1]), pa.array([1.5]), pa.array([True]), pa.array([dt.time(1)])])
 def test_numbers_and_times_of_day_are_no_dates(cells: Any) -> None:
     assert refusal(DATE, cells).endswith(f"must hold dates, but holds cells of type {cells.type}")
 
@@ -549,9 +506,7 @@ def _table() -> tuple[Schema, pa.Table]:
         "n": pa.array(["1", "", "1e309", " -3.5 ", "nan", None, "7"]),
         "f": pa.array([1.0, math.nan, 1e308, None, -math.inf, 5e-324, 3.0]),
         "c": pa.array([b"a", b"\xff", b"", None, b" b ", b"zz", b"a"]),
-        "d": pa.array(
-            ["2020-01-01", "", "2020-01-01T10:00Z", "1900-01-01", None, "9999-12-31", "2020-01-01"]
-        ),
+        "d": pa.array(["2020-01-01", "", "2020-01-01T10:00Z", "1900-01-01", None, "9999-12-31", "2020-01-01"]),
         "k": pa.array(["x", "y", None, "x", "q", "", "y"]).dictionary_encode(),
     }
     entries = [
@@ -602,11 +557,7 @@ def test_single_precision_cells_match_decimal_categories_in_any_column() -> None
 def test_whole_floats_match_words_with_and_without_their_point() -> None:
     for names in (["1", "2"], ["1.0", "2.0"]):
         each = column("categorical", categories=names)
-        for cells in (
-            pa.array([1, 2, 3]),
-            pa.array([1.0, 2.0, 3.0]),
-            pa.array(["1.0", "2", "3.0"]),
-        ):
+        for cells in (pa.array([1, 2, 3]), pa.array([1.0, 2.0, 3.0]), pa.array(["1.0", "2", "3.0"])):
             assert encoded(each, cells) == [0, 1, NULL]
     both = column("categorical", categories=["1.0", "1"])
     assert encoded(both, pa.array(["1", "1.0"])) == [1, 0]

@@ -68,17 +68,13 @@ def test_a_datetime_column_counts_seconds_if_its_bounds_have_a_time() -> None:
 
 
 def test_a_stated_resolution_wins_and_bounds_fall_back_to_whole_days() -> None:
-    found = column(
-        kind="datetime", bounds=["2000-01-01T12:30:00", "2000-01-03T23:59:59"], resolution="day"
-    )
+    found = column(kind="datetime", bounds=["2000-01-01T12:30:00", "2000-01-03T23:59:59"], resolution="day")
     assert found.num_steps == 2
     assert found.to_dict()["bounds"] == ["2000-01-01", "2000-01-03"]
 
 
 def test_a_datetime_bound_with_a_zone_is_taken_as_utc() -> None:
-    found = column(
-        kind="datetime", bounds=["2000-01-01T02:00:00+02:00", "2000-01-01T00:00:10+00:00"]
-    )
+    found = column(kind="datetime", bounds=["2000-01-01T02:00:00+02:00", "2000-01-01T00:00:10+00:00"])
     assert found.num_steps == 10
 
 
@@ -95,8 +91,7 @@ def test_an_id_column_needs_nothing_and_is_never_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "used"),
-    [("feature", True), ("label", True), ("split", False), ("aux", False), ("id", False)],
+    ("role", "used"), [("feature", True), ("label", True), ("split", False), ("aux", False), ("id", False)]
 )
 def test_only_features_and_labels_are_used(role: str, used: bool) -> None:
     assert column(kind="integer", bounds=[0, 1], role=role).is_used is used
@@ -146,9 +141,7 @@ def test_what_a_person_has_not_decided_is_refused_by_key(entry: dict[str, Any]) 
 
 @pytest.mark.parametrize("kind", [None, "number", 3, ["integer"], {"a": 1}])
 def test_an_unknown_kind_is_refused_with_the_kinds_there_are(kind: Any) -> None:
-    assert (
-        "continuous, integer, ordinal, categorical, binary, datetime, id" in refusal(kind=kind).rule
-    )
+    assert "continuous, integer, ordinal, categorical, binary, datetime, id" in refusal(kind=kind).rule
 
 
 def test_an_unknown_role_is_refused_with_the_roles_there_are() -> None:
@@ -165,9 +158,7 @@ def test_nullable_must_be_true_or_false(nullable: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["continuous", "integer", "ordinal", "datetime"])
 @pytest.mark.parametrize("bounds", [None, "0 to 1", 5])
-def test_a_number_without_bounds_is_refused_and_told_where_bounds_come_from(
-    kind: str, bounds: Any
-) -> None:
+def test_a_number_without_bounds_is_refused_and_told_where_bounds_come_from(kind: str, bounds: Any) -> None:
     error = refusal(kind=kind, bounds=bounds)
     assert error.rule == "bounds must be public, got none"
     assert "not from the data" in error.remedy
@@ -183,10 +174,7 @@ def test_bounds_must_be_numbers(bounds: list[Any]) -> None:
     assert refusal(kind="continuous", bounds=bounds).rule == "bounds must be numbers"
 
 
-@pytest.mark.parametrize(
-    "bounds",
-    [[2, 1], [0, float("inf")], [float("nan"), 1], [-1e308, 1e308], [0, 10**400]],
-)
+@pytest.mark.parametrize("bounds", [[2, 1], [0, float("inf")], [float("nan"), 1], [-1e308, 1e308], [0, 10**400]])
 def test_bounds_must_be_finite_and_in_order(bounds: list[Any]) -> None:
     error = refusal(kind="continuous", bounds=bounds)
     assert error.rule == "bounds must be finite and in order"
@@ -205,12 +193,7 @@ def test_bounds_that_floats_cannot_count_through_are_refused(bounds: list[int]) 
 
 
 @pytest.mark.parametrize(
-    "bounds",
-    [
-        ["yesterday", "today"],
-        ["2000-02-30", "2000-03-01"],
-        ["0001-01-01T00:00+14:00", "2000-01-01"],
-    ],
+    "bounds", [["yesterday", "today"], ["2000-02-30", "2000-03-01"], ["0001-01-01T00:00+14:00", "2000-01-01"]]
 )
 def test_bounds_of_dates_must_be_iso_dates(bounds: list[str]) -> None:
     error = refusal(kind="datetime", bounds=bounds)
@@ -229,9 +212,7 @@ def test_an_unknown_resolution_is_refused() -> None:
 
 
 @pytest.mark.parametrize("categories", [None, [], "a, b", {"a": 1}])
-def test_a_choice_without_categories_is_refused_and_told_where_they_come_from(
-    categories: Any,
-) -> None:
+def test_a_choice_without_categories_is_refused_and_told_where_they_come_from(categories: Any) -> None:
     for kind in ("categorical", "binary"):
         error = refusal(kind=kind, categories=categories)
         assert error.rule == "categories must be public, got none"

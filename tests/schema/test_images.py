@@ -19,9 +19,7 @@ DIGITS = {
 def test_pixels_are_columns_from_left_to_right_and_top_to_bottom():
     schema = load_schema(DIGITS)
     names = [column.name for column in schema.used]
-    assert names == [
-        "pixel_0_0", "pixel_0_1", "pixel_0_2", "pixel_1_0", "pixel_1_1", "pixel_1_2", "label",
-    ]  # fmt: skip
+    assert names == ["pixel_0_0", "pixel_0_1", "pixel_0_2", "pixel_1_0", "pixel_1_1", "pixel_1_2", "label"]
     assert schema.used[0].low_high == (0.0, 255.0)
     assert schema.label is not None
     assert schema.label.name == "label"
@@ -29,8 +27,13 @@ def test_pixels_are_columns_from_left_to_right_and_top_to_bottom():
 
 def test_channels_of_a_place_lie_together():
     assert ImageShape(1, 2, 3).names == (
-        "pixel_0_0_0", "pixel_0_0_1", "pixel_0_0_2", "pixel_0_1_0", "pixel_0_1_1", "pixel_0_1_2",
-    )  # fmt: skip
+        "pixel_0_0_0",
+        "pixel_0_0_1",
+        "pixel_0_0_2",
+        "pixel_0_1_0",
+        "pixel_0_1_1",
+        "pixel_0_1_2",
+    )
 
 
 def test_files_do_not_list_the_pixels():
@@ -93,6 +96,4 @@ def test_names_that_are_no_whole_image_have_no_shape(names: list[str]):
 
 def test_only_pixels_are_called_like_pixels():
     assert all(is_pixel(name) for name in ImageShape(12, 11, 3).names)
-    assert not any(
-        is_pixel(name) for name in ("pixel", "pixel_1", "xpixel_0_0", "pixel_0_0_", "label")
-    )
+    assert not any(is_pixel(name) for name in ("pixel", "pixel_1", "xpixel_0_0", "pixel_0_0_", "label"))

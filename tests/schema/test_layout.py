@@ -32,10 +32,7 @@ def largest(column: Column) -> int:
 
 def some_codes(schema: Schema, data: st.DataObject) -> np.ndarray[Any, np.dtype[np.int64]]:
     num_rows = data.draw(st.integers(0, 4))
-    rows = [
-        [data.draw(st.integers(NULL, largest(column))) for column in schema.used]
-        for _ in range(num_rows)
-    ]
+    rows = [[data.draw(st.integers(NULL, largest(column))) for column in schema.used] for _ in range(num_rows)]
     return np.array(rows, dtype=np.int64).reshape(num_rows, len(schema.used))
 
 
@@ -48,11 +45,7 @@ NULLABLE_CHOICE = CHOICE | {"nullable": True}
 def test_numbers_come_first_then_memberships_in_the_order_of_the_schema() -> None:
     made = layout(CHOICE, NUMBER, NULLABLE_CHOICE, NULLABLE_NUMBER)
     assert made.numbers == ("c1", "c3")
-    assert made.choices == (
-        Choice("c0", 2, 3),
-        Choice("c2", 5, 4),
-        Choice("c3", 9, 2, flags_null=True),
-    )
+    assert made.choices == (Choice("c0", 2, 3), Choice("c2", 5, 4), Choice("c3", 9, 2, flags_null=True))
     assert made.width == 11
 
 
@@ -118,9 +111,7 @@ def test_positions_lie_on_the_grid_and_memberships_are_one_hot_or_zero(
 
 @given(data=st.data())
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-def test_a_rows_cells_depend_on_its_codes_alone(
-    any_schema: st.SearchStrategy[Schema], data: st.DataObject
-) -> None:
+def test_a_rows_cells_depend_on_its_codes_alone(any_schema: st.SearchStrategy[Schema], data: st.DataObject) -> None:
     schema = data.draw(any_schema)
     made, codes = Layout(schema), some_codes(schema, data)
     whole = made.expand(codes)

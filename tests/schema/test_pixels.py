@@ -29,9 +29,7 @@ def test_columns_become_the_images_that_they_were_made_of(shape: ImageShape):
 
 def test_a_column_holds_one_place_of_every_image():
     images = images_of(ImageShape(2, 3))
-    assert (
-        pixel_columns(images, ImageShape(2, 3))["pixel_1_2"].to_pylist() == images[:, 1, 2].tolist()
-    )
+    assert pixel_columns(images, ImageShape(2, 3))["pixel_1_2"].to_pylist() == images[:, 1, 2].tolist()
     colours = images_of(ImageShape(3, 2, 3))
     column = pixel_columns(colours, ImageShape(3, 2, 3))["pixel_2_0_1"]
     assert column.to_pylist() == colours[:, 2, 0, 1].tolist()
@@ -51,9 +49,7 @@ def test_cells_of_any_type_are_read_as_a_schema_reads_them():
             "pixel_1_1": pa.array([0, 1, 2], pa.uint8()),
         }
     )
-    assert pixel_array(rows, ImageShape(2, 2)).tolist() == [
-        [[7, 0], [1, 0]], [[255, 255], [0, 1]], [[0, 12], [3, 2]],
-    ]  # fmt: skip
+    assert pixel_array(rows, ImageShape(2, 2)).tolist() == [[[7, 0], [1, 0]], [[255, 255], [0, 1]], [[0, 12], [3, 2]]]
 
 
 def test_text_that_is_no_number_is_a_pixel_without_light():

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from understudy.errors import InputError
 from understudy.schema import NULL, Schema, load_schema
-from understudy.schema.codesets import every_code
-from understudy.schema.decode import decode_table
+from understudy.schema.layout import decode_table
 from understudy.schema.rules import Comparison, Forbidden, Limit, allowed_codes, obeys
 from understudy.schema.scales import Operator
 from understudy.schema.table import parse_schema, parse_yaml
-from understudy.schema.values import Range
+from understudy.schema.values import Range, every_code
 
 COLUMNS: list[dict[str, Any]] = [
     {"name": "age", "kind": "integer", "bounds": [0, 120]},
@@ -41,9 +40,13 @@ COLUMNS: list[dict[str, Any]] = [
     {"name": "nr", "kind": "id"},
 ]
 COMPARE = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt,
-    ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 
 
 def with_rules(*rules: Any) -> Schema:
@@ -63,9 +66,7 @@ def random_codes(schema: Schema, num_rows: int, seed: int = 0) -> np.ndarray[Any
     for column in schema.used:
         top = every_code(column).ranges[0][1]
         codes = rng.integers(0, top + 1, num_rows)
-        codes = np.where(
-            rng.random(num_rows) < 0.2, rng.integers(0, 3, num_rows) % (top + 1), codes
-        )
+        codes = np.where(rng.random(num_rows) < 0.2, rng.integers(0, 3, num_rows) % (top + 1), codes)
         if column.nullable:
             codes = np.where(rng.random(num_rows) < 0.2, NULL, codes)
         drawn.append(codes)
@@ -79,10 +80,14 @@ def random_codes(schema: Schema, num_rows: int, seed: int = 0) -> np.ndarray[Any
 @pytest.mark.parametrize(
     ("left", "right"),
     [
-        ("age", "low"), ("low", "high value"), ("admitted", "discharged"),
-        ("grade", "worst grade"), ("steps", "age"), ("steps", "low"),
+        ("age", "low"),
+        ("low", "high value"),
+        ("admitted", "discharged"),
+        ("grade", "worst grade"),
+        ("steps", "age"),
+        ("steps", "low"),
     ],
-)  # fmt: skip
+)
 def test_a_comparison_holds_exactly_where_decoded_cells_compare_so(left: str, right: str, op: str):
     schema = with_rules(f"`{left}` {op} `{right}`")
     codes = random_codes(schema, 3000)
@@ -92,9 +97,7 @@ def test_a_comparison_holds_exactly_where_decoded_cells_compare_so(left: str, ri
     sides = []
     for name in (left, right):
         cells = rows[name].map(rank) if "grade" in name else rows[name]
-        sides.append(
-            cells.astype("datetime64[us]") if name in ("admitted", "discharged") else cells
-        )
+        sides.append(cells.astype("datetime64[us]") if name in ("admitted", "discharged") else cells)
     wanted = COMPARE[op](*sides) | sides[0].isna() | sides[1].isna()
     np.testing.assert_array_equal(obeys(schema, codes), wanted.to_numpy(dtype=bool))
 
@@ -112,11 +115,14 @@ def test_names_are_compared_by_what_they_say_and_not_by_their_place(op: str):
 @pytest.mark.parametrize(
     ("column", "words", "value"),
     [
-        ("age", "18", 18), ("age", "17.5", 17.5), ("low", "0.1", 0.1), ("steps", "2.5", 2.5),
+        ("age", "18", 18),
+        ("age", "17.5", 17.5),
+        ("low", "0.1", 0.1),
+        ("steps", "2.5", 2.5),
         ("admitted", "2020-02-29", np.datetime64("2020-02-29")),
         ("discharged", "'2020-02-29 12:00'", np.datetime64("2020-02-29T12:00")),
     ],
-)  # fmt: skip
+)
 def test_a_limit_holds_exactly_where_decoded_cells_do(column: str, words: str, value: Any, op: str):
     if (words, op) in (("17.5", "=="), ("0.1", "==")):
         return  # no code stands for it: refused, below
@@ -137,12 +143,7 @@ def test_categories_are_limited_by_name_and_ranks_by_order():
     schema = with_rules("sex != male", "grade >= bad", "is_new == true", "pregnant == 'no'")
     codes = random_codes(schema, 500)
     rows = decode_table(schema, codes).to_pandas()
-    wanted = (
-        (rows["sex"] != "male")
-        & (rows["grade"] != "mild")
-        & rows["is_new"]
-        & (rows["pregnant"] == "no")
-    )
+    wanted = (rows["sex"] != "male") & (rows["grade"] != "mild") & rows["is_new"] & (rows["pregnant"] == "no")
     np.testing.assert_array_equal(obeys(schema, codes), wanted.to_numpy(dtype=bool))
 
 
@@ -174,9 +175,12 @@ def test_without_rules_every_row_obeys():
 
 def test_rules_have_their_types():
     found = with_rules(
-        "age>=18", " low <`high value` ", "sex == 'male'", "admitted > 2016-01-01",
+        "age>=18",
+        " low <`high value` ",
+        "sex == 'male'",
+        "admitted > 2016-01-01",
         {"forbid": {"age": {"to": 3}, "sex": None}},
-    )  # fmt: skip
+    )
     assert found.rules == (
         Limit("age", Operator.AT_LEAST, 18),
         Comparison("low", Operator.LESS, "high value"),

@@ -62,14 +62,20 @@ def test_the_shared_form_is_read_as_it_is() -> None:
     schema = parse_yaml(SHARED_FORM, name="survey")
     assert (schema.name, schema.rows, schema.unread) == ("survey", 4321, ())
     assert [column.name for column in schema.used] == [
-        "age", "education", "workclass", "gain", "region_1", "region_2", "smoker", "seen", "income",
-    ]  # fmt: skip
+        "age",
+        "education",
+        "workclass",
+        "gain",
+        "region_1",
+        "region_2",
+        "smoker",
+        "seen",
+        "income",
+    ]
     assert schema.label is not None
     assert schema.label.categories == ("<=50K", ">50K")
     kinds = {column.name: column.kind for column in schema.columns}
-    assert (kinds["seen"], kinds["patient"], kinds["education"]) == (
-        Kind.DATETIME, Kind.ID, Kind.ORDINAL,
-    )  # fmt: skip
+    assert (kinds["seen"], kinds["patient"], kinds["education"]) == (Kind.DATETIME, Kind.ID, Kind.ORDINAL)
     assert schema.privacy == PrivacyUnit("row", 1)
 
 
@@ -100,9 +106,7 @@ def test_the_shared_form_comes_back_from_its_own_yaml() -> None:
         ("[0.5, 1e3, .25]", (0.5, 1000.0, 0.25)),
     ],
 )
-def test_categories_are_the_words_that_a_person_wrote(
-    written: str, read: tuple[Any, ...] | None
-) -> None:
+def test_categories_are_the_words_that_a_person_wrote(written: str, read: tuple[Any, ...] | None) -> None:
     entry = f"{{name: x, kind: categorical, categories: {written}}}"
     if read is None:
         with pytest.raises(InputError, match="is not valid YAML near line 2"):
@@ -133,9 +137,7 @@ def test_three_question_marks_are_undecided_with_or_without_quotes(entry: str) -
 
 
 def test_question_marks_inside_words_are_left_alone() -> None:
-    found = one_column(
-        "{name: 'really ??? yes', kind: integer, bounds: [0, 1], description: 'a ??? b'}"
-    )
+    found = one_column("{name: 'really ??? yes', kind: integer, bounds: [0, 1], description: 'a ??? b'}")
     assert (found.name, found.description) == ("really ??? yes", "a ??? b")
 
 
@@ -195,9 +197,7 @@ def test_a_schema_comes_back_from_json_as_release_files_keep_it(
 
 @given(data=st.data())
 @settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
-def test_any_yaml_reader_finds_the_same_words(
-    any_schema: st.SearchStrategy[Schema], data: st.DataObject
-) -> None:
+def test_any_yaml_reader_finds_the_same_words(any_schema: st.SearchStrategy[Schema], data: st.DataObject) -> None:
     schema = data.draw(any_schema)
     found = yaml.safe_load(schema.to_yaml())
     for column, entry in zip(schema.columns, found["columns"], strict=True):
@@ -215,9 +215,7 @@ def test_the_fingerprint_changes_with_any_public_fact() -> None:
 # Refusing.
 
 
-@pytest.mark.parametrize(
-    "document", [None, [], "text", {}, {"columns": None}, {"columns": {"a": 1}}]
-)
+@pytest.mark.parametrize("document", [None, [], "text", {}, {"columns": None}, {"columns": {"a": 1}}])
 def test_a_document_without_columns_is_refused(document: Any) -> None:
     error = refusal(document)
     assert (error.where, error.rule) == ("schema 'survey'", "needs a list called 'columns'")
@@ -243,14 +241,7 @@ def test_a_directory_for_a_schema_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "columns: [",
-        "columns:\n- {name: x",
-        "a: b: c",
-        "columns: !!python/object:os.system []",
-        "x: \x07",
-    ],
+    "text", ["columns: [", "columns:\n- {name: x", "a: b: c", "columns: !!python/object:os.system []", "x: \x07"]
 )
 def test_text_that_is_no_yaml_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="schema 's': is not valid YAML"):
@@ -309,8 +300,7 @@ def test_a_privacy_entry_of_another_shape_is_refused(privacy: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "privacy",
-    [{"unit": 3}, {"max_rows": 0}, {"max_rows": True}, {"max_rows": "two"}, {"unit": None}],
+    "privacy", [{"unit": 3}, {"max_rows": 0}, {"max_rows": True}, {"max_rows": "two"}, {"unit": None}]
 )
 def test_a_bad_privacy_unit_is_refused(privacy: Any) -> None:
     error = refusal({"columns": [AGE], "privacy": privacy})

@@ -21,8 +21,25 @@ from understudy.accounting.laplace import (
 from understudy.accounting.mechanisms import GAUSSIAN, LAPLACE, Mechanism, mechanism_for
 
 __all__ = [
-    "GAUSSIAN", "LAPLACE", "UNITS_PER_COST", "Budget", "Mechanism", "Neighbours",
-    "best_guess_probability", "epsilon_of", "epsilon_of_budget", "exceedance_probability", "laplace_deviations",
-    "laplace_std", "lattice_noise_scale", "lattice_noise_std", "mechanism_for", "mu_squared_of_budget",
-    "mu_squared_of_epsilon", "neighbours_by_name", "spent_epsilon", "spent_mu_squared", "total_epsilon",
-]  # fmt: skip
+    "GAUSSIAN",
+    "LAPLACE",
+    "UNITS_PER_COST",
+    "Budget",
+    "Mechanism",
+    "Neighbours",
+    "best_guess_probability",
+    "epsilon_of",
+    "epsilon_of_budget",
+    "exceedance_probability",
+    "laplace_deviations",
+    "laplace_std",
+    "lattice_noise_scale",
+    "lattice_noise_std",
+    "mechanism_for",
+    "mu_squared_of_budget",
+    "mu_squared_of_epsilon",
+    "neighbours_by_name",
+    "spent_epsilon",
+    "spent_mu_squared",
+    "total_epsilon",
+]

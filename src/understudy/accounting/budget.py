@@ -47,15 +47,17 @@ class Budget:
             object.__setattr__(self, "delta", 0.0)
         if not math.isfinite(self.epsilon) or not 1e-4 <= self.epsilon <= 100:
             raise UsageError(
-                "epsilon", "must be a finite number above 0 (between 0.0001 and 100)",
+                "epsilon",
+                "must be a finite number above 0 (between 0.0001 and 100)",
                 "Common choices lie between 0.1 and 10",
-            )  # fmt: skip
+            )
         if self.delta != 0 and not 1e-15 <= self.delta <= 0.1:
             raise UsageError(
-                "delta", "must be 0, or lie between 1e-15 and 0.1",
+                "delta",
+                "must be 0, or lie between 1e-15 and 0.1",
                 "It should be far below one over the number of rows, for example 1e-5; "
                 "0 asks for pure differential privacy, with more noise",
-            )  # fmt: skip
+            )
 
     @property
     def is_pure(self) -> bool:

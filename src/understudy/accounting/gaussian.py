@@ -12,7 +12,18 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from understudy.accounting.budget import UNITS_PER_COST, Budget
-from understudy.accounting.rounding import exact_as_float
+
+# Scales of noise that survive being passed on as floats.
+
+FLOAT_BITS = 53
+"""A scale has at most so many binary digits, so that a float holds it exactly."""
+
+
+def exact_as_float(scale: int) -> int:
+    """The smallest whole number that is not below a scale and that a float holds exactly."""
+    step = 1 << max(0, scale.bit_length() - FLOAT_BITS)
+    return -(-scale // step) * step
+
 
 DISCRETISATION = 4
 """N_Z(0, s^2) is post-processing of a continuous Gaussian of variance s^2 - 4 (proofs/noise.md)."""

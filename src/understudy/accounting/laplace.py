@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from understudy.accounting.budget import UNITS_PER_COST, Budget
-from understudy.accounting.rounding import exact_as_float
+from understudy.accounting.gaussian import exact_as_float
 
 MARGIN = 1e-9
 """Relative excess of a converted cost, far above the rounding of its computation."""

@@ -10,19 +10,11 @@ from collections import defaultdict
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.classifier.inputs import (
-    CosineInputs,
-    StrokeInputs,
-    TableInputs,
-    unit_inputs,
-)
+from understudy.arrays import Floats, Integers
+from understudy.classifier.inputs import CosineInputs, StrokeInputs, TableInputs, unit_inputs
 from understudy.classifier.maps import class_scores
 from understudy.classifier.model import Classifier
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -118,9 +110,12 @@ def explain_row(classifier: Classifier, codes: Integers) -> RowExplanation:
     against *= _lengthening(classifier, unit)
     apart = unit - (classifier.whitening.mean if classifier.whitening is not None else 0.0)
     return RowExplanation(
-        probabilities, predicted, importances[0, :, predicted],
-        _by_column(classifier, against * apart), _by_place(classifier, against, apart),
-    )  # fmt: skip
+        probabilities,
+        predicted,
+        importances[0, :, predicted],
+        _by_column(classifier, against * apart),
+        _by_place(classifier, against, apart),
+    )
 
 
 def _centred(classifier: Classifier, inputs: TableInputs, weights: Floats) -> Floats:

@@ -8,23 +8,24 @@ Every input ends with a constant.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
+from understudy.arrays import Floats, Integers
 from understudy.classifier.strokes import Strokes
 from understudy.errors import UsageError
-from understudy.features.cosines import Cosines
 from understudy.features.exact import row_norms
+from understudy.features.image_bases import Cosines
 from understudy.schema import Layout, Schema
-from understudy.schema.columns import Column, Role
+from understudy.schema.columns import Column, Kind, Role
+from understudy.schema.encode import encode_column
 from understudy.schema.images import LIGHTEST, ImageShape
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 KNOTS = 9
 """Hats over the range of a number."""
@@ -90,9 +91,7 @@ class TableInputs:
         cells = layout.expand(codes)
         positions = cells[:, : len(layout.numbers), None] * (KNOTS - 1)
         hats = np.maximum(0.0, 1.0 - np.abs(positions - np.arange(KNOTS)))
-        return np.concatenate(
-            [hats.reshape(len(cells), -1), cells[:, len(layout.numbers) :]], axis=1
-        )
+        return np.concatenate([hats.reshape(len(cells), -1), cells[:, len(layout.numbers) :]], axis=1)
 
 
 @dataclass(frozen=True)
@@ -183,6 +182,100 @@ def _knot_words(column: Column) -> list[str]:
         values = low + np.expm1(share * np.log1p(high - low))
     else:
         values = low + share * (high - low)
-    return [
-        f"about {value:,.0f}" if abs(value) >= 1000 else f"about {value:.4g}" for value in values
+    return [f"about {value:,.0f}" if abs(value) >= 1000 else f"about {value:.4g}" for value in values]
+
+
+# Several yes-or-no labels as one: every combination is a class, as 003 does for medical records.
+#
+# Which combinations are kept is decided in public, not by how often they are in the data.
+
+NONE = "none"
+MOST_LABELS = 6
+
+
+def powerset_column(
+    labels: Sequence[str], *, name: str = "label", kept: Sequence[Sequence[str]] | None = None
+) -> Column:
+    """The label of combinations of labels; ``kept`` lists those that become classes, by default all."""
+    if not 1 <= len(labels) <= MOST_LABELS:
+        raise UsageError("labels", f"must be one to {MOST_LABELS} to be combined")
+    combinations = kept if kept is not None else _all(labels)
+    unknown = {each for combination in combinations for each in combination} - set(labels)
+    if unknown:
+        raise UsageError("kept", f"names '{min(unknown)}', which is no label")
+    names = tuple(dict.fromkeys(class_name(each, labels) for each in combinations))
+    return Column(name=name, kind=Kind.CATEGORICAL, role=Role.LABEL, categories=names)
+
+
+def combined(rows: pa.Table, labels: Sequence[str], *, name: str = "label") -> pa.Table:
+    """Rows with one column in place of the labels; a label is set where it is true or 1.
+
+    A row's class depends on that row alone, and a cell that is neither true nor false sets nothing. Rows of
+    combinations that a schema does not keep are read as rows without a label, which a classifier does not use.
+    """
+    place = np.zeros(rows.num_rows, dtype=np.int64)
+    for bit, label in enumerate(labels):
+        yes_or_no = Column(name=label, kind=Kind.BINARY, categories=(False, True))
+        place += (encode_column(yes_or_no, rows[label]) == 1).astype(np.int64) << bit
+    names = [
+        class_name([label for bit, label in enumerate(labels) if place >> bit & 1], labels)
+        for place in range(2 ** len(labels))
     ]
+    classes = pa.array(names, pa.string()).take(pa.array(place))
+    return rows.drop_columns(list(labels)).append_column(name, classes)
+
+
+def class_name(combination: Sequence[str], labels: Sequence[str]) -> str:
+    """What a combination is called, whatever order it is listed in."""
+    return "+".join(label for label in labels if label in combination) or NONE
+
+
+def _all(labels: Sequence[str]) -> list[list[str]]:
+    choices = product((False, True), repeat=len(labels))
+    return [[label for label, on in zip(labels, each, strict=True) if on] for each in choices]
+
+
+# Inputs of equal spread in all directions, by their noisy second moments.
+#
+# Descent is slow where inputs vary much more in some directions than in others, and every step costs
+# privacy. A noisy matrix of second moments is released first, and what is made of it is free.
+
+RIDGE = 0.1
+"""Part of the noise's largest eigenvalue that is added to all."""
+
+UNIT = 2.0**20
+"""Entries of a whitening are multiples of one over this, so that products with integers are exact."""
+
+
+@dataclass(frozen=True)
+class Whitening:
+    """A public matrix that inputs are multiplied by, and what else noisy second moments tell."""
+
+    matrix: Floats  # (dim, dim), entries at most 1
+    mean: Floats  # (dim,) of unit inputs, noisy
+    spread: Floats  # (dim,) deviation of unit inputs, noisy
+    num_rows: float
+
+    def __call__(self, inputs: Floats) -> Floats:
+        """Inputs of norm one, spread evenly.  # (num_rows, dim)"""
+        return lengthened(inputs @ self.matrix)
+
+    @property
+    def dim(self) -> int:
+        """Coordinates."""
+        return len(self.matrix)
+
+
+def whitening_from(moments: Floats, noise_std: float) -> Whitening:
+    """Whiten by a noisy matrix of second moments, summed over rows of norm one.
+
+    Eigenvalues of the noise reach to 2 noise_std sqrt(dim): what is smaller is not believed.
+    """
+    reach = 2 * noise_std * math.sqrt(len(moments))
+    values, directions = np.linalg.eigh(moments)
+    matrix = directions / np.sqrt(np.maximum(values, 0.0) + RIDGE * reach + 1e-9)
+    matrix /= np.abs(matrix).max()
+    num_rows = max(1.0, float(np.trace(moments)))
+    mean = moments[:, -1] / (CONSTANT * num_rows)  # products with the constant
+    spread = np.sqrt(np.maximum(np.diag(moments) / num_rows - mean**2, 0.0))
+    return Whitening(np.rint(matrix * UNIT) / UNIT, mean, spread, num_rows)

@@ -14,10 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from understudy.arrays import Floats, Integers
 
 START = 0.3
 ROOM = 1.25

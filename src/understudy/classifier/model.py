@@ -10,34 +10,88 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import safetensors.numpy
 
-from understudy.classifier.certificate import classifier_certificate
-from understudy.classifier.inputs import unit_inputs
+from understudy.arrays import Floats, Integers
+from understudy.classifier.inputs import Whitening, unit_inputs
 from understudy.classifier.maps import LocallyLinearMaps
-from understudy.classifier.plan import ClassifierPlan, classifier_plan_from_dict
-from understudy.classifier.whitening import Whitening
+from understudy.classifier.plan import RADIUS, ClassifierPlan, classifier_plan_from_dict
 from understudy.errors import InputError
-from understudy.inert_files import (
+from understudy.files import (
+    CERTIFICATE,
+    CERTIFICATE_PAGE,
     MOST_TENSOR_BYTES,
     has_file,
     parse_tensors,
     read_file,
     read_json,
+    to_json,
+    write_directory,
 )
-from understudy.published.certificate import render_html
-from understudy.published.directories import write_directory
-from understudy.published.release import CERTIFICATE, CERTIFICATE_PAGE, SCHEMA, to_json
-from understudy.published.trained import verify_trained
-from understudy.published.verify import Verification
+from understudy.released.certificate import render_html
+from understudy.released.release import SCHEMA
+from understudy.released.trained import gradient_stage, trained_certificate, verify_trained
+from understudy.released.verify import Verification
 from understudy.schema.encode import encode_batch
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+# The certificate of a classifier: what is claimed of it follows from its plan alone.
 
-DOCUMENT, MODEL = "classifier.json", "maps.safetensors"
+METHOD = "DP-LLM (locally linear maps)"
+WORDS = {
+    "post_processing": "Predictions and explanations are computed from the maps alone and cost nothing more, "
+    "however often they are made.",
+    "intended_use": "Predicting the label of further rows, and seeing what the prediction rests on.",
+    "not_for": "Finding out about one of the rows it was trained on; decisions about people without "
+    "a look at its errors.",
+}
+FURTHER = [
+    (
+        "row independence of floating-point numbers",
+        "exp, square roots and Fourier transforms on this machine give a row the same inputs and the same gradient "
+        "whatever other rows are computed with it; checked on made-up rows before anything was charged. Norms are "
+        "checked, and sums formed, in exact integers, and the noise is discrete: no other property of floating-point "
+        "numbers is relied on.",
+    )
+]
+
+
+def classifier_certificate(plan: ClassifierPlan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
+    """All statements about a classifier."""
+    return trained_certificate(
+        plan,
+        facts,
+        fingerprint=fingerprint,
+        method=METHOD,
+        mechanism={
+            "name": "Discrete Gaussian noise on exact integer sums of second moments and of clipped gradients",
+            "stages": _stages(plan),
+            "clip": plan.training.clip,
+        },
+        settings=plan.to_dict()["training"],
+        further=FURTHER,
+        words=WORDS,
+    )
+
+
+def _stages(plan: ClassifierPlan) -> list[dict[str, Any]]:
+    shape, stages = plan.shape, []
+    if plan.look_noise is not None:
+        dim = plan.inputs.dim
+        stages.append(
+            {
+                "name": "second moments of inputs",
+                "numbers_released": dim * (dim + 1) // 2,
+                "sensitivity": 1.0,
+                "noise_std": plan.look_noise / RADIUS**2,
+            }
+        )
+    numbers = shape.num_maps * shape.num_classes * shape.map_dim
+    return [*stages, gradient_stage(plan.descent, numbers)]
+
+
+DOCUMENT = "classifier.json"
+MODEL = "maps.safetensors"
 BLOCK = 2048
 
 
@@ -63,8 +117,7 @@ class Classifier:
     def probabilities(self, codes: Integers) -> Floats:
         """Chances of the classes.  # (num_rows, num_feature_columns) -> (num_rows, classes)"""
         parts = [
-            self.maps.probabilities(self.inputs(codes[start : start + BLOCK]))
-            for start in range(0, len(codes), BLOCK)
+            self.maps.probabilities(self.inputs(codes[start : start + BLOCK])) for start in range(0, len(codes), BLOCK)
         ]
         return np.concatenate(parts) if parts else np.empty((0, len(self.classes)))
 
@@ -89,7 +142,9 @@ class Classifier:
     def to_dict(self) -> dict[str, Any]:
         """The classifier without its numbers; it holds their hash."""
         return {
-            "format": 1, "plan": self.plan.to_dict(), "facts": dict(self.facts),
+            "format": 1,
+            "plan": self.plan.to_dict(),
+            "facts": dict(self.facts),
             "num_rows": None if self.whitening is None else self.whitening.num_rows,
             "descent": {
                 "sampling_rate": self.plan.descent.sampling_rate,
@@ -97,7 +152,7 @@ class Classifier:
                 "steps": self.plan.descent.steps,
             },
             "maps_sha256": hashlib.sha256(self.tensors()).hexdigest(),
-        }  # fmt: skip
+        }
 
     def tensors(self) -> bytes:
         """The numbers as safetensors bytes."""
@@ -120,9 +175,7 @@ class Classifier:
 
     def files(self) -> dict[str, bytes]:
         """Every file of the directory."""
-        certificate = classifier_certificate(
-            self.plan, dict(self.facts), fingerprint=self.fingerprint
-        )
+        certificate = classifier_certificate(self.plan, dict(self.facts), fingerprint=self.fingerprint)
         return {
             MODEL: self.tensors(),
             DOCUMENT: to_json(self.to_dict()),
@@ -146,9 +199,7 @@ def load_classifier(directory: str | Path) -> Classifier:
     """Read a classifier back; its numbers must be the ones it was trained to."""
     folder = Path(directory)
     if not is_classifier(folder):
-        raise InputError(
-            f"'{folder}'", "is not the directory of a classifier", "Make one: understudy classify --help"
-        )  # fmt: skip
+        raise InputError(f"'{folder}'", "is not the directory of a classifier", "Make one: understudy classify --help")
     found, content = None, read_file(folder / MODEL, most=MOST_TENSOR_BYTES)
     try:
         document = read_json(folder / DOCUMENT)
@@ -161,12 +212,12 @@ def load_classifier(directory: str | Path) -> Classifier:
         whitening = None
         if plan.training.look:
             whitening = Whitening(
-                matrix=tensors["whitening"], mean=tensors["mean"], spread=tensors["spread"],
+                matrix=tensors["whitening"],
+                mean=tensors["mean"],
+                spread=tensors["spread"],
                 num_rows=float(document["num_rows"]),
-            )  # fmt: skip
-        sizes: dict[str, tuple[int, ...]] = {
-            "weights": (shape.num_maps, shape.num_classes, shape.map_dim)
-        }
+            )
+        sizes: dict[str, tuple[int, ...]] = {"weights": (shape.num_maps, shape.num_classes, shape.map_dim)}
         if whitening is not None:
             dim = plan.inputs.dim
             sizes |= {"whitening": (dim, dim), "mean": (dim,), "spread": (dim,)}
@@ -175,11 +226,7 @@ def load_classifier(directory: str | Path) -> Classifier:
     except Exception:  # files may say anything
         found = None
     if found is None:
-        raise InputError(
-            f"classifier '{folder}'",
-            "is damaged: its files do not fit each other",
-            "Fetch it again",
-        )
+        raise InputError(f"classifier '{folder}'", "is damaged: its files do not fit each other", "Fetch it again")
     return found
 
 

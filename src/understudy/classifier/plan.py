@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from understudy.accounting import Budget, lattice_noise_std, mu_squared_of_budget, spent_mu_squared
-from understudy.accounting.descent import (
+from understudy.accounting.dpsgd import (
     Charge,
     DescentCost,
     calibrated_descent,
@@ -24,7 +24,7 @@ from understudy.accounting.descent import (
 from understudy.classifier.inputs import Inputs, features_of, inputs_for
 from understudy.classifier.maps import MapShape
 from understudy.errors import InputError, UsageError
-from understudy.plan import MOST_NUMBERS, ROW_CAP
+from understudy.plan.plan import MOST_NUMBERS, ROW_CAP
 from understudy.schema import Schema
 from understudy.schema.columns import Column
 from understudy.schema.table import parse_schema
@@ -32,7 +32,9 @@ from understudy.schema.table import parse_schema
 RADIUS = 2**14
 """Integer length of an input of norm one, and of derivatives of the clipping norm."""
 
-STEPS, FEWEST_STEPS, MOST_STEPS = 85, 30, 240
+STEPS = 85
+FEWEST_STEPS = 30
+MOST_STEPS = 240
 """Steps of descent at epsilon 1, and the fewest and most for any epsilon."""
 
 MOST_INPUTS = 2048
@@ -101,33 +103,35 @@ class ClassifierPlan:
         label = self.schema.label
         if label is None or not label.is_choice:
             raise InputError(
-                f"schema '{self.schema.name}'", "a classifier needs a label with listed categories",
+                f"schema '{self.schema.name}'",
+                "a classifier needs a label with listed categories",
                 "Give one column role: label and its categories",
-            )  # fmt: skip
+            )
         unit = self.schema.privacy
         if unit.unit != "row" or unit.max_rows != 1:
             raise InputError(
-                f"schema '{self.schema.name}'", "a classifier protects single rows",
+                f"schema '{self.schema.name}'",
+                "a classifier protects single rows",
                 "Aggregate to one row per person first and set privacy: {unit: row}",
-            )  # fmt: skip
+            )
         if self.num_rows is not None and not 1 <= self.num_rows <= ROW_CAP:
             raise UsageError("rows", f"must lie between 1 and {ROW_CAP:,}")
         shape = self.shape
         projections = shape.num_features if shape.projected is not None else 0
         if shape.num_maps * shape.map_dim * (shape.num_classes + projections) > MOST_NUMBERS:
-            raise UsageError(
-                "maps", f"would hold more than {MOST_NUMBERS:,} weights", "Use fewer of them"
-            )
+            raise UsageError("maps", f"would hold more than {MOST_NUMBERS:,} weights", "Use fewer of them")
         if not self.training.look and self.expected_rows is None:
             raise UsageError(
-                "rows", "must be known publicly, if only roughly, where nothing is spent on a look",
+                "rows",
+                "must be known publicly, if only roughly, where nothing is spent on a look",
                 "Give --rows N or rows: in the schema",
-            )  # fmt: skip
+            )
         if self.training.look and self.inputs.dim > MOST_INPUTS:
             raise UsageError(
-                "inputs", f"have more than {MOST_INPUTS} coordinates, too many for second moments",
+                "inputs",
+                f"have more than {MOST_INPUTS} coordinates, too many for second moments",
                 "Use --look 0, or fewer coefficients",
-            )  # fmt: skip
+            )
 
     @cached_property
     def label(self) -> Column:
@@ -159,10 +163,13 @@ class ClassifierPlan:
         """Maps, classes and projections."""
         training = self.training
         return MapShape(
-            num_features=self.inputs.dim, num_classes=len(self.classes), num_maps=training.num_maps,
-            inverse_temperature=training.inverse_temperature, projected=training.projected,
+            num_features=self.inputs.dim,
+            num_classes=len(self.classes),
+            num_maps=training.num_maps,
+            inverse_temperature=training.inverse_temperature,
+            projected=training.projected,
             seed=training.seed,
-        )  # fmt: skip
+        )
 
     @cached_property
     def look_noise(self) -> int | None:
@@ -193,9 +200,8 @@ class ClassifierPlan:
     def descent(self) -> DescentCost:
         """Steps, sampling and noise of the descent."""
         return calibrated_descent(
-            self.budget, sampling_rate=self.training.sampling_rate, steps=self.steps,
-            beside=self.look_cost,
-        )  # fmt: skip
+            self.budget, sampling_rate=self.training.sampling_rate, steps=self.steps, beside=self.look_cost
+        )
 
     @cached_property
     def charges(self) -> tuple[Charge, ...]:
@@ -216,9 +222,13 @@ class ClassifierPlan:
     def to_dict(self) -> dict[str, Any]:
         """The plan in its canonical form."""
         return {
-            "schema": self.schema.to_dict(), "epsilon": self.budget.epsilon, "delta": self.budget.delta,
-            "training": asdict(self.training), "num_rows": self.num_rows, "radius": RADIUS,
-        }  # fmt: skip
+            "schema": self.schema.to_dict(),
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "training": asdict(self.training),
+            "num_rows": self.num_rows,
+            "radius": RADIUS,
+        }
 
     @cached_property
     def fingerprint(self) -> str:

@@ -15,15 +15,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy.fft import dct, fft2, ifft2
 
+from understudy.arrays import Floats
 from understudy.schema.images import LIGHTEST, ImageShape
 
-Floats = npt.NDArray[np.float64]
-
-DIRECTIONS, SCALES = 8, 2
+DIRECTIONS = 8
+SCALES = 2
 POOL = 4
 """Side of the squares of pixels that make one place."""
 
-CENTRE, WIDTH, SLENDER = 3 * math.pi / 4, 0.8, 0.5
+CENTRE = 3 * math.pi / 4
+WIDTH = 0.8
+SLENDER = 0.5
 """Frequency, width and shape of the finest filters."""
 
 LOWEST = 7
@@ -105,9 +107,7 @@ class Strokes:
 
 def _filters(high: int, wide: int) -> npt.NDArray[np.float32]:
     """Oriented band-pass filters with mean zero, as spectra.  # (directions, high, wide)"""
-    down, across = np.meshgrid(
-        *(2 * np.pi * np.fft.fftfreq(n) for n in (high, wide)), indexing="ij"
-    )
+    down, across = np.meshgrid(*(2 * np.pi * np.fft.fftfreq(n) for n in (high, wide)), indexing="ij")
     found = []
     for direction in np.pi * np.arange(DIRECTIONS) / DIRECTIONS:
         wave = _bump(down, across, direction, CENTRE)
@@ -133,9 +133,7 @@ def _lower(spectrum: npt.NDArray[np.complex64], factor: int) -> npt.NDArray[np.c
     """The spectrum of the same images at a fraction of the size."""
     if factor == 1:
         return spectrum
-    rows, columns = (
-        np.r_[0 : math.ceil(n / factor / 2), n - n // factor // 2 : n] for n in spectrum.shape[2:]
-    )
+    rows, columns = (np.r_[0 : math.ceil(n / factor / 2), n - n // factor // 2 : n] for n in spectrum.shape[2:])
     return np.asarray(spectrum[:, :, rows][:, :, :, columns] / factor**2)
 
 

@@ -10,12 +10,12 @@ import typer
 
 from understudy import __version__
 from understudy.cli import (
+    append,
     classify,
     compare,
     encoders,
     evaluate,
     free,
-    growing,
     images,
     ledgers,
     parties,
@@ -44,9 +44,7 @@ FREE = "Free for ever"
 
 @app.callback(invoke_without_command=True, no_args_is_help=True)
 def understudy(
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, help="Show the version and exit.")
-    ] = False,
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Show the version and exit.")] = False,
 ) -> None:
     """Differentially private synthetic data from one certified release."""
     if version:
@@ -57,7 +55,7 @@ def understudy(
 app.command("release", rich_help_panel=READS)(reading.release)
 app.command("synth", rich_help_panel=READS)(reading.synth)
 app.command("classify", rich_help_panel=READS)(classify.classify)
-app.command("append", rich_help_panel=READS)(growing.append)
+app.command("append", rich_help_panel=READS)(append.append)
 app.command("partial", rich_help_panel=READS)(parties.partial)
 app.command("merge", rich_help_panel=READS)(parties.merge)
 app.command("evaluate", rich_help_panel=READS)(evaluate.evaluate)

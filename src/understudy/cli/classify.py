@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.files import (
-    INTERNAL,
-    PAGES,
-    PUBLIC,
-    check_output,
-    write_page,
-    write_rows,
-)
+from understudy.cli.files import INTERNAL, PAGES, PUBLIC, check_output, write_page, write_rows
 from understudy.cli.output import emit, stage_bar, verbatim
 from understudy.cli.reading import Data
 from understudy.errors import UsageError
@@ -26,16 +19,15 @@ if TYPE_CHECKING:
     from understudy.classifier.model import Classifier
 
 Directory = Annotated[Path, typer.Argument(help="Directory of a classifier, made by classify.")]
-MAPS, DESCENT = "Maps", "Descent"
+MAPS = "Maps"
+DESCENT = "Descent"
 
 
 def classify(
     data: Data,
     schema: opt.SchemaPath,
     epsilon: opt.Epsilon,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="New directory for the classifier.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the classifier.")],
     delta: opt.DescentDelta = 1e-5,
     rows: opt.Rows = None,
     inputs: Annotated[
@@ -46,20 +38,12 @@ def classify(
             help="auto, table; for images: cosines (filters can be drawn) or strokes (more accurate).",
         ),
     ] = "auto",
-    maps: Annotated[
-        int, typer.Option("--maps", min=1, rich_help_panel=MAPS, help="Linear maps per class.")
-    ] = 1,
+    maps: Annotated[int, typer.Option("--maps", min=1, rich_help_panel=MAPS, help="Linear maps per class.")] = 1,
     beta: Annotated[
-        float,
-        typer.Option(
-            "--beta", rich_help_panel=MAPS, help="How strongly the best map is preferred."
-        ),
+        float, typer.Option("--beta", rich_help_panel=MAPS, help="How strongly the best map is preferred.")
     ] = 1.0,
     projected: Annotated[
-        int | None,
-        typer.Option(
-            "--projected", rich_help_panel=MAPS, help="Coordinates after a random projection."
-        ),
+        int | None, typer.Option("--projected", rich_help_panel=MAPS, help="Coordinates after a random projection.")
     ] = None,
     look: Annotated[
         float,
@@ -71,19 +55,12 @@ def classify(
     ] = 0.3,
     steps: Annotated[
         int | None,
-        typer.Option(
-            "--steps",
-            min=1,
-            rich_help_panel=DESCENT,
-            help="Steps of descent (default: by the budget).",
-        ),
+        typer.Option("--steps", min=1, rich_help_panel=DESCENT, help="Steps of descent (default: by the budget)."),
     ] = None,
     sampling: Annotated[
         float,
         typer.Option(
-            "--sampling",
-            rich_help_panel=DESCENT,
-            help="Chance of a row in a step. Below 1 a ledger needs a reserve.",
+            "--sampling", rich_help_panel=DESCENT, help="Chance of a row in a step. Below 1 a ledger needs a reserve."
         ),
     ] = 1.0,
     seed: opt.Seed = 0,
@@ -95,24 +72,33 @@ def classify(
     """Read private rows and publish a classifier of their label, with its certificate."""
     from understudy.accounting import Budget
     from understudy.classifier.plan import ClassifierPlan, Training
-    from understudy.private.training import train_classifier
-    from understudy.published.words import round_up
+    from understudy.private.dpsgd.classifier import train_classifier
+    from understudy.released.assumptions import round_up
     from understudy.schema import load_schema
 
     if key is not None and ledger is None:
-        raise UsageError(
-            "key", "names a release in a ledger, and none was given", "Add --ledger FILE"
-        )
+        raise UsageError("key", "names a release in a ledger, and none was given", "Add --ledger FILE")
     training = Training(
-        inputs=inputs, num_maps=maps, inverse_temperature=beta, projected=projected, look=look,
-        steps=steps, sampling_rate=sampling, seed=seed,
-    )  # fmt: skip
+        inputs=inputs,
+        num_maps=maps,
+        inverse_temperature=beta,
+        projected=projected,
+        look=look,
+        steps=steps,
+        sampling_rate=sampling,
+        seed=seed,
+    )
     plan = ClassifierPlan(load_schema(schema), Budget(epsilon, delta), training, rows)
     with stage_bar(as_json=as_json) as bar:
         made = train_classifier(
-            data, plan, directory=output, ledger=ledger, key=key, query=query,
+            data,
+            plan,
+            directory=output,
+            ledger=ledger,
+            key=key,
+            query=query,
             progress=None if bar is None else lambda done, total: bar("training", done, total),
-        )  # fmt: skip
+        )
     charged = dict(made.facts)["ledger"]
     lines = [
         f"[bold green]Trained[/bold green] with epsilon {round_up(plan.epsilon())} at delta {delta:g} (add-remove)",
@@ -122,10 +108,13 @@ def classify(
         f"Next, at no cost: [bold]understudy predict {verbatim(output)} ROWS -o predicted.csv[/bold]",
     ]
     document = {
-        "classifier": str(output), "epsilon": plan.epsilon(), "delta": delta,
-        "noise_multiplier": plan.descent.noise_multiplier, "fingerprint": made.fingerprint,
+        "classifier": str(output),
+        "epsilon": plan.epsilon(),
+        "delta": delta,
+        "noise_multiplier": plan.descent.noise_multiplier,
+        "fingerprint": made.fingerprint,
         "ledger": charged,
-    }  # fmt: skip
+    }
     emit(document, lines, as_json=as_json)
 
 
@@ -144,12 +133,8 @@ def predict(
     loaded = load_classifier(classifier)
     chances = loaded.probabilities(loaded.codes(_read(loaded, rows)))
     label = loaded.plan.label.name
-    columns: dict[str, Any] = {
-        f"predicted_{label}": [loaded.classes[i] for i in chances.argmax(axis=1)]
-    }
-    columns |= {
-        f"chance_{name}": chances[:, place].round(6) for place, name in enumerate(loaded.classes)
-    }
+    columns: dict[str, Any] = {f"predicted_{label}": [loaded.classes[i] for i in chances.argmax(axis=1)]}
+    columns |= {f"chance_{name}": chances[:, place].round(6) for place, name in enumerate(loaded.classes)}
     write_rows(pa.table(columns), output)
     lines = [f"[bold green]Predicted[/bold green] {len(chances)} rows into {verbatim(output)}"]
     emit({"output": str(output), "num_rows": len(chances)}, lines, as_json=as_json)
@@ -158,12 +143,9 @@ def predict(
 def explain(
     classifier: Directory,
     output: Annotated[Path, typer.Option("--output", "-o", help="New .html file.")],
-    rows: Annotated[
-        str | None, typer.Option("--rows", help="Rows to explain; the page then shows them.")
-    ] = None,
+    rows: Annotated[str | None, typer.Option("--rows", help="Rows to explain; the page then shows them.")] = None,
     row: Annotated[
-        list[int] | None,
-        typer.Option("--row", min=0, help="Which of them, from 0 (default: 0). Repeatable."),
+        list[int] | None, typer.Option("--row", min=0, help="Which of them, from 0 (default: 0). Repeatable.")
     ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
@@ -192,7 +174,7 @@ def _read(loaded: Classifier, rows: str) -> pa.Table:
     """Rows that are to be predicted: the schema's features, whatever else a file holds."""
     import pyarrow as pa
 
-    from understudy.private.readers import open_source
+    from understudy.readers import open_source
 
     names = [column.name for column in loaded.plan.inputs.schema.used]
     with open_source(rows, columns=names) as batches:

@@ -13,8 +13,8 @@ from understudy.cli.files import PUBLIC, check_output, write_bytes
 from understudy.cli.output import emit, table, verbatim, waiting
 
 if TYPE_CHECKING:
-    from understudy.comparing.results import Comparison
-    from understudy.published import Release
+    from understudy.released import Release
+    from understudy.two_sample.results import Comparison
 
 PICTURES = (".png",)
 GENERATED_ROWS = 4000
@@ -30,35 +30,28 @@ def compare(
             "treated as public: what comes out is not protected for them."
         ),
     ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="New .png file for a picture.")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="New .png file for a picture.")] = None,
     exact: Annotated[
         bool,
         typer.Option(
-            "--exact",
-            help="Ask whether OTHER holds the very same rows, not only rows of the same population.",
+            "--exact", help="Ask whether OTHER holds the very same rows, not only rows of the same population."
         ),
     ] = False,
-    level: Annotated[
-        float, typer.Option("--level", help="How often a difference may be claimed in error.")
-    ] = 0.05,
+    level: Annotated[float, typer.Option("--level", help="How often a difference may be claimed in error.")] = 0.05,
     generator: Annotated[
         Path | None,
         typer.Option(
-            "--generator", "-g",
-            help="Between two releases: generator of the first, made by fit (default: fit one).",
+            "--generator", "-g", help="Between two releases: generator of the first, made by fit (default: fit one)."
         ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of the null law's draws.")] = 0,
     as_json: opt.AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Test whether a release and PUBLIC rows, or two releases, come from one population (a kernel two-sample test)."""
-    from understudy.comparing.picture import draw_comparison
-    from understudy.comparing.results import Question
-    from understudy.comparing.statement import describe
-    from understudy.published import load_release
-    from understudy.published.release import DOCUMENT
+    from understudy.released import load_release
+    from understudy.released.release import DOCUMENT
+    from understudy.two_sample.picture import draw_comparison
+    from understudy.two_sample.results import Question, describe
 
     if output is not None:
         check_output(output, kinds=PICTURES)
@@ -91,14 +84,12 @@ def compare(
     emit(document, lines, as_json=as_json)
 
 
-def _against_rows(
-    made: Release, path: Path, settings: dict[str, Any], *, as_json: bool
-) -> Comparison:
+def _against_rows(made: Release, path: Path, settings: dict[str, Any], *, as_json: bool) -> Comparison:
     import pyarrow as pa
 
-    from understudy.comparing.two_sample import compare_with_rows
     from understudy.errors import InputError
-    from understudy.private.readers import open_source
+    from understudy.readers import open_source
+    from understudy.two_sample.compare import compare_with_rows
 
     names = [column.name for column in made.plan.schema.used]
     with waiting("comparing", as_json=as_json), open_source(str(path), columns=names) as stream:
@@ -109,15 +100,10 @@ def _against_rows(
 
 
 def _against_release(
-    made: Release,
-    second: Release,
-    generator: Path | None,
-    settings: dict[str, Any],
-    *,
-    as_json: bool,
+    made: Release, second: Release, generator: Path | None, settings: dict[str, Any], *, as_json: bool
 ) -> Comparison:
-    from understudy.comparing.results import Question
-    from understudy.comparing.two_sample import check_same_columns, compare_releases
+    from understudy.two_sample.compare import check_same_columns, compare_releases
+    from understudy.two_sample.results import Question
 
     check_same_columns(made.plan.schema, second.plan.schema)
     rows = None
@@ -129,13 +115,10 @@ def _against_release(
 
 
 def _table(found: Comparison, first: str, other: str) -> list[str]:
-    from understudy.comparing.statement import chance
+    from understudy.two_sample.results import chance
 
     entries = [("all", found.distance, found.threshold, found.p_value)]
-    entries += [
-        (each.columns[0], each.distance, each.threshold, each.adjusted)
-        for each in found.columns[:MOST_SHOWN]
-    ]
+    entries += [(each.columns[0], each.distance, each.threshold, each.adjusted) for each in found.columns[:MOST_SHOWN]]
     rows = [
         [name, f"{distance:.4f}", f"{most:.4f}", chance(p).removeprefix("p ").removeprefix("= ")]
         for name, distance, most, p in entries

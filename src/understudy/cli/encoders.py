@@ -12,14 +12,12 @@ from understudy.cli.weighted import AsJson
 from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from understudy.arrays import Bytes
     from understudy.schema.images import ImageShape
-    from understudy.schema.pixels import Bytes
 
 DP_MEPF = "DP-MEPF"
 
-app = typer.Typer(
-    help="Public networks that features of images are taken from.", no_args_is_help=True
-)
+app = typer.Typer(help="Public networks that features of images are taken from.", no_args_is_help=True)
 
 EncoderName = Annotated[
     str | None,
@@ -40,19 +38,13 @@ Layers = Annotated[
 Activation = Annotated[
     str | None,
     typer.Option(
-        "--activation",
-        rich_help_panel=DP_MEPF,
-        help="Whether layers count before (default) or after a rectified unit.",
+        "--activation", rich_help_panel=DP_MEPF, help="Whether layers count before (default) or after a rectified unit."
     ),
 ]
 Moments = Annotated[
     int | None,
     typer.Option(
-        "--moments",
-        min=1,
-        max=2,
-        rich_help_panel=DP_MEPF,
-        help="1: means. 2 (default): also means of squares.",
+        "--moments", min=1, max=2, rich_help_panel=DP_MEPF, help="1: means. 2 (default): also means of squares."
     ),
 ]
 Multiply = Annotated[
@@ -92,33 +84,31 @@ def train(
     depths: Annotated[
         str, typer.Option("--depths", help="Channels of the convolutions, parted by commas.")
     ] = "16,32,64",
-    strides: Annotated[
-        str, typer.Option("--strides", help="Strides of the convolutions.")
-    ] = "2,2,2",
-    kernels: Annotated[
-        str, typer.Option("--kernels", help="Widths of the convolutions, which are odd.")
-    ] = "5,3,3",
-    components: Annotated[
-        int, typer.Option("--components", min=1, help="Principal components of the images.")
-    ] = 100,
+    strides: Annotated[str, typer.Option("--strides", help="Strides of the convolutions.")] = "2,2,2",
+    kernels: Annotated[str, typer.Option("--kernels", help="Widths of the convolutions, which are odd.")] = "5,3,3",
+    components: Annotated[int, typer.Option("--components", min=1, help="Principal components of the images.")] = 100,
     mirrored: Annotated[
         bool, typer.Option("--mirrored", help="Half of all images are seen in a mirror: not for letters.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Public seed.")] = 0,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Train a small network to tell the classes of PUBLIC images apart, or how they are turned if they have none."""
-    from understudy.encoders import EncoderTraining, save_encoder, train_encoder
-    from understudy.published.directories import check_new_directory
+    from understudy.files import check_new_directory
+    from understudy.networks import EncoderTraining, save_encoder, train_encoder
 
     check_new_directory(output)
     with waiting("reading public images", as_json=as_json):
         images, labels = public_images(files)
     training = EncoderTraining(
-        depths=_whole(depths, "depths"), strides=_whole(strides, "strides"),
-        kernels=_whole(kernels, "kernels"), components=components, steps=steps,
-        mirrored=mirrored, seed=seed,
-    )  # fmt: skip
+        depths=_whole(depths, "depths"),
+        strides=_whole(strides, "strides"),
+        kernels=_whole(kernels, "kernels"),
+        components=components,
+        steps=steps,
+        mirrored=mirrored,
+        seed=seed,
+    )
     told = told or ", ".join(Path(file).stem for file in files)
     with training_bar(as_json=as_json) as progress:
         encoder, share = train_encoder(images, labels, training, told=told, progress=progress)
@@ -131,9 +121,7 @@ def train(
         f"  SHA-256      {encoder.sha256}",
         f"Next: [bold]understudy synth PRIVATE --method dp-mepf --encoder {verbatim(output)}[/bold] ...",
     ]
-    document = {
-        "encoder": str(output), "images": len(images), "accuracy": share, "sha256": encoder.sha256,
-    }  # fmt: skip
+    document = {"encoder": str(output), "images": len(images), "accuracy": share, "sha256": encoder.sha256}
     emit(document, lines, as_json=as_json)
 
 
@@ -160,28 +148,30 @@ def private(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Public seed. Noise has none.")] = 0,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Spend budget on an encoder: learn it from PRIVATE images by noisy descent, where no public ones are to be had."""
     from understudy.accounting import Budget
-    from understudy.encoders import EncoderTraining
-    from understudy.encoders.extractor import ExtractorPlan
-    from understudy.private.extractor import train_private_encoder
+    from understudy.networks import EncoderTraining
+    from understudy.plan.encoder import ExtractorPlan
+    from understudy.private.dpsgd.encoder import train_private_encoder
     from understudy.private.ledger import read_ledger
-    from understudy.published.words import round_up
+    from understudy.released.assumptions import round_up
     from understudy.schema import load_schema
 
     if key is not None and ledger is None:
-        raise UsageError(
-            "key", "names an encoder in a ledger, and none was given", "Add --ledger FILE"
-        )
+        raise UsageError("key", "names an encoder in a ledger, and none was given", "Add --ledger FILE")
     training = EncoderTraining(steps=steps, batch=batch, seed=seed)
     plan = ExtractorPlan(load_schema(schema), Budget(epsilon, delta), training, clip, rows)
     rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
     with training_bar(as_json=as_json) as bar:
         made = train_private_encoder(
-            data, plan, directory=output, ledger=ledger, key=key,
+            data,
+            plan,
+            directory=output,
+            ledger=ledger,
+            key=key,
             progress=lambda done, total: bar(done, total, 0.0) if bar is not None else None,
-        )  # fmt: skip
+        )
     encoder, charged = made.encoder, dict(made.facts)["ledger"]
     cost = encoder.private_cost or {}
     reused = charged is not None and charged["row"] <= rows_before
@@ -211,12 +201,9 @@ def private(
 
 
 @app.command("show")
-def show(
-    directory: Annotated[Path, typer.Argument(help="Directory of an encoder.")],
-    as_json: AsJson = False,
-) -> None:
+def show(directory: Annotated[Path, typer.Argument(help="Directory of an encoder.")], as_json: AsJson = False) -> None:
     """Show what an encoder was trained on, its layers and its hash."""
-    from understudy.encoders import load_encoder
+    from understudy.networks import load_encoder
 
     encoder = load_encoder(directory)
     form = encoder.form
@@ -234,17 +221,13 @@ def show(
 
 def _cost_lines(cost: dict[str, Any] | None) -> list[str]:
     """What learning an encoder from private rows cost, and whether its noise was real."""
-    from understudy.published.words import round_up
+    from understudy.released.assumptions import round_up
 
     if cost is None:
         return []
-    lines = [
-        f"  cost         epsilon {round_up(cost['epsilon'])} at delta {cost['delta']:g} (add-remove)"
-    ]
+    lines = [f"  cost         epsilon {round_up(cost['epsilon'])} at delta {cost['delta']:g} (add-remove)"]
     if not cost.get("is_private", True):
-        lines.append(
-            f"[bold red]NOT PRIVATE[/bold red]: its noise came from {verbatim(cost['noise'])}"
-        )
+        lines.append(f"[bold red]NOT PRIVATE[/bold red]: its noise came from {verbatim(cost['noise'])}")
     return lines
 
 
@@ -252,7 +235,7 @@ def public_images(files: list[str]) -> tuple[Bytes, Any]:
     """Images of several sets, with classes counted on from set to set; labels only if all sets have them."""
     import numpy as np
 
-    from understudy.private.readers import open_source, source_columns
+    from understudy.readers import open_source, source_columns
     from understudy.schema.images import LABEL, shape_of
     from understudy.schema.pixels import pixel_array
 
@@ -264,9 +247,10 @@ def public_images(files: list[str]) -> tuple[Bytes, Any]:
         shape = shape_of(names)
         if shape is None or (shapes and shape != shapes[0]):
             raise InputError(
-                f"'{file}'", "holds no images, or images of another size than the first set",
+                f"'{file}'",
+                "holds no images, or images of another size than the first set",
                 "Give image sets of one size",
-            )  # fmt: skip
+            )
         shapes.append(shape)
         columns = [*shape.names, *([LABEL] if LABEL in names else [])]
         found: list[Any] = []

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.files import INTERNAL, PAGES, PUBLIC, check_output, write_page
-from understudy.cli.frames import read_frame
+from understudy.cli.files import INTERNAL, PAGES, PUBLIC, check_output, read_frame, write_page
 from understudy.cli.output import emit, stage_bar, table, training_bar, verbatim
 from understudy.errors import InputError, UsageError
 
@@ -19,40 +18,30 @@ if TYPE_CHECKING:
     from understudy.evaluation.image_features import ImageFeatures
     from understudy.evaluation.results import Evaluation
     from understudy.generators import Generator
-    from understudy.published import Release
+    from understudy.released import Release
     from understudy.schema import Schema
 
 
 def evaluate(
     synthetic: Annotated[Path, typer.Argument(help="File of synthetic rows.")],
-    reference: Annotated[
-        Path, typer.Option("--reference", "-r", help="File of real rows to compare with.")
-    ],
+    reference: Annotated[Path, typer.Option("--reference", "-r", help="File of real rows to compare with.")],
     schema: Annotated[
-        Path | None,
-        typer.Option("--schema", "-s", help="Public schema (default: that of --release)."),
+        Path | None, typer.Option("--schema", "-s", help="Public schema (default: that of --release).")
     ] = None,
     test: Annotated[
-        Path | None,
-        typer.Option("--test", help="Real rows that the release has not seen, to test models on."),
+        Path | None, typer.Option("--test", help="Real rows that the release has not seen, to test models on.")
     ] = None,
     release: Annotated[
-        Path | None,
-        typer.Option(
-            "--release", help="Release of the rows: its epsilon and certificate are shown."
-        ),
+        Path | None, typer.Option("--release", help="Release of the rows: its epsilon and certificate are shown.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="New .html file for the internal report.")
     ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="A first look: samples of rows, few models.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="A first look: samples of rows, few models.")] = False,
     protocol: Annotated[
         str,
         typer.Option(
-            "--protocol",
-            help="How models are scored: probabilities, or papers (hard guesses, the papers' settings).",
+            "--protocol", help="How models are scored: probabilities, or papers (hard guesses, the papers' settings)."
         ),
     ] = "probabilities",
     encoder: Annotated[
@@ -69,7 +58,7 @@ def evaluate(
     """Score synthetic rows against real ones. The result is internal: it lies outside the certificate."""
     from understudy import __version__
     from understudy.evaluation.evaluate import evaluate as score_rows
-    from understudy.published import build_certificate
+    from understudy.released import build_certificate
     from understudy.reports.internal import BANNER, render_report, stated_epsilon
     from understudy.reports.verdict import judge
 
@@ -81,9 +70,16 @@ def evaluate(
         rows, real = read_frame(synthetic, known), read_frame(reference, known)
         held_out = read_frame(test, known) if test is not None else None
         found = score_rows(
-            rows, real, known, test=held_out, quick=quick, seed=seed, protocol=protocol,
-            features=features, progress=progress,
-        )  # fmt: skip
+            rows,
+            real,
+            known,
+            test=held_out,
+            quick=quick,
+            seed=seed,
+            protocol=protocol,
+            features=features,
+            progress=progress,
+        )
     certificate = None
     if made is not None:
         certificate = build_certificate(made.plan, dict(made.facts), fingerprint=made.fingerprint)
@@ -91,9 +87,13 @@ def evaluate(
     if output is not None:
         words = f"{reference.name}, {'all rows' if test is None else f'and {test.name} for tests'}"
         page = render_report(
-            found, name=known.name, version=__version__, reference=words, certificate=certificate,
+            found,
+            name=known.name,
+            version=__version__,
+            reference=words,
+            certificate=certificate,
             pictures=_pictures(real, rows, known),
-        )  # fmt: skip
+        )
         write_page(page, output, mode=INTERNAL)
     document = {
         "notice": BANNER,
@@ -119,19 +119,16 @@ def evaluate(
 
 def report(
     release: Annotated[Path, typer.Argument(help="Directory of a release.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="New .html file for the public report.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New .html file for the public report.")],
     generator: Annotated[
-        Path | None,
-        typer.Option("--generator", "-g", help="Its generator, made by fit (default: fit one)."),
+        Path | None, typer.Option("--generator", "-g", help="Its generator, made by fit (default: fit one).")
     ] = None,
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
 ) -> None:
     """Compare a release's noisy numbers with rows of its generator; reads no row and may be published."""
     from understudy import __version__
-    from understudy.published import load_release
+    from understudy.released import load_release
     from understudy.reports.public import examine, render_public
 
     check_output(output, kinds=PAGES)
@@ -140,21 +137,14 @@ def report(
     with stage_bar(as_json=as_json) as progress:
         found = examine(made, sampler, seed=seed, progress=progress)
     write_page(render_public(found, version=__version__), output, mode=PUBLIC)
-    rows = [
-        [each.name, f"{each.size:,}", f"{each.rms:.2f}", f"{100 * each.inside:.1f} %"]
-        for each in found.agreements
-    ]
+    rows = [[each.name, f"{each.size:,}", f"{each.rms:.2f}", f"{100 * each.inside:.1f} %"] for each in found.agreements]
     use = (
         "which may be published with the release"
         if found.is_private
         else "NOT to be published: the release is not private"
     )
     lines = [
-        table(
-            "Noisy numbers against synthetic rows",
-            ["block", "numbers", "size of residuals", "inside 95 %"],
-            rows,
-        ),
+        table("Noisy numbers against synthetic rows", ["block", "numbers", "size of residuals", "inside 95 %"], rows),
         f"[bold]{verbatim(found.headline)}[/bold]",
         f"  report       {verbatim(output)}, {use}",
     ]
@@ -179,16 +169,13 @@ def _pictures(real: Any, synthetic: Any, schema: Schema) -> tuple[str, str] | No
 
     from understudy.reports.pictures import LOOKED_AT, picture_of
 
-    first, second = (
-        picture_of(pa.Table.from_pandas(frame.head(LOOKED_AT)), schema)
-        for frame in (real, synthetic)
-    )
+    first, second = (picture_of(pa.Table.from_pandas(frame.head(LOOKED_AT)), schema) for frame in (real, synthetic))
     return (first, second) if first is not None and second is not None else None
 
 
 def _described(release: Path | None, schema: Path | None) -> tuple[Release | None, Schema]:
     """The release, if one is given, and the schema that it or the file describes."""
-    from understudy.published import load_release
+    from understudy.released import load_release
     from understudy.schema import load_schema
 
     made = load_release(release) if release is not None else None
@@ -197,13 +184,9 @@ def _described(release: Path | None, schema: Path | None) -> tuple[Release | Non
     elif made is not None:
         known = made.plan.schema
     else:
-        raise UsageError(
-            "schema", "is needed", "Add --schema FILE, or --release DIR, which has one"
-        )
+        raise UsageError("schema", "is needed", "Add --schema FILE, or --release DIR, which has one")
     if made is not None and {c.name for c in made.plan.schema.used} != {c.name for c in known.used}:
-        raise InputError(
-            f"release '{release}'", "has other columns than the schema", "Leave --schema out"
-        )
+        raise InputError(f"release '{release}'", "has other columns than the schema", "Leave --schema out")
     return made, known
 
 
@@ -219,15 +202,13 @@ def find_sampler(made: Release, directory: Path | None, *, as_json: bool) -> Gen
     loaded = load_generator(directory)
     is_of_release = release_of(directory) == made.fingerprint
     if not is_of_release or loaded.schema.fingerprint != made.plan.schema.fingerprint:
-        raise InputError(
-            f"generator '{directory}'", "was fitted to another release", "Fit one to this release"
-        )
+        raise InputError(f"generator '{directory}'", "was fitted to another release", "Fit one to this release")
     return loaded
 
 
 def _score_lines(found: Evaluation) -> list[str]:
-    from understudy.reports.grading import level_of
-    from understudy.reports.words import decimal
+    from understudy.reports.charts import decimal
+    from understudy.reports.verdict import level_of
 
     rows = []
     for score in found.scores:

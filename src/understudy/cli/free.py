@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.image_files import Output, check_sample_output, write_sample
+from understudy.cli.files import Output, check_sample_output, write_sample
 from understudy.cli.output import emit, stage_bar, training_bar, verbatim, waiting
 from understudy.cli.planning import plan_document, plan_lines
 from understudy.cli.wishes import read_balance, read_given
 
 if TYPE_CHECKING:
-    from understudy.plan import Plan
-    from understudy.published import Verification
+    from understudy.plan.plan import Plan
+    from understudy.released import Verification
 
 
 @opt.takes_plan
@@ -24,17 +24,15 @@ def plan(
     *,
     plan: Plan,
     output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="Write it as a request that several parties answer."),
+        Path | None, typer.Option("--output", "-o", help="Write it as a request that several parties answer.")
     ] = None,
     parties: Annotated[
-        int,
-        typer.Option("--parties", min=1, help="With -o: so many parties each add their own noise."),
+        int, typer.Option("--parties", min=1, help="With -o: so many parties each add their own noise.")
     ] = 1,
     as_json: opt.AsJson = False,
 ) -> None:
     """Print noise, expected error, size, memory and cost of a release, without opening data."""
-    from understudy.private.requests import Request
+    from understudy.plan.request import Request
 
     plan = replace(plan, parties=parties)
     if output is not None:
@@ -44,23 +42,18 @@ def plan(
 
 def fit(
     release: Annotated[Path, typer.Argument(help="Directory of a release.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="New directory for the generator.")
-    ],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the generator.")],
     encoder: Annotated[
-        str | None,
-        typer.Option(
-            "--encoder", help="dp-mepf: the public network that the release was planned with."
-        ),
+        str | None, typer.Option("--encoder", help="dp-mepf: the public network that the release was planned with.")
     ] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Train a generator on a release."""
+    from understudy.files import check_new_directory
     from understudy.generators import WeightedDatabase, save_generator
     from understudy.methods import fit_release
     from understudy.methods.mepf import find_network
-    from understudy.published import load_release
-    from understudy.published.directories import check_new_directory
+    from understudy.released import load_release
 
     check_new_directory(output)
     made = load_release(release)
@@ -81,38 +74,27 @@ def fit(
 def sample(
     generator: Annotated[Path, typer.Argument(help="Directory of a generator, made by fit.")],
     output: Output,
-    num_rows: Annotated[
-        int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw.")
-    ] = None,
+    num_rows: Annotated[int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw.")] = None,
     given: Annotated[
         list[str] | None,
-        typer.Option(
-            "--given",
-            help="Only such rows: COLUMN=VALUE, COLUMN=LOW..HIGH, values parted by |. Repeatable.",
-        ),
+        typer.Option("--given", help="Only such rows: COLUMN=VALUE, COLUMN=LOW..HIGH, values parted by |. Repeatable."),
     ] = None,
     balance: Annotated[
-        str | None,
-        typer.Option(
-            "--balance", help="Shares of the label's classes: kept, equal or 'yes=1|no=3'."
-        ),
+        str | None, typer.Option("--balance", help="Shares of the label's classes: kept, equal or 'yes=1|no=3'.")
     ] = None,
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,
 ) -> None:
     """Draw synthetic rows from a generator."""
+    from understudy.files import refusing_damage
     from understudy.generators import load_generator
     from understudy.generators.base import AGAIN
-    from understudy.inert_files import refusing_damage
 
     loaded = load_generator(generator)
     check_sample_output(output, loaded.schema)
     wishes = read_given(loaded.schema, given or [])
     shares = read_balance(loaded.schema, balance)
-    with (
-        waiting("drawing rows", as_json=as_json),
-        refusing_damage(f"generator '{generator}'", AGAIN),
-    ):
+    with waiting("drawing rows", as_json=as_json), refusing_damage(f"generator '{generator}'", AGAIN):
         count = num_rows or loaded.default_num_rows
         rows = loaded.sample(count, seed=seed, given=wishes, balance=shares)
         write_sample(rows, output, loaded.schema)
@@ -121,18 +103,15 @@ def sample(
 
 
 def verify(
-    release: Annotated[
-        Path,
-        typer.Argument(help="Directory of a release, of a classifier, or of a private encoder."),
-    ],
+    release: Annotated[Path, typer.Argument(help="Directory of a release, of a classifier, or of a private encoder.")],
     as_json: opt.AsJson = False,
 ) -> None:
     """Check that the files of a release fit one another, the accounting and noise; not that noise was really drawn."""
     from understudy.classifier.model import is_classifier, verify_classifier
-    from understudy.encoders.files import is_encoder
-    from understudy.encoders.private_encoder import verify_encoder
-    from understudy.published import verify_release
-    from understudy.published.verify import NOISE
+    from understudy.networks.files import is_encoder
+    from understudy.released import verify_release
+    from understudy.released.encoder import verify_encoder
+    from understudy.released.verify import NOISE
 
     if is_classifier(release):
         found = verify_classifier(release)
@@ -140,11 +119,7 @@ def verify(
         found = verify_encoder(release)
     else:
         found = verify_release(release)
-    status = (
-        "[bold green]Consistent[/bold green]"
-        if found.is_private
-        else "[bold red]NOT PRIVATE[/bold red]"
-    )
+    status = "[bold green]Consistent[/bold green]" if found.is_private else "[bold red]NOT PRIVATE[/bold red]"
     lines = [
         f"{status}: by its files epsilon {found.epsilon:.6g} at delta {found.delta:g} "
         f"({found.neighbours}), {found.mechanism} noise",
@@ -181,15 +156,13 @@ def _alone(found: Verification) -> list[str]:
     """What a release costs beside a network that was learnt from the same rows before."""
     if found.epsilon == found.epsilon_alone:
         return []
-    return [
-        f"  of which     this release {found.epsilon_alone:.6g}, the rest the encoder that it was made with"
-    ]
+    return [f"  of which     this release {found.epsilon_alone:.6g}, the rest the encoder that it was made with"]
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="New directory for the results.")
-    ] = Path("demo-output"),
+    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the results.")] = Path(
+        "demo-output"
+    ),
     epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget.")] = 1.0,
     seed: opt.Seed = 0,
     as_json: opt.AsJson = False,

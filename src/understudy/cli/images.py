@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from understudy.arrays import Bytes
     from understudy.schema import Column
     from understudy.schema.images import ImageShape
-    from understudy.schema.pixels import Bytes
 
 LOOKED_AT_ONCE = 2_000
 
@@ -29,9 +29,7 @@ def grid(
     file: Annotated[Path, typer.Argument(help="Any image set: .npz, folder, Parquet or CSV.")],
     schema: opt.SchemaPath,
     output: Annotated[Path, typer.Option("--output", "-o", help="New .png file.")],
-    per_class: Annotated[
-        int, typer.Option("--per-class", min=1, max=100, help="Images of each class.")
-    ] = 10,
+    per_class: Annotated[int, typer.Option("--per-class", min=1, max=100, help="Images of each class.")] = 10,
     as_json: opt.AsJson = False,
 ) -> None:
     """Draw the first images of every class of a set. It shows what it is given: of PRIVATE images it is private."""
@@ -43,9 +41,7 @@ def grid(
     require_pillow()
     loaded = load_schema(schema)
     if loaded.image is None:
-        raise UsageError(
-            f"schema '{schema}'", "declares no images", "Add image: {height: 28, width: 28}"
-        )
+        raise UsageError(f"schema '{schema}'", "declares no images", "Add image: {height: 28, width: 28}")
     label = named_classes(loaded)
     with waiting("looking at images", as_json=as_json):
         rows = first_images(file, loaded.image, label, per_class=per_class)
@@ -57,14 +53,10 @@ def grid(
         f"[bold green]Drew[/bold green] {verbatim(output)}, which its owner alone may read",
         *([f"  rows         {verbatim(', '.join(classes))}"] if classes else []),
     ]
-    emit(
-        {"output": str(output), "classes": classes, "per_class": per_class}, lines, as_json=as_json
-    )
+    emit({"output": str(output), "classes": classes, "per_class": per_class}, lines, as_json=as_json)
 
 
-def first_images(
-    file: Path, shape: ImageShape, label: Column | None, *, per_class: int
-) -> list[Bytes]:
+def first_images(file: Path, shape: ImageShape, label: Column | None, *, per_class: int) -> list[Bytes]:
     """The first images of every class, in the order of the file.
 
     Returns:
@@ -72,7 +64,7 @@ def first_images(
     """
     import numpy as np
 
-    from understudy.private.readers import open_source
+    from understudy.readers import open_source
     from understudy.reports.pictures import images_by_class, in_rows
 
     wanted = per_class if label is not None else per_class**2

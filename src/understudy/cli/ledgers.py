@@ -17,19 +17,13 @@ File = Annotated[Path, typer.Argument(help="Ledger file.")]
 @app.command("init")
 def init(
     file: File,
-    epsilon: Annotated[
-        float, typer.Option("--epsilon", "-e", help="Cap for all releases together.")
-    ],
-    delta: Annotated[
-        float,
-        typer.Option("--delta", help="Chance that the guarantee fails. 0: a pure ledger."),
-    ] = 1e-5,
+    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Cap for all releases together.")],
+    delta: Annotated[float, typer.Option("--delta", help="Chance that the guarantee fails. 0: a pure ledger.")] = 1e-5,
     neighbours: opt.NeighboursName = "add-remove",
     reserve: Annotated[
         float,
         typer.Option(
-            "--reserve",
-            help="Part of delta set aside for training on samples of rows; 0.1 is for ten classifiers.",
+            "--reserve", help="Part of delta set aside for training on samples of rows; 0.1 is for ten classifiers."
         ),
     ] = 0.0,
     as_json: opt.AsJson = False,
@@ -43,9 +37,7 @@ def init(
 
     budget, notion = Budget(epsilon, delta), neighbours_by_name(neighbours)
     create_ledger(file, budget, neighbours=notion, reserve=reserve)
-    lines = [
-        f"[bold green]Made[/bold green] {verbatim(file)} with a cap of epsilon {epsilon} at delta {delta}"
-    ]
+    lines = [f"[bold green]Made[/bold green] {verbatim(file)} with a cap of epsilon {epsilon} at delta {delta}"]
     emit({"ledger": str(file), "epsilon": epsilon, "delta": delta}, lines, as_json=as_json)
 
 
@@ -76,14 +68,20 @@ def show(file: File, as_json: opt.AsJson = False) -> None:
         "remaining": {"epsilon": remaining, "units": state.remaining_units},
         "rows": [
             {
-                "number": row.number, "key": row.key, "plan": row.plan_id, "description": row.description,
+                "number": row.number,
+                "key": row.key,
+                "plan": row.plan_id,
+                "description": row.description,
                 "unit": row.unit,
-                "units": row.units, "epsilon": epsilon(row.units), "state": row.state,
-                "fingerprint": row.fingerprint, "spent_at": row.spent_at,
+                "units": row.units,
+                "epsilon": epsilon(row.units),
+                "state": row.state,
+                "fingerprint": row.fingerprint,
+                "spent_at": row.spent_at,
             }
             for row in state.rows
         ],
-    }  # fmt: skip
+    }
     adding = "epsilons add up" if state.is_pure else "mu squared adds up, epsilons do not"
     lines = [
         table("Releases", ["row", "what", "key", "state", "epsilon alone", "when"], rows)

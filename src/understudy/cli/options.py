@@ -14,14 +14,15 @@ import typer
 from understudy.cli import encoders, weighted
 
 if TYPE_CHECKING:
-    from understudy.plan import Plan
+    from understudy.plan.plan import Plan
     from understudy.schema import Schema
 
-DP_ANOVA, DP_MERF, DP_HP, DP_SPECTRUM = "DP-ANOVA", "DP-MERF", "DP-HP", "DP-Spectrum"
+DP_ANOVA = "DP-ANOVA"
+DP_MERF = "DP-MERF"
+DP_HP = "DP-HP"
+DP_SPECTRUM = "DP-Spectrum"
 
-SchemaPath = Annotated[
-    Path, typer.Option("--schema", "-s", help="Public schema of the table (YAML).")
-]
+SchemaPath = Annotated[Path, typer.Option("--schema", "-s", help="Public schema of the table (YAML).")]
 Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget, above 0.")]
 Delta = Annotated[
     float,
@@ -32,8 +33,7 @@ Delta = Annotated[
     ),
 ]
 DescentDelta = Annotated[
-    float,
-    typer.Option("--delta", help="Chance that the guarantee fails; above 0, far below 1 / rows."),
+    float, typer.Option("--delta", help="Chance that the guarantee fails; above 0, far below 1 / rows.")
 ]
 MethodName = Annotated[
     str,
@@ -51,23 +51,17 @@ Unit = Annotated[
     ),
 ]
 MaxRows = Annotated[
-    int | None,
-    typer.Option("--max-rows", min=1, help="With --unit COLUMN: how many rows of an id count."),
+    int | None, typer.Option("--max-rows", min=1, help="With --unit COLUMN: how many rows of an id count.")
 ]
 NeighboursName = Annotated[
     str,
     typer.Option(
-        "--neighbours",
-        help="add-remove (row count private) or replace-one (row count public; not for dp-merf-ae).",
+        "--neighbours", help="add-remove (row count private) or replace-one (row count public; not for dp-merf-ae)."
     ),
 ]
 Rows = Annotated[
     int | None,
-    typer.Option(
-        "--rows",
-        min=1,
-        help="Public row count, or a public guess to plan for (default: the schema's).",
-    ),
+    typer.Option("--rows", min=1, help="Public row count, or a public guess to plan for (default: the schema's)."),
 ]
 Labels = Annotated[
     str,
@@ -85,10 +79,7 @@ LengthScale = Annotated[
         "For dp-merf, dp-merf-ae, dp-hp, balog-subspace and balog-features.",
     ),
 ]
-Steps = Annotated[
-    int | None,
-    typer.Option("--steps", min=1, help="Training steps of the generator, if it is trained."),
-]
+Steps = Annotated[int | None, typer.Option("--steps", min=1, help="Training steps of the generator, if it is trained.")]
 Pairs = Annotated[
     bool | None,
     typer.Option(
@@ -139,27 +130,18 @@ MiniBatches = Annotated[
     ),
 ]
 Order = Annotated[
-    int | None,
-    typer.Option(
-        "--order", rich_help_panel=DP_HP, help="Hermite order of the sum kernel, at most 300."
-    ),
+    int | None, typer.Option("--order", rich_help_panel=DP_HP, help="Hermite order of the sum kernel, at most 300.")
 ]
 ProductOrder = Annotated[
-    int | None,
-    typer.Option(
-        "--product-order", rich_help_panel=DP_HP, help="Hermite order of the product kernel."
-    ),
+    int | None, typer.Option("--product-order", rich_help_panel=DP_HP, help="Hermite order of the product kernel.")
 ]
 ProductDim = Annotated[
-    int | None,
-    typer.Option("--product-dim", rich_help_panel=DP_HP, help="Columns in a product (default: 2)."),
+    int | None, typer.Option("--product-dim", rich_help_panel=DP_HP, help="Columns in a product (default: 2).")
 ]
 Products = Annotated[
     int | None,
     typer.Option(
-        "--products",
-        rich_help_panel=DP_HP,
-        help="How many sets of columns (default: as many as the noise allows).",
+        "--products", rich_help_panel=DP_HP, help="How many sets of columns (default: as many as the noise allows)."
     ),
 ]
 Gamma = Annotated[
@@ -189,9 +171,7 @@ Fresh = Annotated[
 PresetName = Annotated[
     str | None,
     typer.Option(
-        "--preset",
-        rich_help_panel=DP_HP,
-        help="Settings of one of the paper's experiments, such as 'adult'.",
+        "--preset", rich_help_panel=DP_HP, help="Settings of one of the paper's experiments, such as 'adult'."
     ),
 ]
 GeneratorName = Annotated[
@@ -229,36 +209,21 @@ PublicBasis = Annotated[
 Tilt = Annotated[
     float | None,
     typer.Option(
-        "--tilt",
-        rich_help_panel=DP_SPECTRUM,
-        help="Coefficients are weighted by frequency to this power (default: 1).",
+        "--tilt", rich_help_panel=DP_SPECTRUM, help="Coefficients are weighted by frequency to this power (default: 1)."
     ),
 ]
 Horizon = Annotated[
-    int,
-    typer.Option(
-        "--horizon", min=1, help="Spend the budget in so many releases; this is one of them."
-    ),
+    int, typer.Option("--horizon", min=1, help="Spend the budget in so many releases; this is one of them.")
 ]
 Seed = Annotated[
     int,
-    typer.Option(
-        "--seed",
-        min=0,
-        max=2**63 - 1,
-        help="Public seed of features, training and samples. Noise has none.",
-    ),
+    typer.Option("--seed", min=0, max=2**63 - 1, help="Public seed of features, training and samples. Noise has none."),
 ]
 Query = Annotated[
     str | None,
-    typer.Option(
-        "--query",
-        help="SQL that selects the rows; a file is called 'data'. Printed in the certificate.",
-    ),
+    typer.Option("--query", help="SQL that selects the rows; a file is called 'data'. Printed in the certificate."),
 ]
-LedgerPath = Annotated[
-    Path | None, typer.Option("--ledger", help="Ledger to charge before noise is drawn.")
-]
+LedgerPath = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before noise is drawn.")]
 Key = Annotated[str | None, typer.Option("--key", help="Name of this release in the ledger.")]
 AsJson = weighted.AsJson
 
@@ -351,7 +316,7 @@ def build_plan(
 ) -> Plan:
     """The plan that the options describe."""
     from understudy.accounting import Budget, neighbours_by_name
-    from understudy.accounting.horizon import share_of
+    from understudy.accounting.mechanisms import share_of
     from understudy.errors import UsageError
     from understudy.methods import make_plan
     from understudy.schema import PrivacyUnit, load_schema
@@ -363,21 +328,47 @@ def build_plan(
     if unit is not None:
         table = replace(table, privacy=PrivacyUnit(unit, max_rows or 1))
     wishes: dict[str, Any] = {
-        "length_scale": _length_scale(length_scale), "steps": steps, "pairs": pairs,
-        "values": values, "num_features": features, "mini_batches": mini_batches,
+        "length_scale": _length_scale(length_scale),
+        "steps": steps,
+        "pairs": pairs,
+        "values": values,
+        "num_features": features,
+        "mini_batches": mini_batches,
         "descent_steps": descent_steps,
-        "separate_releases": separate or None, "order": order, "product_order": product_order,
-        "product_dim": product_dim, "num_products": products, "gamma": gamma,
-        "product_share": product_share, "fresh_products": fresh or None, "preset": preset,
-        "generator": generator, "draw": draw, "means": weighted.by_column("mean", mean),
-        "deviations": weighted.by_column("deviation", deviation), "num_candidates": candidates,
-        "num_points": points, "kernel": kernel, "join": join, "mismatch": mismatch, "look": look,
-        "weights": weights, "bound": bound, "num_coefficients": coefficients, "tilt": tilt, "components": components,
-        "public_points": _public_points(public_points, table), "basis": _public_images(basis, table),
-        "encoder": encoder, "layers": encoders.chosen_layers(layers), "activation": activation,
-        "moments": moments, "multiply": multiply, "stopping": stopping,
+        "separate_releases": separate or None,
+        "order": order,
+        "product_order": product_order,
+        "product_dim": product_dim,
+        "num_products": products,
+        "gamma": gamma,
+        "product_share": product_share,
+        "fresh_products": fresh or None,
+        "preset": preset,
+        "generator": generator,
+        "draw": draw,
+        "means": weighted.by_column("mean", mean),
+        "deviations": weighted.by_column("deviation", deviation),
+        "num_candidates": candidates,
+        "num_points": points,
+        "kernel": kernel,
+        "join": join,
+        "mismatch": mismatch,
+        "look": look,
+        "weights": weights,
+        "bound": bound,
+        "num_coefficients": coefficients,
+        "tilt": tilt,
+        "components": components,
+        "public_points": _public_points(public_points, table),
+        "basis": _public_images(basis, table),
+        "encoder": encoder,
+        "layers": encoders.chosen_layers(layers),
+        "activation": activation,
+        "moments": moments,
+        "multiply": multiply,
+        "stopping": stopping,
         "labels": None if labels == "auto" else labels,
-    }  # fmt: skip
+    }
     options = {name: value for name, value in wishes.items() if value is not None}
     options |= {"neighbours": neighbours_by_name(neighbours), "num_rows": rows, "seed": seed}
     plan = make_plan(table, budget, method=method, options=options)

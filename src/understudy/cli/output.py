@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from understudy.errors import visible
 
 if TYPE_CHECKING:
+    from understudy.arrays import LossProgress
     from understudy.errors import UnderstudyError
-    from understudy.generators.descent import Progress
 
 
 def emit(document: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
@@ -52,9 +52,7 @@ def table(title: str, headings: list[str], rows: list[list[str]]) -> str:
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(
-        title=Text(visible(title)), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold"
-    )
+    drawn = Table(title=Text(visible(title)), box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
     for i, heading in enumerate(headings):
         justify: Literal["left", "right"] = "left" if i == 0 else "right"
         drawn.add_column(Text(visible(heading)), justify=justify, overflow="fold")
@@ -87,9 +85,7 @@ def report_surprise(surprise: Exception, *, as_json: bool) -> int:
     words = f"internal error: {type(surprise).__name__} at {place}"
     remedy = "Details are withheld because they may quote private cells; please report this line"
     if as_json:
-        sys.stderr.write(
-            json.dumps({"error": {"where": place, "rule": words, "remedy": remedy}}) + "\n"
-        )
+        sys.stderr.write(json.dumps({"error": {"where": place, "rule": words, "remedy": remedy}}) + "\n")
     else:
         sys.stderr.write(f"{words}. {remedy}.\n")
     return 1
@@ -112,25 +108,24 @@ def waiting(words: str, *, as_json: bool) -> Iterator[None]:
 
 
 @contextmanager
-def training_bar(*, as_json: bool) -> Iterator[Progress | None]:
+def training_bar(*, as_json: bool) -> Iterator[LossProgress | None]:
     """A bar with the loss and the time left."""
     if as_json or not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     columns = (
-        TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("loss {task.fields[loss]:.5f}"),
-        TimeElapsedColumn(), TextColumn("left"), TimeRemainingColumn(),
-    )  # fmt: skip
+        TextColumn("training"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.5f}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
     with Bar(*columns, console=Console(stderr=True)) as bar:
         task = bar.add_task("training", total=None, loss=float("nan"))
 
@@ -150,9 +145,7 @@ def stage_bar(*, as_json: bool) -> Iterator[Callable[[str, int, int], None] | No
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bar
 
-    columns = (
-        TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(),
-    )  # fmt: skip
+    columns = (TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("reading", total=None)
 

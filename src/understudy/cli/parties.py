@@ -8,26 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli import running
+from understudy.cli import passes
 from understudy.cli.output import emit, printable, verbatim
 from understudy.cli.reading import Data, guarantee_words, outcome, told_of
 
 if TYPE_CHECKING:
-    from understudy.private.requests import Request
+    from understudy.plan.request import Request
 
-Asked = Annotated[
-    Path, typer.Argument(metavar="REQUEST", help="Request file, made by plan -o or by merge.")
-]
+Asked = Annotated[Path, typer.Argument(metavar="REQUEST", help="Request file, made by plan -o or by merge.")]
 
 
 def partial(
     data: Data,
-    request: Annotated[
-        Path, typer.Option("--request", "-r", help="Request file, the same for all parties.")
-    ],
+    request: Annotated[Path, typer.Option("--request", "-r", help="Request file, the same for all parties.")],
     party: Annotated[str, typer.Option("--party", help="This party's name.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="New encrypted file.")],
-    key_file: running.KeyFile = None,
+    key_file: passes.KeyFile = None,
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     max_epsilon: Annotated[
@@ -37,8 +33,8 @@ def partial(
             help="Most that all rounds may cost. Parties with noise of their own give this or a ledger.",
         ),
     ] = None,
-    engine: running.Engine = "auto",
-    threads: running.Threads = None,
+    engine: passes.Engine = "auto",
+    threads: passes.Threads = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Sum one party's rows into an encrypted file for the merger.
@@ -46,8 +42,8 @@ def partial(
     The file holds an exact sum, which is private, unless the request is for parties that add noise of their own. What
     is asked for is shown before a row is read.
     """
+    from understudy.plan.request import load_request
     from understudy.private.parties import write_partial
-    from understudy.private.requests import load_request
     from understudy.private.secret_files import read_key
 
     asked = load_request(request)
@@ -55,13 +51,10 @@ def partial(
     if not as_json:
         emit(document, lines, as_json=False)
     key = read_key(key_file)
-    with running.running(
-        engine=engine, threads=threads, checkpoint=None, key_file=None, as_json=as_json
-    ) as run:
+    with passes.running(engine=engine, threads=threads, checkpoint=None, key_file=None, as_json=as_json) as run:
         header = write_partial(
-            data, asked, party=party, path=output, key=key, query=query, ledger=ledger,
-            max_epsilon=max_epsilon, run=run,
-        )  # fmt: skip
+            data, asked, party=party, path=output, key=key, query=query, ledger=ledger, max_epsilon=max_epsilon, run=run
+        )
     held = "this party's own noisy sum" if header["own_noise"] else "an exact sum, encrypted"
     lines = [
         f"[bold green]Wrote[/bold green] {verbatim(output)}: {held}",
@@ -74,19 +67,19 @@ def partial(
 def _asked_for(asked: Request) -> tuple[dict[str, Any], list[str]]:
     """What answering a request costs a party's people, computed anew from its plan."""
     from understudy.cli.planning import delta_words
-    from understudy.published.words import round_up
+    from understudy.released.assumptions import round_up
 
     plan, unit = asked.plan, asked.plan.schema.privacy
     document = {
-        "epsilon": plan.epsilon(), "epsilon_of_round": asked.epsilon_of_round, "delta": plan.budget.delta,
-        "neighbours": plan.neighbours.value, "unit": unit.unit, "max_rows": unit.max_rows,
+        "epsilon": plan.epsilon(),
+        "epsilon_of_round": asked.epsilon_of_round,
+        "delta": plan.budget.delta,
+        "neighbours": plan.neighbours.value,
+        "unit": unit.unit,
+        "max_rows": unit.max_rows,
         "rounds": len(plan.stages),
-    }  # fmt: skip
-    rows = (
-        "one row"
-        if unit.is_row
-        else f"all rows of one '{unit.unit}', at most {unit.max_rows} count"
-    )
+    }
+    rows = "one row" if unit.is_row else f"all rows of one '{unit.unit}', at most {unit.max_rows} count"
     noise = (
         "this party's own, in the file"
         if plan.parties > 1
@@ -108,9 +101,7 @@ def merge(
     output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the release.")],
     key_file: Annotated[
         list[Path] | None,
-        typer.Option(
-            "--key-file", help="Key of a party; repeat it if parties have keys of their own."
-        ),
+        typer.Option("--key-file", help="Key of a party; repeat it if parties have keys of their own."),
     ] = None,
     ledger: opt.LedgerPath = None,
     key: opt.Key = None,
@@ -120,8 +111,8 @@ def merge(
 
     Plans that look at the table in several stages have a round for each.
     """
+    from understudy.plan.request import Request, load_request
     from understudy.private.parties import merge_partials
-    from understudy.private.requests import Request, load_request
     from understudy.private.secret_files import read_key
 
     asked = load_request(request)
@@ -146,9 +137,7 @@ def _emit_next(made: Request, output: Path, *, as_json: bool) -> None:
     lines = [
         f"[bold green]Merged[/bold green] round {made.round} of {len(made.plan.stages)}",
         *(
-            [
-                f"  ledger       row {verbatim(made.ledger['row'])}; merged again, it would be charged again"
-            ]
+            [f"  ledger       row {verbatim(made.ledger['row'])}; merged again, it would be charged again"]
             if made.ledger
             else []
         ),

@@ -9,7 +9,7 @@ from understudy.cli.output import table, verbatim
 
 if TYPE_CHECKING:
     from understudy.features import Block
-    from understudy.plan import Plan
+    from understudy.plan.plan import Plan
     from understudy.schema import Schema
 
 HIGH_EPSILON = 10
@@ -29,16 +29,18 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     rows, replaced = plan.num_rows or ROWS_IF_UNSAID, plan.epsilon(Neighbours.REPLACE_ONE)
     blocks: list[dict[str, Any]] = [
         {
-            "stage": stage.name, "block": block.name, "features": block.map.dim,
-            "copies": stage.embedding.copies(block), "weight": block.weight,
+            "stage": stage.name,
+            "block": block.name,
+            "features": block.map.dim,
+            "copies": stage.embedding.copies(block),
+            "weight": block.weight,
             "noise_std_of_a_sum": (noise := plan.noise_std_of_sum(index, block) * _tables(block) ** 0.5),
             "noise_std_of_a_mean": noise / rows,
-            "expected_error_of_embedding": noise / rows
-            * math.sqrt(block.map.dim * stage.embedding.copies(block)),
+            "expected_error_of_embedding": noise / rows * math.sqrt(block.map.dim * stage.embedding.copies(block)),
         }
         for index, stage in enumerate(plan.stages)
         for block in stage.embedding.blocks
-    ]  # fmt: skip
+    ]
     numbers = next((b for b in blocks if b["block"] == "numbers"), None)
     dim = sum(stage.embedding.dim for stage in plan.stages)
     return {
@@ -55,16 +57,11 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "costs": [float(cost) for cost in plan.cost()],
         "mu_squared": [float(cost) for cost in plan.mechanism.mu_squared(plan.cost())],
         "noise_std": [noise / plan.lattice for noise in plan.noise_stds],
-        "sensitivity": [
-            plan.mechanism.length(sum(parts)) / plan.lattice
-            for parts in plan.mechanism_sensitivities
-        ],
+        "sensitivity": [plan.mechanism.length(sum(parts)) / plan.lattice for parts in plan.mechanism_sensitivities],
         "planned_for_rows": rows,
         "rows_stated": plan.num_rows is not None,
         "blocks": blocks,
-        "error_bound_of_squared_mmd": error_bound(
-            numbers["features"], numbers["noise_std_of_a_mean"]
-        )
+        "error_bound_of_squared_mmd": error_bound(numbers["features"], numbers["noise_std_of_a_mean"])
         if numbers and plan.method == "dp-merf"
         else None,
         "explanation": list(plan.setting("explanation", ())),
@@ -97,16 +94,19 @@ def delta_words(plan: Plan) -> str:
 
 def plan_lines(plan: Plan) -> list[str]:
     """The same for people."""
-    from understudy.published.words import round_up
+    from understudy.released.assumptions import round_up
 
     document = plan_document(plan)
     rows = [
         [
-            b["block"], f"{b['features']} x {b['copies']}", f"{b['weight']:.3f}",
-            f"{b['noise_std_of_a_sum']:.2f}", f"{b['expected_error_of_embedding']:.4f}",
+            b["block"],
+            f"{b['features']} x {b['copies']}",
+            f"{b['weight']:.3f}",
+            f"{b['noise_std_of_a_sum']:.2f}",
+            f"{b['expected_error_of_embedding']:.4f}",
         ]
         for b in document["blocks"]
-    ]  # fmt: skip
+    ]
     stated = "as stated" if document["rows_stated"] else "a guess; --rows states it"
     replaced = document["epsilon_replace_one"]
     guess, costs = round_up(100 * document["best_guess"]), document["costs"]
@@ -140,14 +140,12 @@ def _unit(schema: Schema) -> list[str]:
     unit = schema.privacy
     if unit.is_row:
         return []
-    return [
-        f"                for all rows of one {verbatim(unit.unit)}, of which at most {unit.max_rows} count"
-    ]
+    return [f"                for all rows of one {verbatim(unit.unit)}, of which at most {unit.max_rows} count"]
 
 
 def _network(plan: Plan) -> list[str]:
     """What a network adds that was learnt from the same rows, and whether it was private."""
-    from understudy.published.words import round_up
+    from understudy.released.assumptions import round_up
 
     if plan.network_cost is None:
         return []

@@ -25,25 +25,15 @@ def query(
     queries: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[QUERY]...",
-            help="Such as 'mean(age) where hours >= 40 by sex'. None: list what can be asked.",
+            metavar="[QUERY]...", help="Such as 'mean(age) where hours >= 40 by sex'. None: list what can be asked."
         ),
     ] = None,
-    level: Annotated[
-        float, typer.Option("--level", help="How often intervals hold the data set's own value.")
-    ] = 0.95,
+    level: Annotated[float, typer.Option("--level", help="How often intervals hold the data set's own value.")] = 0.95,
     population: Annotated[
-        bool,
-        typer.Option(
-            "--population",
-            help="Intervals for the population that the rows are a random sample of.",
-        ),
+        bool, typer.Option("--population", help="Intervals for the population that the rows are a random sample of.")
     ] = False,
     clip: Annotated[
-        bool,
-        typer.Option(
-            "--clip", help="Move what noise has put below zero or out of bounds inside them."
-        ),
+        bool, typer.Option("--clip", help="Move what noise has put below zero or out of bounds inside them.")
     ] = False,
     generator: Annotated[
         Path | None,
@@ -54,9 +44,7 @@ def query(
         ),
     ] = None,
     seed: opt.Seed = 0,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", help="New .png file: the answer with error bars.")
-    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", help="New .png file: the answer with error bars.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Answer queries from a release, with errors from its known noise; at no further privacy cost."""
@@ -76,7 +64,7 @@ def query(
     answers = [answer.clipped() for answer in answers] if clip else answers
     lines = [line for answer in answers for line in answer_lines(answer)]
     if plot is not None:
-        from understudy.queries.plots import draw_answer
+        from understudy.queries.answers import draw_answer
 
         draw_answer(answers[0], plot)
         lines.append(f"  picture  {verbatim(plot)}")
@@ -84,9 +72,7 @@ def query(
     emit(document | ({"plot": str(plot)} if plot else {}), lines, as_json=as_json)
 
 
-def _answer(
-    asker: Asker, points: Points | None, query: str, level: float, population: bool
-) -> Answer:
+def _answer(asker: Asker, points: Points | None, query: str, level: float, population: bool) -> Answer:
     from understudy.queries import CannotTellError
 
     try:
@@ -105,25 +91,21 @@ def _answer(
 
 def _points(asker: Asker, directory: Path, seed: int) -> Points:
     """The rows and weights of a weighted database, or many rows of another generator; it must be of this release."""
+    from understudy.files import refusing_damage
     from understudy.generators import WeightedDatabase, load_generator
     from understudy.generators.base import AGAIN, release_of
-    from understudy.inert_files import refusing_damage
     from understudy.queries import Points
 
     loaded = load_generator(directory)
     if release_of(directory) != asker.release.fingerprint:
-        raise InputError(
-            f"generator '{directory}'", "was fitted to another release", "Fit one to this release"
-        )
+        raise InputError(f"generator '{directory}'", "was fitted to another release", "Fit one to this release")
     count = asker.ask("count").only
     with refusing_damage(f"generator '{directory}'", AGAIN):
         if isinstance(loaded, WeightedDatabase):
             rows, weights = loaded.weighted_rows(), loaded.weights
         else:
             rows, weights = loaded.sample(DRAWN_ROWS, seed=seed), None
-        return Points(
-            loaded.schema, rows, count.estimate, weights=weights, count_error=count.std_error
-        )
+        return Points(loaded.schema, rows, count.estimate, weights=weights, count_error=count.std_error)
 
 
 def answer_lines(answer: Answer) -> list[str]:
@@ -152,21 +134,15 @@ def askable_lines(found: Askable) -> list[str]:
     from understudy.queries.answers import plain
 
     columns = [
-        [
-            each.name, each.holds, each.resolution,
-            "" if each.count_error is None else f"± {plain(each.count_error)}",
-        ]
+        [each.name, each.holds, each.resolution, "" if each.count_error is None else f"± {plain(each.count_error)}"]
         for each in found.columns
-    ]  # fmt: skip
+    ]
     tables = [
         [" x ".join(each.names), " x ".join(map(str, each.shape)), f"± {plain(each.count_error)}"]
         for each in found.together[:TABLES_SHOWN]
     ]
     rows = "private, and counted with noise" if found.num_rows is None else f"{found.num_rows:,}"
-    lines = [
-        f"Rows: {rows}",
-        table("Columns", ["column", "holds", "told apart", "error of a count"], columns),
-    ]
+    lines = [f"Rows: {rows}", table("Columns", ["column", "holds", "told apart", "error of a count"], columns)]
     if tables:
         title = "Columns together: groups, conditions and cross-tables may span them"
         lines.append(table(title, ["columns", "cells", "error of a cell"], tables))

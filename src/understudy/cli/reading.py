@@ -8,24 +8,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli import running
-from understudy.cli.image_files import Output, check_sample_output, write_sample
+from understudy.cli import passes
+from understudy.cli.files import Output, check_sample_output, write_sample
 from understudy.cli.output import emit, printable, training_bar, verbatim
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
-    from understudy.plan import Plan
-    from understudy.published import Release
+    from understudy.plan.plan import Plan
+    from understudy.released import Release
 
 Data = Annotated[
-    str,
-    typer.Argument(
-        help="CSV, Parquet, Arrow, DuckDB or SQLite file; folder or pattern of files; image set."
-    ),
+    str, typer.Argument(help="CSV, Parquet, Arrow, DuckDB or SQLite file; folder or pattern of files; image set.")
 ]
 NumRows = Annotated[
-    int | None,
-    typer.Option("-n", "--num-rows", min=1, help="Rows to draw (default: the noisy count)."),
+    int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw (default: the noisy count).")
 ]
 
 
@@ -38,17 +34,15 @@ def release(
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     key: opt.Key = None,
-    engine: running.Engine = "auto",
-    threads: running.Threads = None,
-    checkpoint: running.CheckpointPath = None,
-    key_file: running.KeyFile = None,
+    engine: passes.Engine = "auto",
+    threads: passes.Threads = None,
+    checkpoint: passes.CheckpointPath = None,
+    key_file: passes.KeyFile = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Read private rows and publish a noisy embedding with its certificate."""
     how = {"engine": engine, "threads": threads, "checkpoint": checkpoint, "key_file": key_file}
-    made, lines = _release(
-        data, plan, directory=output, query=query, ledger=ledger, key=key, how=how, as_json=as_json
-    )
+    made, lines = _release(data, plan, directory=output, query=query, ledger=ledger, key=key, how=how, as_json=as_json)
     lines += [
         f"  release      {verbatim(output)}",
         f"  certificate  {verbatim(output / 'certificate.html')}",
@@ -64,22 +58,20 @@ def synth(
     plan: Plan,
     output: Output,
     num_rows: NumRows = None,
-    release_dir: Annotated[
-        Path | None, typer.Option("--release-dir", help="Keep the release here.")
-    ] = None,
+    release_dir: Annotated[Path | None, typer.Option("--release-dir", help="Keep the release here.")] = None,
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     key: opt.Key = None,
-    engine: running.Engine = "auto",
-    threads: running.Threads = None,
-    checkpoint: running.CheckpointPath = None,
-    key_file: running.KeyFile = None,
+    engine: passes.Engine = "auto",
+    threads: passes.Threads = None,
+    checkpoint: passes.CheckpointPath = None,
+    key_file: passes.KeyFile = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
-    from understudy.generators.descent import load_torch
     from understudy.generators.sampling import check_num_rows
     from understudy.methods import fit_release, needs_torch
+    from understudy.networks.public import load_torch
 
     check_sample_output(output, plan.schema)
     check_num_rows(plan.schema, num_rows or 0)
@@ -89,14 +81,7 @@ def synth(
         load_torch()
     how = {"engine": engine, "threads": threads, "checkpoint": checkpoint, "key_file": key_file}
     made, lines = _release(
-        data,
-        plan,
-        directory=release_dir,
-        query=query,
-        ledger=ledger,
-        key=key,
-        how=how,
-        as_json=as_json,
+        data, plan, directory=release_dir, query=query, ledger=ledger, key=key, how=how, as_json=as_json
     )
     with training_bar(as_json=as_json) as progress:
         generator = fit_release(made, progress=progress)
@@ -108,31 +93,30 @@ def synth(
         lines.append(f"  certificate  {verbatim(release_dir / 'certificate.html')}")
     else:
         lines.append("  The release was not kept; --release-dir keeps it, with its certificate.")
-    document = {
-        "output": str(output),
-        "num_rows": count,
-        "release": str(release_dir) if release_dir else None,
-    }
+    document = {"output": str(output), "num_rows": count, "release": str(release_dir) if release_dir else None}
     emit(outcome(made) | document, lines, as_json=as_json)
 
 
 def _release(
-    data: str, plan: Plan, *, directory: Path | None, query: str | None, ledger: Path | None,
-    key: str | None, how: dict[str, Any], as_json: bool,
-) -> tuple[Release, list[str]]:  # fmt: skip
+    data: str,
+    plan: Plan,
+    *,
+    directory: Path | None,
+    query: str | None,
+    ledger: Path | None,
+    key: str | None,
+    how: dict[str, Any],
+    as_json: bool,
+) -> tuple[Release, list[str]]:
     """Make the release, and say what it guarantees and what it was charged."""
     from understudy.private.ledger import read_ledger
     from understudy.private.release import release_table
 
     if key is not None and ledger is None:
-        raise UsageError(
-            "key", "names a release in a ledger, and none was given", "Add --ledger FILE"
-        )
+        raise UsageError("key", "names a release in a ledger, and none was given", "Add --ledger FILE")
     rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
-    with running.running(**how, as_json=as_json) as run:
-        made = release_table(
-            data, plan, directory=directory, query=query, ledger=ledger, key=key, run=run
-        )
+    with passes.running(**how, as_json=as_json) as run:
+        made = release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key, run=run)
     charged = dict(made.facts)["ledger"]
     reused = charged is not None and charged["row"] <= rows_before
     headline = (
@@ -147,7 +131,7 @@ def _release(
 def guarantee_words(plan: Plan) -> str:
     """What a release guarantees, in odds."""
     from understudy.cli.planning import delta_words
-    from understudy.published.words import round_up
+    from understudy.released.assumptions import round_up
 
     parts = ""
     if plan.network_cost is not None:
@@ -163,9 +147,9 @@ def guarantee_words(plan: Plan) -> str:
 def told_of(made: Release, ledger: Path | None) -> list[str]:
     """Its fingerprint, what it was charged and for how many more there is room, and warnings."""
     from understudy.private.ledger import read_ledger
-    from understudy.published.certificate import status
-    from understudy.published.facts import queries_in
     from understudy.queries.diagnostics import release_warnings
+    from understudy.released.assumptions import queries_in
+    from understudy.released.certificate import status
 
     lines, charged = [f"  fingerprint  {made.fingerprint}"], dict(made.facts)["ledger"]
     lines += [f"  query        {printable(query)}" for query in queries_in(dict(made.facts))]
@@ -178,9 +162,7 @@ def told_of(made: Release, ledger: Path | None) -> list[str]:
         room = state.remaining_units // max(1, units)
         more = f"room for {room} more such release{'' if room == 1 else 's'}"
         lines.append(f"  ledger       row {charged['row']}, key {verbatim(charged['key'])}; {more}")
-    return lines + [
-        f"[yellow]Warning:[/yellow] {verbatim(words)}" for words in release_warnings(made)
-    ]
+    return lines + [f"[yellow]Warning:[/yellow] {verbatim(words)}" for words in release_warnings(made)]
 
 
 def outcome(made: Release) -> dict[str, Any]:
@@ -188,9 +170,13 @@ def outcome(made: Release) -> dict[str, Any]:
     from understudy.queries.diagnostics import release_warnings
 
     return {
-        "epsilon": made.plan.epsilon(), "epsilon_alone": made.plan.own_epsilon(),
-        "is_private": made.is_private, "delta": made.plan.budget.delta,
-        "neighbours": made.plan.neighbours.value, "fingerprint": made.fingerprint,
-        "ledger": dict(made.facts)["ledger"], "query": dict(made.facts).get("query"),
+        "epsilon": made.plan.epsilon(),
+        "epsilon_alone": made.plan.own_epsilon(),
+        "is_private": made.is_private,
+        "delta": made.plan.budget.delta,
+        "neighbours": made.plan.neighbours.value,
+        "fingerprint": made.fingerprint,
+        "ledger": dict(made.facts)["ledger"],
+        "query": dict(made.facts).get("query"),
         "warnings": release_warnings(made),
-    }  # fmt: skip
+    }

@@ -31,9 +31,7 @@ def _pages(command: Any, name: str) -> Iterator[str]:
         return
     arguments = [p for p in command.params if p.param_type_name == "argument"]
     options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
-    usage = " ".join(
-        [name, *(p.name.upper() if p.required else f"[{p.name.upper()}]" for p in arguments)]
-    )
+    usage = " ".join([name, *(p.name.upper() if p.required else f"[{p.name.upper()}]" for p in arguments)])
     yield f"\n## {name}\n\n{command.help}\n\n`{usage} [OPTIONS]`\n\n| | |\n|---|---|\n"
     for parameter in arguments:
         yield f"| `{parameter.name.upper()}` | {parameter.help} |\n"

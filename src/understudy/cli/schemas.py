@@ -25,20 +25,15 @@ app = typer.Typer(help="Draft and check public schemas.", no_args_is_help=True)
 @app.command("draft")
 def draft(
     file: Annotated[
-        str,
-        typer.Argument(
-            help="Data file or image set; only column names, types and the size of images are read."
-        ),
+        str, typer.Argument(help="Data file or image set; only column names, types and the size of images are read.")
     ],
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="New YAML file (default: print).")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="New YAML file (default: print).")] = None,
     query: opt.Query = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Write a schema with names and types, and ??? where a person must decide."""
     from understudy.errors import InputError
-    from understudy.private.readers import source_columns
+    from understudy.readers import source_columns
     from understudy.schema.draft import draft_schema
 
     columns = source_columns(file, query=query)
@@ -51,28 +46,26 @@ def draft(
     text = draft_schema(columns, name=Path(file).stem)
     if output is not None:
         if output.exists():
-            raise InputError(
-                f"output '{output}'", "exists already", "Choose another name, or remove it"
-            )
+            raise InputError(f"output '{output}'", "exists already", "Choose another name, or remove it")
         try:
             output.write_text(text, encoding="utf-8")
         except OSError:
-            raise InputError(
-                f"output '{output}'", "cannot be written", "Choose another place"
-            ) from None
-    lines = [unmarked(text.rstrip("\n"))] if output is None else [
-        f"[bold green]Drafted[/bold green] {verbatim(output)}. Replace every ??? from public knowledge, "
-        f"then: [bold]understudy schema check {verbatim(output)}[/bold]"
-    ]  # fmt: skip
+            raise InputError(f"output '{output}'", "cannot be written", "Choose another place") from None
+    lines = (
+        [unmarked(text.rstrip("\n"))]
+        if output is None
+        else [
+            f"[bold green]Drafted[/bold green] {verbatim(output)}. Replace every ??? from public knowledge, "
+            f"then: [bold]understudy schema check {verbatim(output)}[/bold]"
+        ]
+    )
     emit({"schema": text, "output": str(output) if output else None}, lines, as_json=as_json)
 
 
 @app.command("check")
 def check(
     schema: Annotated[Path, typer.Argument(help="Schema file.")],
-    data: Annotated[
-        str | None, typer.Argument(help="Data file whose column names are compared.")
-    ] = None,
+    data: Annotated[str | None, typer.Argument(help="Data file whose column names are compared.")] = None,
     query: opt.Query = None,
     cells: Annotated[
         bool,
@@ -87,7 +80,7 @@ def check(
     """Check a schema, and that a data file has its columns; rows are not read, unless --cells asks for it."""
     from understudy.errors import UsageError
     from understudy.private.misfits import misfits_of
-    from understudy.private.readers import source_columns
+    from understudy.readers import source_columns
     from understudy.schema import load_schema
 
     if cells and data is None:
@@ -114,9 +107,7 @@ def check(
     if loaded.rules:
         lines.append(f"Rules that every synthetic row obeys: {len(loaded.rules)}")
     if loaded.unread:
-        lines.append(
-            f"[yellow]Keys that nothing reads: {verbatim(', '.join(loaded.unread))}[/yellow]"
-        )
+        lines.append(f"[yellow]Keys that nothing reads: {verbatim(', '.join(loaded.unread))}[/yellow]")
     if left_out:
         lines.append(f"Columns of the file that are left out: {verbatim(', '.join(left_out))}")
     fits = True
@@ -133,8 +124,7 @@ def check(
 def _misfits(schema: Schema, found: dict[str, Misfits]) -> list[int]:
     """How many cells of each column do not fit; blanks do where the column may be null."""
     return [
-        sum(asdict(found[column.name]).values()) - column.nullable * found[column.name].blank
-        for column in schema.used
+        sum(asdict(found[column.name]).values()) - column.nullable * found[column.name].blank for column in schema.used
     ]
 
 
@@ -157,9 +147,10 @@ def _compare(schema: Schema, names: list[str], data: str) -> None:
     found = shape_of(names)
     if schema.image is not None and found not in (None, schema.image):
         raise InputError(
-            f"'{data}'", f"its images are {_sizes(found)}, and those of the schema {_sizes(schema.image)}",
+            f"'{data}'",
+            f"its images are {_sizes(found)}, and those of the schema {_sizes(schema.image)}",
             "Mend image: in the schema, or the images",
-        )  # fmt: skip
+        )
     missing = [column.name for column in schema.used if column.name not in names]
     if missing:
         # The first line of a file without a header is a row: its "names" are not repeated.
@@ -173,7 +164,7 @@ def _compare(schema: Schema, names: list[str], data: str) -> None:
 
 def _column_rows(schema: Schema) -> list[list[str]]:
     """A row for every column, and one for all pixels."""
-    from understudy.published.words import domain_words
+    from understudy.released.assumptions import domain_words
     from understudy.schema.images import without_pixels
 
     listed = [(column.name, column) for column in without_pixels(schema.image, schema.used)]

@@ -34,19 +34,14 @@ DrawName = Annotated[
 ]
 Means = Annotated[
     list[str] | None,
-    typer.Option(
-        "--mean", rich_help_panel=WEIGHTED, help="COLUMN=VALUE of gaussian draws. Repeatable."
-    ),
+    typer.Option("--mean", rich_help_panel=WEIGHTED, help="COLUMN=VALUE of gaussian draws. Repeatable."),
 ]
 Deviations = Annotated[
     list[str] | None,
-    typer.Option(
-        "--deviation", rich_help_panel=WEIGHTED, help="COLUMN=VALUE of gaussian draws. Repeatable."
-    ),
+    typer.Option("--deviation", rich_help_panel=WEIGHTED, help="COLUMN=VALUE of gaussian draws. Repeatable."),
 ]
 Candidates = Annotated[
-    int | None,
-    typer.Option("--candidates", rich_help_panel=WEIGHTED, help="Points to draw (default: 2,000)."),
+    int | None, typer.Option("--candidates", rich_help_panel=WEIGHTED, help="Points to draw (default: 2,000).")
 ]
 NumPoints = Annotated[
     int | None,
@@ -67,16 +62,11 @@ KernelName = Annotated[
 JoinName = Annotated[
     str | None,
     typer.Option(
-        "--join",
-        rich_help_panel=WEIGHTED,
-        help="product (default) or sum of the columns' kernels. For balog-subspace.",
+        "--join", rich_help_panel=WEIGHTED, help="product (default) or sum of the columns' kernels. For balog-subspace."
     ),
 ]
 Mismatch = Annotated[
-    float | None,
-    typer.Option(
-        "--mismatch", rich_help_panel=WEIGHTED, help="Kernel value of two different categories."
-    ),
+    float | None, typer.Option("--mismatch", rich_help_panel=WEIGHTED, help="Kernel value of two different categories.")
 ]
 Look = Annotated[
     bool | None,
@@ -110,7 +100,7 @@ def public_rows(path: Path, columns: Sequence[str], *, what: str) -> object:
     """The rows of a public file, as they stand in it."""
     import pyarrow as pa
 
-    from understudy.private.readers import open_source
+    from understudy.readers import open_source
 
     with open_source(str(path), columns=list(columns)) as stream:
         batches = list(stream)
@@ -126,9 +116,7 @@ def check_apart(path: Path | None, data: str | None, *, what: str, remedy: str) 
     except (OSError, ValueError):  # readers say what is wrong with a path
         return
     if same:
-        raise UsageError(
-            what, "is the private table itself, and would be published as it is or nearly", remedy
-        )
+        raise UsageError(what, "is the private table itself, and would be published as it is or nearly", remedy)
 
 
 def by_column(name: str, words: list[str] | None) -> dict[str, float] | None:
@@ -146,24 +134,23 @@ def by_column(name: str, words: list[str] | None) -> dict[str, float] | None:
 
 
 def export(
-    generator: Annotated[
-        Path, typer.Argument(help="Directory of a weighted database, made by fit.")
-    ],
+    generator: Annotated[Path, typer.Argument(help="Directory of a weighted database, made by fit.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="New .csv or .parquet file.")],
     as_json: AsJson = False,
 ) -> None:
     """Write a weighted database: every row with its weight, exactly."""
+    from understudy.files import refusing_damage
     from understudy.generators import WeightedDatabase, load_generator
     from understudy.generators.base import AGAIN
-    from understudy.inert_files import refusing_damage
 
     check_output(output)
     loaded = load_generator(generator)
     if not isinstance(loaded, WeightedDatabase):
         raise UsageError(
-            f"generator '{generator}'", "draws rows and has none of its own",
+            f"generator '{generator}'",
+            "draws rows and has none of its own",
             "Draw some: understudy sample; weighted rows come from --method balog-subspace",
-        )  # fmt: skip
+        )
     with refusing_damage(f"generator '{generator}'", AGAIN):
         rows, breaking = loaded.weighted_rows(), loaded.num_breaking_rules
     write_rows(rows, output)
@@ -180,7 +167,10 @@ def export(
         )
     document = {
         "points_that_break_rules": breaking,
-        "output": str(output), "num_rows": len(loaded.weights), "weight_column": loaded.weight_column,
-        "sum_of_weights": total, "sum_of_positive_weights": positive,
-    }  # fmt: skip
+        "output": str(output),
+        "num_rows": len(loaded.weights),
+        "weight_column": loaded.weight_column,
+        "sum_of_weights": total,
+        "sum_of_positive_weights": positive,
+    }
     emit(document, lines, as_json=as_json)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
-    from understudy.generators.wishes import Balance
+    from understudy.generators.conditioning import Balance
     from understudy.schema import Column, Schema
 
 NULL_WORD = "null"

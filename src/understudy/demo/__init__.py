@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from understudy import __version__
 from understudy.accounting import Budget
+from understudy.arrays import LossProgress, StageProgress
 from understudy.errors import InputError, MissingExtraError
-from understudy.generators.anova_training import AnovaTraining
+from understudy.fits.anova import AnovaTraining
 from understudy.generators.base import save_generator
-from understudy.generators.descent import Progress
 from understudy.methods import fit_release, make_plan
 from understudy.private.release import release_table
-from understudy.published import build_certificate
-from understudy.schema import Schema, load_schema
-
-Stages = Callable[[str, int, int], None]
-"""Is told what is being done, how many of its steps are done, and how many it has."""
+from understudy.released import build_certificate
+from understudy.schema import Column, Schema, load_schema
 
 
 def demo_schema() -> Schema:
@@ -43,12 +41,12 @@ def run_demo(
     epsilon: float = 1.0,
     seed: int = 0,
     training: AnovaTraining | None = None,
-    progress: Stages | None = None,
+    progress: StageProgress | None = None,
 ) -> dict[str, Path]:
     """Plan, release, certify, fit, sample, draw and judge; returns where each result lies."""
     import pyarrow.csv as csv
 
-    from understudy.demo.picture import draw_comparison
+    # MERGED
     from understudy.evaluation.evaluate import evaluate
     from understudy.reports.internal import render_report
 
@@ -69,9 +67,8 @@ def run_demo(
     found = evaluate(rows.to_pandas(), real, schema, quick=True, seed=seed, progress=progress)
     certificate = build_certificate(plan, dict(release.facts), fingerprint=release.fingerprint)
     page = render_report(
-        found, name=schema.name, version=__version__, reference="all rows of the demo table",
-        certificate=certificate,
-    )  # fmt: skip
+        found, name=schema.name, version=__version__, reference="all rows of the demo table", certificate=certificate
+    )
     (folder / "report.html").write_text(page, encoding="utf-8")
     return {
         "rows": folder / "synthetic.csv",
@@ -83,5 +80,63 @@ def run_demo(
     }
 
 
-def _training(progress: Stages | None) -> Progress | None:
+def _training(progress: StageProgress | None) -> LossProgress | None:
     return None if progress is None else lambda done, steps, _: progress("training", done, steps)
+
+
+# Real beside synthetic, column by column. It shows real rows: fine for a public table only.
+
+REAL = "#7a8794"
+SYNTHETIC = "#0b6e4f"
+NUM_BINS = 20
+
+
+def draw_comparison(schema: Schema, real: Any, synthetic: Any, path: Path, *, epsilon: float) -> None:
+    """Small multiples of every column's distribution, with its total variation distance."""
+    try:
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise MissingExtraError("matplotlib", "demo") from None
+    across = min(5, len(schema.used))
+    down = -(-len(schema.used) // across)
+    figure = Figure(figsize=(2.6 * across, 2.2 * down + 0.7), layout="constrained")
+    axes = figure.subplots(down, across, squeeze=False)
+    for axis in axes.flat[len(schema.used) :]:
+        axis.axis("off")
+    for axis, column in zip(axes.flat, schema.used, strict=False):
+        names, shares = _shares(column, real[column.name], synthetic[column.name])
+        places = np.arange(len(names))
+        axis.bar(places, shares[0], width=0.9, color=REAL, alpha=0.55, label="real")
+        axis.step(
+            np.append(places - 0.5, places[-1] + 0.5),
+            np.append(shares[1], shares[1][-1]),
+            where="post",
+            color=SYNTHETIC,
+            linewidth=1.8,
+            label="synthetic",
+        )
+        distance = 0.5 * np.abs(shares[0] - shares[1]).sum()
+        axis.set_title(f"{column.name}  (distance {distance:.2f})", fontsize=9)
+        axis.set_xticks(places[[0, -1]], [names[0], names[-1]], fontsize=8)
+        axis.set_yticks([])
+        axis.spines[["top", "right", "left"]].set_visible(False)
+    axes.flat[0].legend(fontsize=8, frameon=False)
+    figure.suptitle(f"{schema.name}: real and synthetic rows at epsilon {epsilon:g}", fontsize=12)
+    figure.savefig(path, dpi=110)
+
+
+def _shares(column: Column, real: Any, synthetic: Any) -> tuple[list[str], np.ndarray[Any, Any]]:
+    """Shares of the same bins or categories in both tables.  # (2, bins)"""
+    if column.is_choice:
+        counts = [
+            np.asarray([np.sum(np.asarray(values) == category) for category in column.categories])
+            for values in (real, synthetic)
+        ]
+        names = [str(category) for category in column.categories]
+    else:
+        low, high = column.low_high
+        edges = np.linspace(low, high, NUM_BINS + 1)
+        counts = [np.histogram(np.clip(values, low, high), edges)[0] for values in (real, synthetic)]
+        names = [f"{edge:g}" for edge in edges[:-1]]
+    shares = np.asarray(counts, dtype=float)
+    return names, shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)

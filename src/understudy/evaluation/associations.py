@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from understudy.evaluation.cells import Floats, Integers
+from understudy.arrays import Floats, Integers
 from understudy.evaluation.results import Matrix
 from understudy.evaluation.tables import CodedTable
 
@@ -31,10 +31,7 @@ def association_matrix(table: CodedTable) -> Floats:
 
 
 def association_gaps(
-    left: CodedTable,
-    right: CodedTable,
-    *,
-    matrix: Callable[[CodedTable], Floats] = association_matrix,
+    left: CodedTable, right: CodedTable, *, matrix: Callable[[CodedTable], Floats] = association_matrix
 ) -> Floats:
     """Absolute differences of both matrices, every pair of columns once."""
     below = np.tril_indices(len(left.columns), k=-1)

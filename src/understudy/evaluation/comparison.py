@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from understudy.evaluation.cells import Floats, Integers
+from understudy.arrays import Floats, Integers
 from understudy.evaluation.tables import CodedTable
 
 Distance = Callable[[CodedTable, CodedTable], Floats]

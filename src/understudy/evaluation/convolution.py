@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.evaluation.cells import Floats
-from understudy.generators.descent import one_thread
+from understudy.arrays import Floats
 from understudy.generators.image_architectures import initialise
+from understudy.networks.public import one_thread
 
 AT_ONCE = 512
 
@@ -82,10 +82,15 @@ class SmallNetwork:
         nn = torch.nn
         with torch.random.fork_rng(devices=[]):
             body = nn.Sequential(
-                nn.Conv2d(self.channels, 16, 5, stride=2, padding=2), nn.ReLU(),
-                nn.Conv2d(16, 32, 3, stride=2, padding=1), nn.ReLU(),
-                nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(32 * 16, self.hidden), nn.ReLU(),
-            )  # fmt: skip
+                nn.Conv2d(self.channels, 16, 5, stride=2, padding=2),
+                nn.ReLU(),
+                nn.Conv2d(16, 32, 3, stride=2, padding=1),
+                nn.ReLU(),
+                nn.AdaptiveAvgPool2d(4),
+                nn.Flatten(),
+                nn.Linear(32 * 16, self.hidden),
+                nn.ReLU(),
+            )
             head = nn.Linear(self.hidden, num_classes)
         initialise(torch, nn.Sequential(body, head), self.seed)
         return body, head

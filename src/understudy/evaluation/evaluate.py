@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from understudy.arrays import StageProgress
 from understudy.errors import InputError, UsageError
 from understudy.evaluation.comparison import Sides, make_sides
 from understudy.evaluation.image_features import ImageFeatures, features_for
-from understudy.evaluation.inputs import examples
-from understudy.evaluation.judging import Judgement, judge_prediction
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.models import Protocol, parse_protocol
-from understudy.evaluation.prediction import Progress
+from understudy.evaluation.parallel import one_thread
+from understudy.evaluation.prediction import examples
 from understudy.evaluation.results import Evaluation, Score
 from understudy.evaluation.scoring import (
     WIDEST_SET,
@@ -33,7 +33,7 @@ from understudy.evaluation.scoring import (
     two_sample_scores,
 )
 from understudy.evaluation.tables import CodedTable, code_table, invalid_cells
-from understudy.evaluation.threads import one_thread
+from understudy.evaluation.train_on_synthetic import Judgement, judge_prediction
 from understudy.schema.table import Schema
 
 if TYPE_CHECKING:
@@ -62,10 +62,15 @@ class Effort:
 
 
 FULL = Effort(
-    rows=200_000, sets=1500, test_rows=10_000, test_folds=5, neighbour_rows=5000, training_rows=50_000,
+    rows=200_000,
+    sets=1500,
+    test_rows=10_000,
+    test_folds=5,
+    neighbour_rows=5000,
+    training_rows=50_000,
     image_rows=10_000,
     num_jobs=os.cpu_count() or 1,
-)  # fmt: skip
+)
 QUICK = Effort(
     rows=50_000,
     sets=150,
@@ -88,7 +93,7 @@ def evaluate(
     seed: int = 0,
     protocol: str = "probabilities",
     features: ImageFeatures | None = None,
-    progress: Progress | None = None,
+    progress: StageProgress | None = None,
 ) -> Evaluation:
     """Score synthetic rows against the real ones that they stand in for.
 
@@ -134,11 +139,7 @@ def evaluate(
         columns=views,
         associations=associations,
         prediction=judged.prediction,
-        notes=(
-            *_sampling_notes(synthetic, reference, sides, effort=effort),
-            *seen_in,
-            *judged.notes,
-        ),
+        notes=(*_sampling_notes(synthetic, reference, sides, effort=effort), *seen_in, *judged.notes),
         seconds=time.perf_counter() - started,
     )
 
@@ -148,20 +149,13 @@ def _tell_nobody(stage: str, done: int, total: int) -> None:
 
 
 def _read_sides(
-    synthetic: pd.DataFrame,
-    reference: pd.DataFrame,
-    schema: Schema,
-    *,
-    effort: Effort,
-    seed: int,
+    synthetic: pd.DataFrame, reference: pd.DataFrame, schema: Schema, *, effort: Effort, seed: int
 ) -> Sides:
     rng = np.random.default_rng(seed)
     tables = []
     for name, frame in (("reference", reference), ("synthetic", synthetic)):
         if len(frame) < FEWEST_ROWS:
-            raise InputError(
-                f"{name} table", f"needs at least {FEWEST_ROWS} rows to be judged", "Add rows"
-            )
+            raise InputError(f"{name} table", f"needs at least {FEWEST_ROWS} rows to be judged", "Add rows")
         if len(frame) > effort.rows:
             frame = frame.iloc[np.sort(rng.choice(len(frame), effort.rows, replace=False))]
         tables.append(code_table(schema, frame))
@@ -173,24 +167,18 @@ def _first_columns(sides: Sides, most: int) -> Sides:
         return CodedTable(table.columns[:most], table.bins[:, :most], table.values[:, :most])
 
     first, second = sides.halves
-    return Sides(
-        cut(sides.real), cut(sides.synthetic), cut(sides.independent), (cut(first), cut(second))
-    )
+    return Sides(cut(sides.real), cut(sides.synthetic), cut(sides.independent), (cut(first), cut(second)))
 
 
 def _invalid_score(schema: Schema, synthetic: pd.DataFrame, reference: pd.DataFrame) -> Score:
-    found, real = (
-        invalid_cells(schema, frame) / (len(frame) * len(schema.used))
-        for frame in (synthetic, reference)
-    )
+    found, real = (invalid_cells(schema, frame) / (len(frame) * len(schema.used)) for frame in (synthetic, reference))
     return Score(METRICS["invalid_cells"], found, floor=real, baseline=real)
 
 
-def _test_scores(sides: Sides, *, effort: Effort, seed: int, progress: Progress) -> list[Score]:
+def _test_scores(sides: Sides, *, effort: Effort, seed: int, progress: StageProgress) -> list[Score]:
     scores = two_sample_scores(
-        sides, most_rows=effort.test_rows, num_folds=effort.test_folds, seed=seed,
-        num_jobs=effort.num_jobs,
-    )  # fmt: skip
+        sides, most_rows=effort.test_rows, num_folds=effort.test_folds, seed=seed, num_jobs=effort.num_jobs
+    )
     progress("tests", 1, 3)
     scores += kernel_scores(sides, most_rows=effort.neighbour_rows, seed=seed)
     progress("tests", 2, 3)
@@ -224,7 +212,7 @@ def _judge(
     *,
     effort: Effort,
     seed: int,
-    progress: Progress,
+    progress: StageProgress,
 ) -> Judgement:
     if schema.label is None:
         return Judgement(None, (), ("The schema names no label, so nothing was predicted.",))
@@ -252,9 +240,7 @@ def _sampling_notes(
             notes.append(f"{effort.rows:,} of the {name} rows were drawn and looked at.")
     for size in range(2, min(WIDEST_SET, num_columns) + 1):
         if comb(num_columns, size) > effort.sets:
-            notes.append(
-                f"Of {comb(num_columns, size):,} sets of {size} columns, {effort.sets:,} were drawn."
-            )
+            notes.append(f"Of {comb(num_columns, size):,} sets of {size} columns, {effort.sets:,} were drawn.")
     if num_columns > MOST_COLUMNS_PAIRED:
         notes.append(f"Associations are those of the first {MOST_COLUMNS_PAIRED} columns.")
     half = min(len(sides.halves[0]), len(sides.synthetic))

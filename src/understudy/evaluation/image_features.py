@@ -8,15 +8,16 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from understudy.arrays import Floats
 from understudy.errors import UsageError
-from understudy.evaluation.cells import Floats
-from understudy.evaluation.inputs import Examples
-from understudy.features.activations import activations_of_rows, sizes_of
-from understudy.features.cosines import Cosines
-from understudy.features.public_networks import PublicNetwork
+from understudy.evaluation.prediction import Examples
+from understudy.features.image_bases import Cosines
+from understudy.networks.activations import activations_of_rows, sizes_of
+from understudy.networks.public import PublicNetwork
 from understudy.schema.images import LIGHTEST, ImageShape
 
-NUM_COSINES, MOST_FEATURES = 64, 2048
+NUM_COSINES = 64
+MOST_FEATURES = 2048
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +41,13 @@ def features_for(shape: ImageShape, real: Examples | None, *, seed: int) -> Imag
         cosines = Cosines(shape)
         count = min(NUM_COSINES, shape.num_pixels)
         return ImageFeatures(
-            f"the {count} lowest cosine coefficients",
-            lambda pixels: cosines.coefficients(pixels)[:, :count],
+            f"the {count} lowest cosine coefficients", lambda pixels: cosines.coefficients(pixels)[:, :count]
         )
     from understudy.evaluation.convolution import SmallNetwork
 
     network = SmallNetwork(shape.height, shape.width, shape.channels, seed=seed)
     network.fit(real.inputs[:, : shape.num_pixels] / LIGHTEST, real.target)
-    return ImageFeatures(
-        "a small network that learnt the classes of the real images", network.features
-    )
+    return ImageFeatures("a small network that learnt the classes of the real images", network.features)
 
 
 def network_features(network: PublicNetwork, shape: ImageShape) -> ImageFeatures:
@@ -58,9 +56,8 @@ def network_features(network: PublicNetwork, shape: ImageShape) -> ImageFeatures
     (size,) = sizes_of(network, shape, layers)
     if size > MOST_FEATURES:
         raise UsageError(
-            "encoder", f"layer '{layers[0]}' has more than {MOST_FEATURES} numbers",
-            "Use a network that ends in fewer",
-        )  # fmt: skip
+            "encoder", f"layer '{layers[0]}' has more than {MOST_FEATURES} numbers", "Use a network that ends in fewer"
+        )
     return ImageFeatures(
         f"layer '{layers[0]}' of the network '{network.name}'",
         lambda pixels: activations_of_rows(network, pixels, shape, layers)[0].astype(np.float64),

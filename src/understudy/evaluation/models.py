@@ -43,9 +43,7 @@ class Models:
         )
 
 
-QUICK = (
-    "cnn", "logistic regression", "lda", "decision tree", "xgboost", "ridge", "boosted trees",
-)  # fmt: skip
+QUICK = ("cnn", "logistic regression", "lda", "decision tree", "xgboost", "ridge", "boosted trees")
 
 
 def parse_protocol(name: str) -> Protocol:
@@ -53,14 +51,10 @@ def parse_protocol(name: str) -> Protocol:
     try:
         return Protocol(name)
     except ValueError:
-        raise UsageError(
-            "protocol", f"must be one of {', '.join(Protocol)}", "Leave it out for the default"
-        ) from None
+        raise UsageError("protocol", f"must be one of {', '.join(Protocol)}", "Leave it out for the default") from None
 
 
-def models_for(
-    task: Task, protocol: Protocol, *, seed: int = 0, image: ImageShape | None = None
-) -> Models:
+def models_for(task: Task, protocol: Protocol, *, seed: int = 0, image: ImageShape | None = None) -> Models:
     """All models for a task, slowest first; of images a small convolutional network too."""
     if task == "regression":
         return Models(_regressors(seed))
@@ -148,9 +142,7 @@ def _papers_twelve(seed: int) -> dict[str, Any]:
     for name, chosen in settings.items():
         models[name].set_params(**chosen)
     first = ("adaboost", "linear svc")
-    return {
-        name: models[name] for name in (*first, *(each for each in models if each not in first))
-    }
+    return {name: models[name] for name in (*first, *(each for each in models if each not in first))}
 
 
 def _regressors(seed: int) -> dict[str, Any]:

@@ -8,19 +8,92 @@ baseline is a constant guess too, not a model trained on independent columns.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from understudy.evaluation.inputs import Examples, standardise
+from understudy.arrays import Floats, Integers, StageProgress
 from understudy.evaluation.models import Models, Protocol, Task
-from understudy.evaluation.threads import processes
+from understudy.evaluation.parallel import processes
+from understudy.evaluation.tables import CodedTable
+from understudy.schema.columns import Column
+
+# What a model is given: numbers as they are, choices one-hot, and the label apart.
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Rows to learn from or to test on."""
+
+    inputs: Floats
+    """# (num_rows, num_inputs)"""
+    target: npt.NDArray[Any]
+    """Truth values with two classes, codes with more, numbers in a regression.  # (num_rows,)"""
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def take(self, rows: Integers | slice) -> Examples:
+        """Some of the rows."""
+        return Examples(self.inputs[rows], self.target[rows])
+
+
+def task_of(label: Column) -> Task:
+    """Numbers are regressed on; choices are told apart."""
+    if not label.is_choice:
+        return "regression"
+    return "binary" if len(label.categories) == 2 else "multiclass"
+
+
+def design(table: CodedTable, *, label: Column) -> Floats:
+    """Every column but the label: a number's null is the middle, a choice's null a place of its own."""
+    parts: list[Floats] = [np.empty((len(table), 0))]
+    for position, column in enumerate(table.columns):
+        if column.name == label.name:
+            continue
+        if column.is_choice:
+            codes = table.bins[:, position]
+            listed = np.where(codes > len(column.categories), 0, codes)
+            parts.append(np.eye(len(column.categories) + 1)[listed])
+        else:
+            values = table.values[:, [position]]
+            parts.append(np.where(np.isnan(values), sum(column.low_high) / 2, values))
+    return np.concatenate(parts, axis=1)
+
+
+def examples(
+    table: CodedTable, *, label: Column, most_rows: int | None = None, rng: np.random.Generator | None = None
+) -> Examples:
+    """Rows whose label is known, or ``most_rows`` of them by a draw.
+
+    With two classes the schema's last category is the positive one.
+    """
+    position = next(i for i, each in enumerate(table.columns) if each.name == label.name)
+    target: npt.NDArray[Any] = table.values[:, position]
+    known = ~np.isnan(target)
+    if label.is_choice:
+        codes = table.bins[:, position]
+        known = (codes > 0) & (codes <= len(label.categories))
+        target = codes == 2 if len(label.categories) == 2 else codes
+    rows = np.flatnonzero(known)
+    if most_rows is not None and len(rows) > most_rows:
+        rows = (rng or np.random.default_rng(0)).permutation(rows)[:most_rows]
+    return Examples(design(table.take(rows), label=label), target[rows])
+
+
+def standardise(train: Examples, test: Examples) -> tuple[Examples, Examples]:
+    """Both, scaled by the mean and deviation of the rows to learn from."""
+    from sklearn.preprocessing import StandardScaler
+
+    scaler = StandardScaler().fit(train.inputs)
+    first, second = (Examples(scaler.transform(side.inputs), side.target) for side in (train, test))
+    return first, second
+
 
 Scores = dict[str, float]
-Progress = Callable[[str, int, int], None]
 
 SCORES: dict[Task, tuple[str, ...]] = {
     "binary": ("roc_auc", "prc_auc"),
@@ -50,9 +123,7 @@ class Exam:
     test: Examples
 
 
-def run_exam(
-    exam: Exam, models: Models, *, num_jobs: int = 1, progress: Progress | None = None
-) -> list[Outcome]:
+def run_exam(exam: Exam, models: Models, *, num_jobs: int = 1, progress: StageProgress | None = None) -> list[Outcome]:
     """Fit every model to every training set, on several processes if asked to."""
     from sklearn.utils.parallel import delayed
 
@@ -83,9 +154,7 @@ def _jobs(exam: Exam, models: Models) -> Iterator[tuple[Any, ...]]:
     """The largest sets first, as the slowest models are."""
     sizes = sorted(exam.training, key=lambda name: -len(exam.training[name]))
     scaled = {name: standardise(exam.training[name], exam.test) for name in sizes}
-    largest = [
-        name for name in sizes if 2 * len(exam.training[name]) > len(exam.training[sizes[0]])
-    ]
+    largest = [name for name in sizes if 2 * len(exam.training[name]) > len(exam.training[sizes[0]])]
     for group in (largest, [name for name in sizes if name not in largest]):
         for model_name, model in models.by_name.items():
             for name in group:
@@ -93,13 +162,7 @@ def _jobs(exam: Exam, models: Models) -> Iterator[tuple[Any, ...]]:
 
 
 def _attempt(
-    task: Task,
-    protocol: Protocol,
-    training: str,
-    name: str,
-    model: Any,
-    train: Examples,
-    test: Examples,
+    task: Task, protocol: Protocol, training: str, name: str, model: Any, train: Examples, test: Examples
 ) -> Outcome:
     if task != "regression" and len(np.unique(train.target)) == 1:
         return Outcome(training, name, constant_scores(task, train, test))
@@ -111,16 +174,12 @@ def _attempt(
             return Outcome(training, name, constant_scores(task, train, test), str(error))
 
 
-def _fit_and_score(
-    task: Task, protocol: Protocol, model: Any, train: Examples, test: Examples
-) -> Scores:
+def _fit_and_score(task: Task, protocol: Protocol, model: Any, train: Examples, test: Examples) -> Scores:
     from sklearn.base import clone
 
     model = clone(model)
     if task == "regression":
-        return _score_guesses(
-            task, test.target, model.fit(train.inputs, train.target).predict(test.inputs)
-        )
+        return _score_guesses(task, test.target, model.fit(train.inputs, train.target).predict(test.inputs))
     if task == "multiclass":
         classes, codes = np.unique(train.target, return_inverse=True)  # xgboost takes 0, 1, ...
         guesses = classes[model.fit(train.inputs, codes).predict(test.inputs)]
@@ -140,10 +199,7 @@ def _score_guesses(task: Task, truth: npt.NDArray[Any], guesses: npt.NDArray[Any
 
     found: tuple[float, ...]
     if task == "binary":
-        found = (
-            metrics.roc_auc_score(truth, guesses),
-            metrics.average_precision_score(truth, guesses),
-        )
+        found = (metrics.roc_auc_score(truth, guesses), metrics.average_precision_score(truth, guesses))
     elif task == "multiclass":
         found = (
             metrics.f1_score(truth, guesses, average="weighted", zero_division=0),
@@ -151,10 +207,7 @@ def _score_guesses(task: Task, truth: npt.NDArray[Any], guesses: npt.NDArray[Any
             metrics.accuracy_score(truth, guesses),
         )
     else:
-        found = (
-            max(LOWEST_R2, metrics.r2_score(truth, guesses)),
-            metrics.root_mean_squared_error(truth, guesses),
-        )
+        found = (max(LOWEST_R2, metrics.r2_score(truth, guesses)), metrics.root_mean_squared_error(truth, guesses))
     return {key: float(score) for key, score in zip(SCORES[task], found, strict=True)}
 
 

@@ -12,16 +12,27 @@ from functools import cache, partial
 import numpy as np
 
 from understudy.evaluation.associations import as_matrix, association_gaps, association_matrix
-from understudy.evaluation.columns import column_views, null_gaps, number_gaps, number_shifts
+from understudy.evaluation.columns import (
+    column_sets,
+    column_views,
+    marginal_gaps,
+    null_gaps,
+    number_gaps,
+    number_shifts,
+)
 from understudy.evaluation.comparison import Compared, Sides, compare, equal_parts
-from understudy.evaluation.geometry import make_geometry
+from understudy.evaluation.geometry import (
+    bins_apart,
+    copied_share,
+    coverage,
+    frechet_distance,
+    make_geometry,
+    nearest_distances,
+)
 from understudy.evaluation.image_features import ImageFeatures, pixels_of
-from understudy.evaluation.marginals import column_sets, marginal_gaps
 from understudy.evaluation.metrics import METRICS
-from understudy.evaluation.modes import bins_apart, coverage, frechet_distance
-from understudy.evaluation.neighbours import copied_share, nearest_distances
+from understudy.evaluation.parallel import processes
 from understudy.evaluation.results import Associations, ColumnView, Score
-from understudy.evaluation.threads import processes
 from understudy.evaluation.two_sample import kernel_test, two_sample_auc
 from understudy.schema.images import ImageShape
 
@@ -42,9 +53,7 @@ def column_scores(sides: Sides) -> tuple[list[Score], tuple[ColumnView, ...]]:
         )
         if found.value.size
     ]
-    views = column_views(
-        sides.real, sides.synthetic, distances=distances, gaps=gaps.value, shifts=shifts.value
-    )
+    views = column_views(sides.real, sides.synthetic, distances=distances, gaps=gaps.value, shifts=shifts.value)
     return scores, views
 
 
@@ -72,9 +81,7 @@ def association_scores(sides: Sides) -> tuple[list[Score], Associations]:
     return [_mean_score("association_mean", found), largest], shown
 
 
-def two_sample_scores(
-    sides: Sides, *, most_rows: int, num_folds: int, seed: int, num_jobs: int = 1
-) -> list[Score]:
+def two_sample_scores(sides: Sides, *, most_rows: int, num_folds: int, seed: int, num_jobs: int = 1) -> list[Score]:
     """Boosted trees, in bins and by exact values. An AUC below that of a guess counts as a guess."""
     from sklearn.utils.parallel import delayed
 
@@ -85,10 +92,7 @@ def two_sample_scores(
         for other in others
     )
     kept = [max(0.5, area) for area in found]
-    return [
-        Score(METRICS["two_sample_auc_binned"], *kept[:3]),
-        Score(METRICS["two_sample_auc_raw"], *kept[3:]),
-    ]
+    return [Score(METRICS["two_sample_auc_binned"], *kept[:3]), Score(METRICS["two_sample_auc_raw"], *kept[3:])]
 
 
 def kernel_scores(sides: Sides, *, most_rows: int, seed: int) -> list[Score]:
@@ -114,9 +118,7 @@ def neighbour_scores(sides: Sides, *, most_rows: int, seed: int) -> list[Score]:
     ]
 
 
-def image_scores(
-    sides: Sides, shape: ImageShape, features: ImageFeatures, *, most_rows: int, seed: int
-) -> list[Score]:
+def image_scores(sides: Sides, shape: ImageShape, features: ImageFeatures, *, most_rows: int, seed: int) -> list[Score]:
     """Images as a network sees them: how far, which are missing, and which are too many."""
     parts = equal_parts(sides, most_rows=most_rows, seed=seed)
     real, *others = (features.of(pixels_of(part.values, shape)) for part in parts)

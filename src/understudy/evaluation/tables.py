@@ -2,19 +2,150 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 
+from understudy.arrays import Floats, Integers
 from understudy.errors import InputError
-from understudy.evaluation.binning import bin_codes
-from understudy.evaluation.cells import Floats, Integers, is_invalid, numbers
-from understudy.schema.columns import Column
+from understudy.schema.columns import BLANKS, EPOCH, NULL, Column, Kind, Resolution
+from understudy.schema.encode import encode_column
 from understudy.schema.table import Schema
+from understudy.schema.values import number_values
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# Data frames of any origin, read column by column in the schema's own terms.
+
+FARTHEST = 1e6
+"""Ranges of a column beyond its bounds. Farther numbers would overflow squares and single precision."""
+
+
+def choice_codes(column: Column, cells: pd.Series) -> Integers:
+    """0 for null, then the categories from 1 in order; one past them for what the schema does not list."""
+    codes = encode_column(column, _arrow(column, cells)) + 1
+    unclear = np.flatnonzero(codes == NULL + 1)
+    doubtful = cells.iloc[unclear]
+    blank = doubtful.isna() | doubtful.astype(str).str.strip(BLANKS).eq("")
+    codes[unclear[~blank.to_numpy(dtype=bool)]] = len(column.categories) + 1
+    return codes
+
+
+def numbers(column: Column, cells: pd.Series) -> Floats:
+    """The numbers of a column, NaN for null; dates are microseconds.
+
+    Infinities, and what lies so far out that it is no measurement, stop at the bounds.
+    """
+    found, (low, high) = _as_written(column, cells), column.low_high
+    reach = FARTHEST * ((high - low) or 1.0)
+    return np.where(found > high + reach, high, np.where(found < low - reach, low, found))
+
+
+def _as_written(column: Column, cells: pd.Series) -> Floats:
+    if column.kind is Kind.DATETIME:
+        codes = encode_column(column, _arrow(column, cells))
+        return np.where(codes == NULL, np.nan, number_values(column, codes).astype(np.float64))
+    try:
+        if cells.dtype.kind not in "mM":  # moments and durations, which NumPy would count in ticks
+            return np.asarray(cells.to_numpy(dtype=np.float64, na_value=np.nan))
+    except (TypeError, ValueError):
+        pass
+    raise InputError(
+        f"column '{column.name}'",
+        f"is {column.kind} and must hold numbers",
+        "Mend the column, or change its kind in the schema",
+    )
+
+
+def is_invalid(column: Column, cells: pd.Series) -> npt.NDArray[np.bool_]:
+    """Which cells the schema does not allow."""
+    if column.is_choice:
+        codes = choice_codes(column, cells)
+        missing, wrong = codes == 0, codes > len(column.categories)
+    else:
+        found, (low, high) = _as_written(column, cells), column.low_high
+        missing, wrong = np.isnan(found), (found < low) | (found > high)
+        if column.is_whole:
+            wrong |= np.isfinite(found) & (found != np.rint(found))
+    return wrong if column.nullable else wrong | missing
+
+
+def _arrow(column: Column, cells: pd.Series) -> Any:
+    try:
+        return pa.array(cells, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError):
+        pass
+    try:  # an object column whose cells are of several types
+        return pa.array(cells.astype(str).where(cells.notna(), None), from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError):
+        raise InputError(f"column '{column.name}'", "holds cells that are no values", "Mend the column") from None
+
+
+# Columns in bins: 20 equal ones over a number's public bounds, a category each for a choice.
+#
+# Code 0 is null, the bins follow from 1, and what a choice's schema does not list comes last.
+
+NUM_BINS = 20
+UNLISTED = "(not in the schema)"
+
+
+@dataclass(frozen=True, slots=True)
+class Bins:
+    """The bins of one column, from public knowledge alone."""
+
+    labels: tuple[str, ...]
+    edges: tuple[float, ...]
+    """Of a number, one more than labels; of a choice, none."""
+
+
+def column_bins(column: Column) -> Bins:
+    """A choice's categories; a number's 20 bins, or its values where they are fewer than 20."""
+    if column.is_choice:
+        return Bins((*map(str, column.categories), UNLISTED), ())
+    low, high = column.low_high
+    if _has_few_values(column):
+        values = np.arange(column.num_steps + 1) + low
+        edges = np.append(values, values[-1] + 1) - 0.5
+        return Bins(tuple(f"{value:.0f}" for value in values), tuple(edges.tolist()))
+    edges = np.linspace(low, high, NUM_BINS + 1)
+    names = [_name(column, edge) for edge in edges]
+    labels = tuple(f"{start} to {end}" for start, end in pairwise(names))
+    return Bins(labels, tuple(edges.tolist()))
+
+
+def bin_codes(column: Column, cells: pd.Series) -> Integers:
+    """The bin of every cell. A number past its bounds is in the first or last bin."""
+    if column.is_choice:
+        return choice_codes(column, cells)
+    values, (low, high) = numbers(column, cells), column.low_high
+    missing = np.isnan(values)
+    clipped = np.clip(np.where(missing, low, values), low, high)
+    if _has_few_values(column):
+        places = np.rint(clipped) - low
+    else:
+        places = np.floor((clipped - low) / ((high - low) or 1.0) * NUM_BINS)
+    found: Integers = np.where(missing, 0, np.minimum(places, NUM_BINS - 1) + 1).astype(np.int64)
+    return found
+
+
+def _has_few_values(column: Column) -> bool:
+    # Fewer than 20 whole numbers never share one of 20 bins, so that distances are the same.
+    return column.is_whole and column.num_steps < NUM_BINS
+
+
+def _name(column: Column, edge: float) -> str:
+    if column.kind is not Kind.DATETIME:
+        return f"{edge:.4g}" if abs(edge) < 1e4 or not column.is_whole else f"{edge:.0f}"
+    moment = EPOCH + dt.timedelta(microseconds=edge)
+    if column.resolution is Resolution.DAY:
+        return moment.date().isoformat()
+    return moment.isoformat(sep=" ", timespec="minutes")
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +170,7 @@ class CodedTable:
         rng = np.random.default_rng(seed)
         order = np.stack([rng.permutation(len(self)) for _ in self.columns], axis=1)[:num_rows]
         return CodedTable(
-            self.columns,
-            np.take_along_axis(self.bins, order, axis=0),
-            np.take_along_axis(self.values, order, axis=0),
+            self.columns, np.take_along_axis(self.bins, order, axis=0), np.take_along_axis(self.values, order, axis=0)
         )
 
     @property
@@ -50,9 +179,7 @@ class CodedTable:
         return [i for i, column in enumerate(self.columns) if not column.is_choice]
 
 
-def code_table(
-    schema: Schema, frame: pd.DataFrame, *, columns: tuple[Column, ...] | None = None
-) -> CodedTable:
+def code_table(schema: Schema, frame: pd.DataFrame, *, columns: tuple[Column, ...] | None = None) -> CodedTable:
     """Read the schema's used columns, or the given ones, of a data frame."""
     columns = schema.used if columns is None else columns
     absent = next((each.name for each in columns if each.name not in frame.columns), None)
@@ -60,9 +187,7 @@ def code_table(
         raise InputError(f"column '{absent}'", "is not in the table", "Check the schema's names")
     twice = next((each.name for each in columns if list(frame.columns).count(each.name) > 1), None)
     if twice is not None:
-        raise InputError(
-            f"column '{twice}'", "is in the table more than once", "Give every column its own name"
-        )
+        raise InputError(f"column '{twice}'", "is in the table more than once", "Give every column its own name")
     bins = np.stack([bin_codes(column, frame[column.name]) for column in columns], axis=1)
     values = bins.astype(np.float64)
     for position, column in enumerate(columns):

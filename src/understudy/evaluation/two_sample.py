@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from understudy.evaluation.cells import Floats
+from understudy.arrays import Floats
 from understudy.evaluation.geometry import Geometry
+from understudy.evaluation.parallel import one_thread
 from understudy.evaluation.tables import CodedTable
-from understudy.evaluation.threads import one_thread
 
 MOST_ROWS = 50_000
 NUM_FREQUENCIES = 256
@@ -38,17 +38,18 @@ def two_sample_auc(
     num_rows = min(len(real), len(synthetic), most_rows)
     rng = np.random.default_rng(seed)
     sides = [
-        (table.bins.astype(np.float64) if binned else table.values)[
-            rng.choice(len(table), num_rows, replace=False)
-        ]
+        (table.bins.astype(np.float64) if binned else table.values)[rng.choice(len(table), num_rows, replace=False)]
         for table in (real, synthetic)
     ]
     rows, is_synthetic = _fit_for_trees(np.concatenate(sides)), np.repeat([0, 1], num_rows)
     with one_thread():
         guesses = cross_val_predict(
-            HistGradientBoostingClassifier(random_state=seed), rows, is_synthetic,
-            cv=StratifiedKFold(num_folds, shuffle=True, random_state=seed), method="predict_proba",
-        )  # fmt: skip
+            HistGradientBoostingClassifier(random_state=seed),
+            rows,
+            is_synthetic,
+            cv=StratifiedKFold(num_folds, shuffle=True, random_state=seed),
+            method="predict_proba",
+        )
     return float(roc_auc_score(is_synthetic, guesses[:, 1]))
 
 
@@ -60,9 +61,7 @@ def _fit_for_trees(rows: Floats) -> Floats:
     return np.where(missing & is_rare, lowest, rows)
 
 
-def kernel_test(
-    left: CodedTable, right: CodedTable, *, geometry: Geometry, seed: int
-) -> tuple[float, float]:
+def kernel_test(left: CodedTable, right: CodedTable, *, geometry: Geometry, seed: int) -> tuple[float, float]:
     """Maximum mean discrepancy and its p-value under permutations of the rows.
 
     The kernel is Gaussian, with the geometry's length scale, by random Fourier features (Rahimi and

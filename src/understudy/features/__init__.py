@@ -11,14 +11,37 @@ from understudy.features.kernels import Kernel, Term
 from understudy.features.landmarks import KernelSums, Landmarks
 from understudy.features.perceptual import Perceptual, perceptual
 from understudy.features.points import Points
-from understudy.features.reading import Reading
-from understudy.features.sides import Sides
-from understudy.features.spectrum import Lengths, Spectrum, Weighted
+from understudy.features.spectrum import Lengths, Sides, Spectrum, Weighted
 from understudy.features.tables import Cells, Tables
 
 __all__ = [
-    "Block", "Buckets", "Cells", "Constant", "Embedding", "FeatureMap", "Fourier", "Grid", "Hermite", "Kernel",
-    "KernelSums", "Landmarks", "Lengths", "Mahalanobis", "Norm", "OneHot", "Perceptual", "Points", "Reading",
-    "Scales", "Sides", "Sign", "Spectrum", "Tables", "Tensors", "Term", "Weighted", "map_from_dict", "perceptual",
+    "Block",
+    "Buckets",
+    "Cells",
+    "Constant",
+    "Embedding",
+    "FeatureMap",
+    "Fourier",
+    "Grid",
+    "Hermite",
+    "Kernel",
+    "KernelSums",
+    "Landmarks",
+    "Lengths",
+    "Mahalanobis",
+    "Norm",
+    "OneHot",
+    "Perceptual",
+    "Points",
+    "Scales",
+    "Sides",
+    "Sign",
+    "Spectrum",
+    "Tables",
+    "Tensors",
+    "Term",
+    "Weighted",
+    "map_from_dict",
+    "perceptual",
     "product",
-]  # fmt: skip
+]

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features.base import MAP_KINDS, Array, Sign
-from understudy.features.draws import uniforms
 from understudy.features.exact import exact_weights
+from understudy.features.points import uniforms
 
 SPREAD = 64.0
 """Weights reach this far, so that a step of one number turns the draw around."""
@@ -58,13 +58,9 @@ class Buckets:
 
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
-        return {
-            "kind": "buckets", "numbers": list(self.numbers), "count": self.count, "seed": self.seed,
-        }  # fmt: skip
+        return {"kind": "buckets", "numbers": list(self.numbers), "count": self.count, "seed": self.seed}
 
 
 MAP_KINDS["buckets"] = lambda document: Buckets(
-    tuple(int(number) for number in document["numbers"]),
-    int(document["count"]),
-    int(document["seed"]),
+    tuple(int(number) for number in document["numbers"]), int(document["count"]), int(document["seed"])
 )

@@ -104,9 +104,7 @@ class Tensors:
             (starts[i] + np.arange(self.factors[i].dim), starts[j] + np.arange(self.factors[j].dim))
             for i, j in self.subsets
         ]
-        return np.concatenate(
-            [(rows[:, None] * sum(dims) + columns).ravel() for rows, columns in rows_and_columns]
-        )
+        return np.concatenate([(rows[:, None] * sum(dims) + columns).ravel() for rows, columns in rows_and_columns])
 
     def means(self, cells: Array, sizes: Sequence[int]) -> tuple[Array, Array]:
         """Mean features, and mean squared norm, of each of several groups of consecutive rows.

@@ -203,19 +203,14 @@ class Embedding:
         if not replace:
             return (sum(reach.values()),)
         same_label = sum(block.replace_factor * reach[block.name] for block in self.blocks)
-        other_label = sum(
-            (2 if block.per_label else block.replace_factor) * reach[block.name]
-            for block in self.blocks
-        )
+        other_label = sum((2 if block.per_label else block.replace_factor) * reach[block.name] for block in self.blocks)
         return (max(same_label, other_label) if self.label else same_label,)
 
     def _separate_sensitivities(self, reach: dict[str, int], *, replace: bool) -> tuple[int, ...]:
         """One release per label value for the features, one for the counts (DP-MERF v1, Alg. 1)."""
         counts = sum(reach[b.name] for b in self.blocks if b.map.sign is Sign.CONSTANT)
         features = [b for b in self.blocks if b.map.sign is not Sign.CONSTANT]
-        per_class = sum(
-            (max(2, b.replace_factor) if replace else 1) * reach[b.name] for b in features
-        )
+        per_class = sum((max(2, b.replace_factor) if replace else 1) * reach[b.name] for b in features)
         return ((2 if replace else 1) * counts, *([per_class] * self.num_labels))
 
     def to_dict(self) -> dict[str, Any]:
@@ -257,9 +252,7 @@ def embedding_from_dict(document: dict[str, Any]) -> Embedding:
                 )
                 for b in document["blocks"]
             ),
-            label=(int(document["label"][0]), int(document["label"][1]))
-            if document["label"]
-            else None,
+            label=(int(document["label"][0]), int(document["label"][1])) if document["label"] else None,
             separate=bool(document["separate"]),
         )
     except (KeyError, TypeError, ValueError, IndexError):

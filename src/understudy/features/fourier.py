@@ -17,8 +17,8 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from understudy.features.base import MAP_KINDS, Array, Sign
-from understudy.features.draws import uniforms
-from understudy.features.turns import PHASE_BITS, cosines_and_sines, phases_of
+from understudy.features.exact import PHASE_BITS, cosines_and_sines, phases_of
+from understudy.features.points import uniforms
 from understudy.schema.layout import POSITION_BITS
 
 LAST_POSITION = 1 - 2.0**-POSITION_BITS
@@ -157,9 +157,7 @@ class Fourier:
         }
 
 
-def _in_steps(
-    turns: npt.NDArray[np.float64],
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+def _in_steps(turns: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Frequencies as whole numbers below 2^15 of steps of 2^-bits turns each; done again it changes nothing.
 
     Steps are 2^-16 turns at the finest. Frequencies beyond 2^15 turns, which positions cannot show, are cut.

@@ -84,9 +84,7 @@ class Grid:
         """Scaled bin memberships.  # (num_rows, dim)"""
         xp = array_api_compat.array_namespace(cells)
         picked = xp.stack([cells[:, number] for number in self.numbers], axis=1)
-        bins = xp.clip(
-            xp.floor(picked * self.num_bins), 0, self.num_bins - 1
-        )  # (num_rows, numbers)
+        bins = xp.clip(xp.floor(picked * self.num_bins), 0, self.num_bins - 1)  # (num_rows, numbers)
         edges = xp.arange(self.num_bins, dtype=cells.dtype)
         members = xp.astype(bins[:, :, None] == edges[None, None, :], cells.dtype)
         flat = xp.reshape(members, (cells.shape[0], self.dim))

@@ -92,9 +92,7 @@ class Kernel:
         """The kernel of every row on the left and every row on the right.  # (left, right)"""
         return self.between(self.sides(left), self.sides(right))
 
-    def between(
-        self, left: tuple[Side, ...], right: tuple[Side, ...], *, single: bool = False
-    ) -> Array:
+    def between(self, left: tuple[Side, ...], right: tuple[Side, ...], *, single: bool = False) -> Array:
         """The same of rows that were made ready; in single precision it takes a third of the time."""
         total: Any = None
         for term, one, other in zip(self.terms, left, right, strict=True):
@@ -105,7 +103,7 @@ class Kernel:
     def _side(self, xp: Any, cells: Array, term: Term) -> Side:
         parts = [cells[:, start:stop] for start, stop in term.spans] or [cells[:, :0]]
         members = xp.concat(parts, axis=1)
-        numbers = xp.stack([cells[:, j] for j in term.numbers], axis=1) if term.numbers else cells[:, :0]  # fmt: skip
+        numbers = xp.stack([cells[:, j] for j in term.numbers], axis=1) if term.numbers else cells[:, :0]
         scales = xp.asarray(list(term.length_scales), dtype=xp.float64)
         positions = numbers / scales
         if self.shape != "laplace":

@@ -15,9 +15,9 @@ from typing import Any
 
 import array_api_compat
 import numpy as np
-import numpy.typing as npt
 from scipy.linalg import cholesky, solve_triangular
 
+from understudy.arrays import Floats
 from understudy.features.base import MAP_KINDS, Array, Sign
 from understudy.features.kernels import Kernel, Side, kernel_from_dict
 from understudy.features.points import Points, points_from_dict
@@ -27,10 +27,9 @@ KERNEL_BITS = 26
 
 JITTER = 1e-13
 TRIANGLE_STEP = 96
-MOST_POWERS, GRAM_ENTRIES = 12, 2**28
+MOST_POWERS = 12
+GRAM_ENTRIES = 2**28
 """Powers of a Gram matrix that its largest eigenvalue is bounded by, and the entries that may cost."""
-
-Floats = npt.NDArray[np.float64]
 
 
 class _Near:
@@ -140,9 +139,11 @@ class Landmarks:
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
         return {
-            "kind": "landmarks", "kernel": self.kernel.to_dict(), "points": self.points.to_dict(),
+            "kind": "landmarks",
+            "kernel": self.kernel.to_dict(),
+            "points": self.points.to_dict(),
             "kept": list(self.kept),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -180,9 +181,11 @@ class KernelSums:
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
         return {
-            "kind": "kernel-sums", "kernel": self.kernel.to_dict(),
-            "points": self.points.to_dict(), "reach": self.reach,
-        }  # fmt: skip
+            "kind": "kernel-sums",
+            "kernel": self.kernel.to_dict(),
+            "points": self.points.to_dict(),
+            "reach": self.reach,
+        }
 
 
 def kernel_sums(kernel: Kernel, points: Points) -> KernelSums:
@@ -224,7 +227,5 @@ MAP_KINDS["landmarks"] = lambda document: Landmarks(
     tuple(int(place) for place in document["kept"]),
 )
 MAP_KINDS["kernel-sums"] = lambda document: KernelSums(
-    kernel_from_dict(document["kernel"]),
-    points_from_dict(document["points"]),
-    float(document["reach"]),
+    kernel_from_dict(document["kernel"]), points_from_dict(document["points"]), float(document["reach"])
 )

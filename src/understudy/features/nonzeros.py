@@ -13,8 +13,7 @@ from understudy.features.base import FeatureMap
 from understudy.features.buckets import Buckets
 from understudy.features.combine import Tensors
 from understudy.features.grid import Constant, Grid, OneHot
-from understudy.features.sides import Sides
-from understudy.features.spectrum import Lengths
+from understudy.features.spectrum import Lengths, Sides
 from understudy.features.tables import Tables
 
 

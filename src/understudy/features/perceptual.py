@@ -11,9 +11,9 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features.activations import activations, activations_of_rows, sizes_of
 from understudy.features.base import MAP_KINDS, Array, Sign
-from understudy.features.public_networks import PublicNetwork, from_shelf
+from understudy.networks.activations import activations, activations_of_rows, sizes_of
+from understudy.networks.public import PublicNetwork, from_shelf
 from understudy.schema.images import ImageShape, shape_from_dict
 
 EXACT_BITS = 52
@@ -82,10 +82,15 @@ class Perceptual:
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
         return {
-            "kind": "perceptual", "shape": self.shape.to_dict(), "network": self.network,
-            "sha256": self.sha256, "layers": list(self.layers), "sizes": list(self.sizes),
-            "moment": self.moment, "rectified": self.rectified,
-        }  # fmt: skip
+            "kind": "perceptual",
+            "shape": self.shape.to_dict(),
+            "network": self.network,
+            "sha256": self.sha256,
+            "layers": list(self.layers),
+            "sizes": list(self.sizes),
+            "moment": self.moment,
+            "rectified": self.rectified,
+        }
 
 
 TINY = 1e-20

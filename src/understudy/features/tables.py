@@ -12,11 +12,9 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Integers
 from understudy.features.base import MAP_KINDS, Array, Sign
 from understudy.schema.columns import NULL, UNLISTED
-
-Integers = npt.NDArray[np.int64]
-
 
 MOST_LISTED = 2**17
 """Of a column with no more codes, the cells of all are listed, which is faster than to search for each."""
@@ -43,19 +41,12 @@ class Cells:
 
     def __post_init__(self) -> None:
         """Every code has a cell: a plan from elsewhere must not fail on the rows that hold some code."""
-        lows, groups = (
-            np.asarray(self.lows, dtype=np.int64),
-            np.asarray(self.groups, dtype=np.int64),
-        )
-        runs = not self.lows or (
-            lows[0] == 0 and (np.diff(lows) > 0).all() and lows[-1] < self.num_codes
-        )
+        lows, groups = (np.asarray(self.lows, dtype=np.int64), np.asarray(self.groups, dtype=np.int64))
+        runs = not self.lows or (lows[0] == 0 and (np.diff(lows) > 0).all() and lows[-1] < self.num_codes)
         if self.num_codes < 1 or self.column < 0 or not runs:
             raise ValueError("pieces begin at 0, and each at a higher code than the one before")
         cells = np.arange(groups.max(initial=-1) + 1)
-        if self.groups and (
-            len(groups) != self.num_pieces or not np.array_equal(np.unique(groups), cells)
-        ):
+        if self.groups and (len(groups) != self.num_pieces or not np.array_equal(np.unique(groups), cells)):
             raise ValueError("every piece has a cell, and every cell a piece")
 
     @cached_property
@@ -108,9 +99,13 @@ class Cells:
     def to_dict(self) -> dict[str, Any]:
         """Public description."""
         return {
-            "column": self.column, "num_codes": self.num_codes, "has_null": self.has_null,
-            "is_ordered": self.is_ordered, "lows": list(self.lows), "groups": list(self.groups),
-        }  # fmt: skip
+            "column": self.column,
+            "num_codes": self.num_codes,
+            "has_null": self.has_null,
+            "is_ordered": self.is_ordered,
+            "lows": list(self.lows),
+            "groups": list(self.groups),
+        }
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ import pyarrow as pa
 import safetensors.numpy
 
 from understudy.errors import InputError
-from understudy.generators.wishes import Balance, Given
-from understudy.inert_files import read_json, read_tensors
-from understudy.published.directories import write_directory
-from understudy.published.release import to_json
+from understudy.files import read_json, read_tensors, to_json, write_directory
+from understudy.generators.conditioning import Balance, Given
 from understudy.schema import Schema
 from understudy.schema.table import parse_schema
 
-DOCUMENT, WEIGHTS, SCHEMA = "generator.json", "generator.safetensors", "schema.yaml"
+DOCUMENT = "generator.json"
+WEIGHTS = "generator.safetensors"
+SCHEMA = "schema.yaml"
 Tensors = dict[str, npt.NDArray[Any]]
 
 
@@ -38,12 +38,7 @@ class Generator(Protocol):
         """The (noisy or public) number of rows of the private table."""
 
     def sample(
-        self,
-        num_rows: int,
-        *,
-        seed: int = 0,
-        given: Given | None = None,
-        balance: Balance | None = None,
+        self, num_rows: int, *, seed: int = 0, given: Given | None = None, balance: Balance | None = None
     ) -> pa.Table:
         """Draw rows that obey the schema's rules; the same seed gives the same rows.
 
@@ -72,10 +67,7 @@ AGAIN = "Make it: understudy fit RELEASE -o MODEL"
 
 def save_generator(generator: Generator, directory: str | Path, *, release: str) -> Path:
     """Write a generator; ``release`` is the fingerprint of the release it was fitted to."""
-    document = {
-        "format": 1, "release": release, "schema": generator.schema.to_dict(),
-        "generator": generator.to_dict(),
-    }  # fmt: skip
+    document = {"format": 1, "release": release, "schema": generator.schema.to_dict(), "generator": generator.to_dict()}
     return write_directory(
         directory,
         {

@@ -8,14 +8,14 @@ from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats, Integers
 from understudy.schema import NULL, Column, Schema
 from understudy.schema.layout import from_position
 
-Integers = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-MOST_CELLS, FEWEST_CELLS, MOST_WIDTH = 128, 16, 2**13
+MOST_CELLS = 128
+FEWEST_CELLS = 16
+MOST_WIDTH = 2**13
 GOLDEN = (math.sqrt(5) - 1) / 2
 
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats
 from understudy.generators.base import GENERATOR_KINDS, Tensors
-from understudy.generators.condition import Condition
-from understudy.generators.descent import one_thread
+from understudy.generators.conditioning import Condition
 from understudy.generators.image_architectures import Architecture
 from understudy.generators.label_shares import restrict_label
-from understudy.generators.obey import Source
+from understudy.generators.rejection import Source
 from understudy.generators.sampling import Sampled
+from understudy.networks.public import one_thread
 from understudy.schema import NULL, Schema
 from understudy.schema.images import LIGHTEST, ImageShape
 
-Floats = npt.NDArray[np.float64]
 AT_A_TIME = 2**10
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from understudy.errors import UsageError
-from understudy.generators.condition import Condition
+from understudy.generators.conditioning import Condition
 from understudy.schema import NULL, Schema
 
 

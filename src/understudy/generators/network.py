@@ -10,15 +10,16 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit
 
+from understudy.arrays import Floats
 from understudy.generators.base import GENERATOR_KINDS, Tensors
-from understudy.generators.condition import Condition
+from understudy.generators.conditioning import Condition
 from understudy.generators.label_shares import restrict_label
-from understudy.generators.obey import Source
+from understudy.generators.rejection import Source
 from understudy.generators.sampling import Sampled
 from understudy.schema import Layout, Schema
 
-Floats = npt.NDArray[np.float64]
-COMPONENT_SCALE, LABEL_SCALE = 4.0, 3.0
+COMPONENT_SCALE = 4.0
+LABEL_SCALE = 3.0
 STRETCH = 0.05
 """Positions reach 5 % past both ends and are clipped, so that values at a bound are learnable."""
 
@@ -97,14 +98,10 @@ class Network(Sampled):
         named = {f"weight.{i}": weight for i, weight in enumerate(self.weights)}
         named |= {f"bias.{i}": bias for i, bias in enumerate(self.biases)}
         named["skip"] = self.skip
-        return {
-            name: np.ascontiguousarray(value, dtype=np.float32) for name, value in named.items()
-        }
+        return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in named.items()}
 
 
-def draw_inputs(
-    labels: Floats, noise_dim: int, num_components: int, rng: np.random.Generator
-) -> Floats:
+def draw_inputs(labels: Floats, noise_dim: int, num_components: int, rng: np.random.Generator) -> Floats:
     """Inputs of the network for rows of these one-hot labels.  # (num_rows, inputs)"""
     num_rows = len(labels)
     noise = rng.standard_normal((num_rows, noise_dim))

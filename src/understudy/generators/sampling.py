@@ -10,20 +10,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from understudy.errors import UsageError
-from understudy.generators.condition import Condition
-from understudy.generators.obey import CHUNK, Source, draw_obeying
-from understudy.generators.wishes import (
-    Balance,
-    Given,
-    class_shares,
-    condition_of,
-    rows_per_class,
-)
+from understudy.generators.conditioning import Balance, Condition, Given, class_shares, condition_of, rows_per_class
+from understudy.generators.rejection import CHUNK, Source, rejection_sample
 from understudy.schema import NULL, Schema
-from understudy.schema.codesets import CodeSet
-from understudy.schema.decode import decode_table
+from understudy.schema.layout import decode_table
+from understudy.schema.values import CodeSet
 
-MOST_CELLS, FEWEST_ROWS = 2**23, 2**10
+MOST_CELLS = 2**23
+FEWEST_ROWS = 2**10
 """Cells that are drawn at a time: tables with a thousand columns are drawn in shorter parts."""
 
 MOST_DRAWN = 2**31
@@ -40,17 +34,10 @@ class Sampled(ABC):
         """What draws rows under a condition."""
 
     def sample(
-        self,
-        num_rows: int,
-        *,
-        seed: int = 0,
-        given: Given | None = None,
-        balance: Balance | None = None,
+        self, num_rows: int, *, seed: int = 0, given: Given | None = None, balance: Balance | None = None
     ) -> pa.Table:
         """Draw rows; the same seed gives the same rows."""
-        return sample_table(
-            self.schema, self.source, num_rows, seed=seed, given=given, balance=balance
-        )
+        return sample_table(self.schema, self.source, num_rows, seed=seed, given=given, balance=balance)
 
 
 def sample_table(
@@ -83,7 +70,7 @@ def sample_table(
         codes = np.empty((len(part), len(schema.used)), dtype=np.int64)
         for i, (source, condition) in enumerate(zip(sources, strata, strict=True)):
             mine = part == i
-            codes[mine] = draw_obeying(source, schema, condition, int(mine.sum()), rng)
+            codes[mine] = rejection_sample(source, schema, condition, int(mine.sum()), rng)
         tables.append(decode_table(schema, codes))
     return pa.concat_tables(tables).combine_chunks()
 
@@ -100,12 +87,7 @@ def check_num_rows(schema: Schema, num_rows: int) -> None:
 
 
 def _strata(
-    schema: Schema,
-    num_rows: int,
-    rng: np.random.Generator,
-    *,
-    given: Given | None,
-    balance: Balance | None,
+    schema: Schema, num_rows: int, rng: np.random.Generator, *, given: Given | None, balance: Balance | None
 ) -> tuple[list[Condition], npt.NDArray[np.int64]]:
     """Conditions that rows are drawn under, and which of them each row is drawn under."""
     condition = condition_of(schema, given)
@@ -114,8 +96,7 @@ def _strata(
         return [condition], np.zeros(num_rows, dtype=np.int64)
     place = schema.used.index(schema.label)
     strata = [
-        condition.and_also({place: CodeSet(() if code == NULL else ((code, code),), code == NULL)})
-        for code in shares
+        condition.and_also({place: CodeSet(() if code == NULL else ((code, code),), code == NULL)}) for code in shares
     ]
     members = np.repeat(np.arange(len(strata)), rows_per_class(shares, num_rows))
     return strata, rng.permutation(members)

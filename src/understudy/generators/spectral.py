@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features.cosines import Cosines
-from understudy.features.principal import Principal, principal_from_dict
+from understudy.arrays import Floats
+from understudy.features.image_bases import Cosines, Principal, principal_from_dict
 from understudy.features.spectrum import Basis
 from understudy.generators.base import GENERATOR_KINDS, Tensors
-from understudy.generators.condition import Condition
+from understudy.generators.conditioning import Condition
 from understudy.generators.label_shares import restrict_label
-from understudy.generators.obey import Source
+from understudy.generators.rejection import Source
 from understudy.generators.sampling import Sampled
 from understudy.schema import NULL, Schema
 from understudy.schema.images import LIGHTEST, ImageShape
 
-Floats = npt.NDArray[np.float64]
 AT_A_TIME = 2**12
 
 
@@ -40,9 +39,7 @@ class Spectra:
         """Images of one part, in [0, 1].  # (num_images, dimensions + num_pixels) -> (…, num_pixels)"""
         dependent, own = np.split(normals, [self.factors.shape[2]], axis=1)
         coefficients = own * self.detail[place]
-        coefficients[:, : self.means.shape[1]] += (
-            self.means[place] + dependent @ self.factors[place].T
-        )
+        coefficients[:, : self.means.shape[1]] += self.means[place] + dependent @ self.factors[place].T
         return np.clip(basis.images(coefficients), 0.0, 1.0)
 
     def draw(self, basis: Basis, place: int, count: int, rng: np.random.Generator) -> Floats:
@@ -90,9 +87,7 @@ class SpectralImages(Sampled):
             found[:, pixels] = np.where(drawn < len(label.categories), drawn, NULL)
         return found
 
-    def _parts(
-        self, classes: npt.NDArray[np.int64], rng: np.random.Generator
-    ) -> npt.NDArray[np.int64]:
+    def _parts(self, classes: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """A part of each of these classes, by its place among all parts."""
         count = len(self.part_shares[0])
         if count == 1:
@@ -126,14 +121,10 @@ def _shape(schema: Schema) -> ImageShape:
 def _load(schema: Schema, document: dict[str, Any], tensors: Tensors) -> SpectralImages:
     return SpectralImages(
         schema=schema,
-        spectra=Spectra(
-            *(tensors[name].astype(np.float64) for name in ("means", "factors", "detail"))
-        ),
+        spectra=Spectra(*(tensors[name].astype(np.float64) for name in ("means", "factors", "detail"))),
         default_num_rows=int(document["default_num_rows"]),
         label_shares=tuple(float(share) for share in document["label_shares"]),
-        part_shares=tuple(
-            tuple(map(float, shares)) for shares in document.get("part_shares", [[1.0]])
-        ),
+        part_shares=tuple(tuple(map(float, shares)) for shares in document.get("part_shares", [[1.0]])),
         principal=principal_from_dict(document.get("principal")),
     )
 

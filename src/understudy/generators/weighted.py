@@ -6,20 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from understudy.arrays import Floats, Integers
 from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Tensors
-from understudy.generators.condition import Condition
-from understudy.generators.obey import Source
+from understudy.generators.conditioning import Condition
+from understudy.generators.rejection import Source
 from understudy.generators.sampling import Sampled
 from understudy.schema import Schema
-from understudy.schema.decode import decode_table
+from understudy.schema.layout import decode_table
 from understudy.schema.rules import obeys
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -42,9 +39,7 @@ class WeightedDatabase(Sampled):
         """
         meeting = condition.holds(self.row_codes) & (self.weights > 0)
         if not meeting.any():
-            raise UsageError(
-                "given", "no row of positive weight is such", "Widen the condition"
-            )  # fmt: skip
+            raise UsageError("given", "no row of positive weight is such", "Widen the condition")
         obeying = meeting & obeys(self.schema, self.row_codes)
         chosen = obeying if obeying.any() else meeting
         codes, weights = self.row_codes[chosen], self.weights[chosen]
@@ -80,15 +75,10 @@ class WeightedDatabase(Sampled):
 
     def tensors(self) -> Tensors:
         """Codes and weights, exactly."""
-        return {
-            "codes": np.ascontiguousarray(self.row_codes),
-            "weights": np.ascontiguousarray(self.weights),
-        }
+        return {"codes": np.ascontiguousarray(self.row_codes), "weights": np.ascontiguousarray(self.weights)}
 
 
-def weighted_database(
-    schema: Schema, codes: Integers, weights: Floats, num_rows: int
-) -> WeightedDatabase:
+def weighted_database(schema: Schema, codes: Integers, weights: Floats, num_rows: int) -> WeightedDatabase:
     """Rows of any weight but zero; if noise has left none, all rows with the same."""
     if not weights.any():
         weights = np.full(len(codes), 1 / len(codes))
@@ -100,9 +90,7 @@ def _load_weighted(schema: Schema, document: dict[str, Any], tensors: Tensors) -
     codes, weights = tensors["codes"], tensors["weights"]
     if codes.shape != (len(weights), len(schema.used)) or weights.dtype != np.float64:
         raise ValueError("rows and weights do not fit the schema")
-    return WeightedDatabase(
-        schema, codes.astype(np.int64), weights, int(document["default_num_rows"])
-    )
+    return WeightedDatabase(schema, codes.astype(np.int64), weights, int(document["default_num_rows"]))
 
 
 GENERATOR_KINDS["weighted"] = _load_weighted

@@ -8,18 +8,18 @@ from inspect import signature
 from typing import Any
 
 from understudy.accounting import Budget
+from understudy.arrays import LossProgress
 from understudy.errors import UsageError
-from understudy.generators.anova_training import AnovaTraining, train_anova
+from understudy.files import refusing_damage
+from understudy.fits.anova import AnovaTraining, train_anova
+from understudy.fits.images import ImageTraining, train_image_network
+from understudy.fits.mixture import MixtureTraining, train_mixture
+from understudy.fits.network import Training, train_network
+from understudy.fits.perceptual import PerceptualTraining, train_perceptual
+from understudy.fits.reduced_set import ReducedSet, find_reduced_set
+from understudy.fits.spectral import SpectralFit, fit_spectra
+from understudy.fits.weighting import Weighting, weigh_points
 from understudy.generators.base import Generator
-from understudy.generators.descent import Progress
-from understudy.generators.image_training import ImageTraining, train_image_network
-from understudy.generators.mixture_training import MixtureTraining, train_mixture
-from understudy.generators.perceptual_training import PerceptualTraining, train_perceptual
-from understudy.generators.reduced_set import ReducedSet, find_reduced_set
-from understudy.generators.spectral_fit import SpectralFit, fit_spectra
-from understudy.generators.training import Training, train_network
-from understudy.generators.weighting import Weighting, weigh_points
-from understudy.inert_files import refusing_damage
 from understudy.methods.anova import dp_anova
 from understudy.methods.balog_features import balog_features
 from understudy.methods.balog_subspace import balog_subspace
@@ -28,23 +28,40 @@ from understudy.methods.mepf import dp_mepf
 from understudy.methods.merf import dp_merf
 from understudy.methods.merf_ae import dp_merf_ae
 from understudy.methods.spectrum import dp_spectrum
-from understudy.plan import ROW_CAP, Plan
-from understudy.published import Release
+from understudy.plan.plan import ROW_CAP, Plan
+from understudy.released import Release
 from understudy.schema import Schema
 
 __all__ = [
-    "METHODS", "balog_features", "balog_subspace", "dp_anova", "dp_hp", "dp_mepf", "dp_merf", "dp_merf_ae",
-    "dp_spectrum", "fit_release", "make_plan", "needs_torch",
-]  # fmt: skip
+    "METHODS",
+    "balog_features",
+    "balog_subspace",
+    "dp_anova",
+    "dp_hp",
+    "dp_mepf",
+    "dp_merf",
+    "dp_merf_ae",
+    "dp_spectrum",
+    "fit_release",
+    "make_plan",
+    "needs_torch",
+]
 
 METHODS: dict[str, Callable[..., Plan]] = {
-    "dp-anova": dp_anova, "dp-merf": dp_merf, "dp-hp": dp_hp, "balog-subspace": balog_subspace,
-    "balog-features": balog_features, "dp-spectrum": dp_spectrum, "dp-merf-ae": dp_merf_ae, "dp-mepf": dp_mepf,
-}  # fmt: skip
+    "dp-anova": dp_anova,
+    "dp-merf": dp_merf,
+    "dp-hp": dp_hp,
+    "balog-subspace": balog_subspace,
+    "balog-features": balog_features,
+    "dp-spectrum": dp_spectrum,
+    "dp-merf-ae": dp_merf_ae,
+    "dp-mepf": dp_mepf,
+}
 IMAGE_METHODS = ("dp-spectrum", "dp-merf-ae", "dp-mepf")
 """Methods that take images and nothing else."""
 
-DEFAULT_METHOD, IMAGE_METHOD = "dp-anova", "dp-spectrum"
+DEFAULT_METHOD = "dp-anova"
+IMAGE_METHOD = "dp-spectrum"
 FITS: dict[str, tuple[Callable[..., Any], Callable[..., Generator]]] = {
     "anova": (AnovaTraining, train_anova),
     "mixture": (MixtureTraining, train_mixture),
@@ -63,20 +80,12 @@ WITHOUT_TORCH = ("weights", "spectral")
 MOST_STEPS = 10**7
 """Steps of training that a plan may ask for."""
 
-LIMITS: dict[str, tuple[float, float]] = {
-    "num_rows": (1, ROW_CAP),
-    "steps": (1, MOST_STEPS),
-    "gamma": (1e-6, 1e6),
-}
+LIMITS: dict[str, tuple[float, float]] = {"num_rows": (1, ROW_CAP), "steps": (1, MOST_STEPS), "gamma": (1e-6, 1e6)}
 """What options of any method may be, where absurd numbers would only be found out after long work."""
 
 
 def make_plan(
-    schema: Schema,
-    budget: Budget,
-    *,
-    method: str = "auto",
-    options: Mapping[str, Any] | None = None,
+    schema: Schema, budget: Budget, *, method: str = "auto", options: Mapping[str, Any] | None = None
 ) -> Plan:
     """Plan a release with a method by name; ``auto`` takes the best one for tables, or for images.
 
@@ -85,16 +94,12 @@ def make_plan(
     automatic = DEFAULT_METHOD if schema.image is None else IMAGE_METHOD
     name = automatic if method == "auto" else method
     if name not in METHODS:
-        raise UsageError(
-            "method", f"'{method}' is unknown", "Methods are auto, " + ", ".join(METHODS)
-        )
+        raise UsageError("method", f"'{method}' is unknown", "Methods are auto, " + ", ".join(METHODS))
     known = signature(METHODS[name]).parameters
     stray = sorted(set(options or {}) - set(known))
     if stray:
         raise UsageError(
-            stray[0].replace("_", " "),
-            f"is not an option of {name}",
-            "Its options are " + ", ".join(list(known)[2:]),
+            stray[0].replace("_", " "), f"is not an option of {name}", "Its options are " + ", ".join(list(known)[2:])
         )
     for option, value in (options or {}).items():
         least, most = LIMITS.get(option, (-math.inf, math.inf))
@@ -104,7 +109,7 @@ def make_plan(
 
 
 @refusing_damage("release")
-def fit_release(release: Release, *, progress: Progress | None = None) -> Generator:
+def fit_release(release: Release, *, progress: LossProgress | None = None) -> Generator:
     """Turn a release into a generator, as its plan's method has it.
 
     Raises:

@@ -20,22 +20,17 @@ import numpy as np
 from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_by_name
 from understudy.errors import UsageError
 from understudy.features import Block, Cells, Embedding, Norm, Sign, Tables
-from understudy.features.choosing import MOST_PAIRS, PAIRS
-from understudy.features.placing import CELLS, COLUMNS, LOOKS, VALUES
-from understudy.generators.anova_training import AnovaTraining
-from understudy.methods.common import (
-    LabelledColumns,
-    Labels,
-    labelled_columns,
-    noise_of_mean,
-    norm_for,
-)
-from understudy.methods.subsets import draw_subsets
-from understudy.plan import Plan, Stage
+from understudy.fits.anova import AnovaTraining
+from understudy.methods.common import LabelledColumns, Labels, draw_subsets, labelled_columns, noise_of_mean, norm_for
+from understudy.plan.plan import Plan, Stage
+from understudy.rules.adaptive_bins import CELLS, COLUMNS, LOOKS, VALUES
+from understudy.rules.pair_selection import MOST_PAIRS, PAIRS
 from understudy.schema import Column, Schema
 from understudy.schema.layout import from_position
 
-HISTOGRAM_BARS, FEWEST_BARS, MOST_BARS = 256, 16, 2**17
+HISTOGRAM_BARS = 256
+FEWEST_BARS = 16
+MOST_BARS = 2**17
 LONGEST_VALUES = MOST_VALUES = 2**17
 """Bars of a column's histogram and of all; codes that are counted one by one, and of all columns."""
 
@@ -56,7 +51,8 @@ PURE_SHARES = {"count": 0.02, COLUMNS: 0.24, VALUES: 0.02, CELLS: 0.16, LOOKS: 0
 PURE_WITHOUT_PAIRS = {"count": 0.03, COLUMNS: 0.35, VALUES: 0.05, CELLS: 0.57}
 """The same of epsilon, if delta is 0: noise then grows with the number of tables, not its root."""
 
-ROWS_PER_BAR, ROWS_PER_VALUE = 4.0, 20.0
+ROWS_PER_BAR = 4.0
+ROWS_PER_VALUE = 20.0
 """A histogram has as many bars, of n, as leave the noise of its half (sqrt(n) deviations) below a
 quarter of the rows; values are counted one by one if a value with a 20th of the rows stands out."""
 
@@ -103,20 +99,13 @@ def dp_anova(
     if not places:
         raise UsageError("schema", "has no column beside the label", "Use --labels none")
 
-    shares, without_pairs = (
-        (SHARES, WITHOUT_PAIRS) if norm is Norm.L2 else (PURE_SHARES, PURE_WITHOUT_PAIRS)
-    )
+    shares, without_pairs = (SHARES, WITHOUT_PAIRS) if norm is Norm.L2 else (PURE_SHARES, PURE_WITHOUT_PAIRS)
 
     def noise(part: float) -> float:
         """Noise on the share of rows in a cell, if there were one table."""
         sign = Sign.NONNEGATIVE
         return noise_of_mean(
-            budget,
-            neighbours,
-            share=part,
-            num_rows=num_rows,
-            sign=sign,
-            max_rows=schema.privacy.max_rows,
+            budget, neighbours, share=part, num_rows=num_rows, sign=sign, max_rows=schema.privacy.max_rows
         )
 
     looks = _looks(len(places), noise(shares[LOOKS]), norm, wanted=pairs, seed=seed)
@@ -134,9 +123,14 @@ def dp_anova(
         "explanation": _explanation(schema, places, looks, fine, parts, pairs),
     }
     return Plan(
-        schema=schema, method="dp-anova", budget=budget, neighbours=neighbours, stages=stages,
-        num_rows=num_rows, settings=tuple(settings.items()),
-    )  # fmt: skip
+        schema=schema,
+        method="dp-anova",
+        budget=budget,
+        neighbours=neighbours,
+        stages=stages,
+        num_rows=num_rows,
+        settings=tuple(settings.items()),
+    )
 
 
 def _labelled(schema: Schema, labels: Labels) -> LabelledColumns:
@@ -167,9 +161,7 @@ def _bars(place: int, column: Column, count: int) -> Cells:
     return replace(whole, lows=tuple(np.unique([*edges, 1, column.num_steps]).tolist()))
 
 
-def _fine_cuts(
-    schema: Schema, cuts: tuple[Cells, ...], noise: float, budget: Budget
-) -> tuple[Cells, ...]:
+def _fine_cuts(schema: Schema, cuts: tuple[Cells, ...], noise: float, budget: Budget) -> tuple[Cells, ...]:
     """Finer histograms of long columns: code by code if they are not too long, in schema order."""
     found: list[Cells] = []
     room = MOST_VALUES
@@ -216,10 +208,7 @@ def _stages(
     by_label = columns.classes is not None
     singles = tuple((j,) for j in range(len(places)))
     rough = [[_rough(cuts[place], count) for place in places] for count in ROUGH_CELLS]
-    first: dict[str, Tables | None] = {
-        "count": None,
-        COLUMNS: _counted(cuts, tuple((j,) for j in range(len(cuts)))),
-    }
+    first: dict[str, Tables | None] = {"count": None, COLUMNS: _counted(cuts, tuple((j,) for j in range(len(cuts))))}
     if fine:
         first[VALUES] = _counted(fine, tuple((j,) for j in range(len(fine))))
     second: dict[str, Tables | None] = {CELLS: _counted(rough[0], singles)}
@@ -227,11 +216,8 @@ def _stages(
         second[LOOKS] = _counted(rough[1], looks)
     found = [
         _stage("columns", first, parts, norm, columns, set()),
-        _stage(
-            "by label" if by_label else "cells", second, parts, norm, columns, {CELLS, LOOKS},
-            rule="place-cells",
-        ),
-    ]  # fmt: skip
+        _stage("by label" if by_label else "cells", second, parts, norm, columns, {CELLS, LOOKS}, rule="place-cells"),
+    ]
     if looks:
         third: dict[str, Tables | None] = {PAIRS: _counted(rough[2], looks[:MOST_PAIRS])}
         found.append(_stage("pairs", third, parts, norm, columns, set(), rule="choose-pairs"))
@@ -284,9 +270,7 @@ def _explanation(
 ) -> list[str]:
     """What the plan has chosen, for people."""
     percent = {name: f"{100 * part:.0f} %" for name, part in parts.items()}
-    found = [
-        f"histograms of {len(schema.used)} columns place the cells: {percent[COLUMNS]} of the budget"
-    ]
+    found = [f"histograms of {len(schema.used)} columns place the cells: {percent[COLUMNS]} of the budget"]
     if fine:
         names = [schema.used[cells.column].name for cells in fine]
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")

@@ -15,17 +15,19 @@ from typing import Any, Literal
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import UsageError
 from understudy.features import Block, Constant, Embedding, Fourier, Scales
-from understudy.features.drawing import Draw, drawn_points
-from understudy.generators.reduced_set import EMBEDDING, ReducedSet
+from understudy.features.points import Draw, drawn_points
+from understudy.fits.reduced_set import EMBEDDING, ReducedSet
 from understudy.methods.balog_kernel import balog_kernel, kernel_words
 from understudy.methods.common import COUNT_SHARE
-from understudy.plan import Plan, Stage
+from understudy.plan.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 
 Weights = Literal["free", "uniform"]
 WEIGHTS: tuple[Weights, ...] = ("free", "uniform")
 
-FEATURES, MOST_FEATURES, MOST_ROWS = 4000, 20_000, 10_000
+FEATURES = 4000
+MOST_FEATURES = 20_000
+MOST_ROWS = 10_000
 SMALLEST_MISMATCH = 1e-6
 
 
@@ -81,20 +83,23 @@ def balog_features(
     apart = 1 / math.sqrt(-math.log(max(term.mismatch, SMALLEST_MISMATCH)))
     widths = (*term.length_scales, *([apart] * (layout.width - len(layout.numbers))))
     map_ = Fourier(
-        tuple(range(layout.width)), widths, (Scales(layout.width, 1.0, 1.0),),
-        num_features + num_features % 2, seed,
-    )  # fmt: skip
+        tuple(range(layout.width)), widths, (Scales(layout.width, 1.0, 1.0),), num_features + num_features % 2, seed
+    )
     # What cannot be drawn is refused here, before a budget is spent on it.
     drawn_points(schema, num_candidates, draw=draw, means=means, deviations=deviations, seed=seed)
     rest = 1.0 if neighbours is Neighbours.REPLACE_ONE else math.sqrt(1 - COUNT_SHARE)
     blocks = (Block("count", Constant(), math.sqrt(COUNT_SHARE)), Block(EMBEDDING, map_, rest))
     training = ReducedSet(
-        num_points=num_points, weights=weights, steps=steps, candidates=num_candidates, draw=draw,
-        means=dict(means or {}), deviations=dict(deviations or {}), seed=seed,
-    )  # fmt: skip
-    words = (
-        "free weights, nonnegative and of sum at most 1" if weights == "free" else "equal weights"
+        num_points=num_points,
+        weights=weights,
+        steps=steps,
+        candidates=num_candidates,
+        draw=draw,
+        means=dict(means or {}),
+        deviations=dict(deviations or {}),
+        seed=seed,
     )
+    words = "free weights, nonnegative and of sum at most 1" if weights == "free" else "equal weights"
     settings: dict[str, Any] = {
         "generator": "reduced-set",
         "training": asdict(training),
@@ -105,10 +110,14 @@ def balog_features(
         ],
     }
     return Plan(
-        schema=schema, method="balog-features", budget=budget, neighbours=neighbours,
-        stages=(Stage("embedding", Embedding(blocks)),), num_rows=num_rows,
+        schema=schema,
+        method="balog-features",
+        budget=budget,
+        neighbours=neighbours,
+        stages=(Stage("embedding", Embedding(blocks)),),
+        num_rows=num_rows,
         settings=tuple(settings.items()),
-    )  # fmt: skip
+    )
 
 
 def _check(weights: str, num_features: int, num_points: int, steps: int) -> None:

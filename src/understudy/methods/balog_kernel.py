@@ -14,7 +14,8 @@ from understudy.schema import Layout
 Join = Literal["product", "sum"]
 JOINS: tuple[Join, ...] = ("product", "sum")
 
-PRODUCT_SCALE, SUM_SCALE = 0.25, 0.1
+PRODUCT_SCALE = 0.25
+SUM_SCALE = 0.1
 """Default length scales, in units of a column's range. In a product of d numbers it is times sqrt(d),
 as distances grow with it: two rows drawn at random keep a kernel value of about a quarter."""
 
@@ -58,9 +59,7 @@ def balog_kernel(
     return Kernel(shape, tuple(terms))
 
 
-def _scales(
-    names: tuple[str, ...], length_scale: float | Mapping[str, float] | None, join: Join
-) -> tuple[float, ...]:
+def _scales(names: tuple[str, ...], length_scale: float | Mapping[str, float] | None, join: Join) -> tuple[float, ...]:
     if isinstance(length_scale, Mapping):
         return scales_by_name(names, length_scale)
     if length_scale is None:

@@ -13,37 +13,29 @@ import math
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.arrays import Integers
 from understudy.errors import UsageError
 from understudy.features import Block, Constant, Embedding, Kernel, Landmarks, Points
-from understudy.features.drawing import Draw, drawn_points
 from understudy.features.landmarks import kernel_sums
-from understudy.features.pivots import (
-    COORDINATES,
-    LOOK,
-    enough_points,
-    pivot_points,
-    public_density,
-    spanned_by,
-)
+from understudy.features.points import Draw, drawn_points
 from understudy.methods.balog_kernel import Join, balog_kernel, kernel_words
-from understudy.methods.common import COUNT_SHARE, noise_of_mean
-from understudy.methods.public_points import given_points
-from understudy.plan import Plan, Stage
+from understudy.methods.common import COUNT_SHARE, given_points, noise_of_mean
+from understudy.plan.plan import Plan, Stage
+from understudy.rules.pivots import COORDINATES, LOOK, enough_points, pivot_points, public_density, spanned_by
 from understudy.schema import Layout, Schema
 
-Integers = npt.NDArray[np.int64]
 Weights = Literal["shrunk", "plain", "bounded"]
 WEIGHTS: tuple[Weights, ...] = ("shrunk", "plain", "bounded")
 
-SPANNING, MOST_SPANNING, CANDIDATES = 512, 2048, 2000
+SPANNING = 512
+MOST_SPANNING = 2048
+CANDIDATES = 2000
 """Points that may span the space by default and at most, and points that are drawn by default."""
 
 LOOK_SHARE = 0.1
-FEW_POINTS, CLOSE = 256, 0.01
+FEW_POINTS = 256
+CLOSE = 0.01
 """No look is needed if so few points leave others so close (mean squared distance) to their span."""
 
 
@@ -101,37 +93,34 @@ def balog_subspace(
     neighbours = neighbours_by_name(neighbours)
     _check(weights, bound, num_points)
     layout = Layout(schema)
-    own = balog_kernel(
-        layout, shape=kernel, join=join, length_scale=length_scale, mismatch=mismatch
-    )
+    own = balog_kernel(layout, shape=kernel, join=join, length_scale=length_scale, mismatch=mismatch)
     if public_points is not None:
         points = given_points(schema, public_points)
     else:
         points = drawn_points(
-            schema, num_candidates or CANDIDATES, draw=draw, means=means, deviations=deviations,
-            seed=seed,
-        )  # fmt: skip
+            schema, num_candidates or CANDIDATES, draw=draw, means=means, deviations=deviations, seed=seed
+        )
     places, left = pivot_points(own, points, public_density(own, points), most=num_points)
     looks = bool(left[min(FEW_POINTS, len(left)) - 1] > CLOSE) if look is None else look
     is_signed = neighbours is Neighbours.ADD_REMOVE
     share = (1 - LOOK_SHARE if looks else 1.0) * (1 - COUNT_SHARE if is_signed else 1.0)
-    noise = noise_of_mean(
-        budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows
-    )
+    noise = noise_of_mean(budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows)
     kept = places if looks else places[: enough_points(left, noise, seen=False)]
     settings: dict[str, Any] = {
         "generator": "weights",
         "training": {"seed": seed, "weights": weights, "bound": bound, "steps": steps},
         "points": "given" if public_points is not None else f"drawn ({draw})",
-        "explanation": _explanation(
-            own, layout, len(points), len(kept), weights, bound, looks=looks
-        ),
+        "explanation": _explanation(own, layout, len(points), len(kept), weights, bound, looks=looks),
     }
     return Plan(
-        schema=schema, method="balog-subspace", budget=budget, neighbours=neighbours,
-        stages=_stages(own, points, kept, neighbours, looks=looks), num_rows=num_rows,
+        schema=schema,
+        method="balog-subspace",
+        budget=budget,
+        neighbours=neighbours,
+        stages=_stages(own, points, kept, neighbours, looks=looks),
+        num_rows=num_rows,
         settings=tuple(settings.items()),
-    )  # fmt: skip
+    )
 
 
 def _check(weights: str, bound: float, num_points: int) -> None:
@@ -165,9 +154,8 @@ def _stages(
 
 
 def _explanation(
-    kernel: Kernel, layout: Layout, num_points: int, rank: int, weights: Weights, bound: float, *,
-    looks: bool,
-) -> list[str]:  # fmt: skip
+    kernel: Kernel, layout: Layout, num_points: int, rank: int, weights: Weights, bound: float, *, looks: bool
+) -> list[str]:
     """What the plan has chosen, for people."""
     found = [kernel_words(kernel, layout)]
     if looks:

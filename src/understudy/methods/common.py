@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations, islice
 from typing import Literal
 
+import pyarrow as pa
+
 from understudy.accounting import Budget, Neighbours, mechanism_for
-from understudy.errors import UsageError
+from understudy.errors import InputError, UsageError
 from understudy.features import Block, Constant, FeatureMap, Norm, OneHot, Sign
+from understudy.features.points import MOST_POINTS, Points, points_of_codes, uniform_stream
 from understudy.schema import Layout, Schema
+from understudy.schema.encode import encode_batch
 
 Labels = Literal["auto", "none", "balanced", "imbalanced"]
 LABELS: tuple[Labels, ...] = ("auto", "none", "balanced", "imbalanced")
@@ -101,9 +106,7 @@ def scales_by_name(names: tuple[str, ...], scales: Mapping[str, float]) -> tuple
     """A length scale for every numeric column, or a refusal."""
     stray = sorted(set(scales) ^ set(names))
     if stray:
-        raise UsageError(
-            "length scale", f"must name every numeric column and no other; see '{stray[0]}'"
-        )
+        raise UsageError("length scale", f"must name every numeric column and no other; see '{stray[0]}'")
     return tuple(checked_scale(float(scales[name])) for name in names)
 
 
@@ -111,6 +114,90 @@ def checked_scale(scale: float) -> float:
     """A length scale in units of a column's range, or a refusal."""
     if 1e-4 <= scale <= 1e4:
         return scale
+    raise UsageError("length scale", "must lie between 0.0001 and 10000", "Common choices: 0.05 to 1")
+
+
+# Rows of a public table as points.
+
+
+def given_points(schema: Schema, table: object) -> Points:
+    """Rows of a public table (Arrow, pandas, or a mapping of columns) as points."""
+    rows = public_table(table)
+    missing = [column.name for column in schema.used if column.name not in rows.column_names]
+    if missing:
+        raise InputError("public points", f"have no column '{missing[0]}'", "Give every column of the schema")
+    if not 1 <= rows.num_rows <= MOST_POINTS:
+        raise InputError(
+            "public points",
+            f"must be between 1 and {MOST_POINTS} rows, and are {rows.num_rows}",
+            "Take a random part of them",
+        )
+    names = [column.name for column in schema.used]
+    batch = rows.select(names).combine_chunks().to_batches()[0]
+    return points_of_codes(Layout(schema), encode_batch(schema, batch))
+
+
+def public_table(table: object) -> pa.Table:
+    """A public table in any of the usual forms."""
+    if isinstance(table, pa.Table):
+        return table
+    if isinstance(table, Mapping):
+        return pa.table(dict(table))
+    try:
+        return pa.Table.from_pandas(table, preserve_index=False)
+    except (AttributeError, TypeError, pa.ArrowException):
+        pass
     raise UsageError(
-        "length scale", "must lie between 0.0001 and 10000", "Common choices: 0.05 to 1"
+        "public rows",
+        "must be an Arrow table, a pandas data frame or a mapping of columns",
+        "Read the file first; the command line does it for a FILE",
     )
+
+
+# Subsets of columns, all of them or drawn at public random.
+
+TRIES_PER_SUBSET = 200
+
+Subset = tuple[int, ...]
+
+
+def num_subsets(num_columns: int, size: int) -> int:
+    """How many subsets of a size there are."""
+    return math.comb(num_columns, size)
+
+
+def draw_subsets(
+    widths: Sequence[int], size: int, count: int, *, apart: set[frozenset[int]], largest: int, seed: int
+) -> tuple[Subset, ...]:
+    """Different subsets of ``size`` columns, in increasing order of their columns.
+
+    Args:
+        widths: number of features of each column.
+        size: columns in a subset.
+        count: how many subsets; if that is all of them, none is drawn.
+        apart: pairs of columns that may not be in one subset.
+        largest: products of features that a subset may have.
+        seed: public seed.
+    """
+    tries: Iterable[Subset] = combinations(range(len(widths)), size)
+    if count < num_subsets(len(widths), size):
+        draws = islice(uniform_stream(seed, len(widths)), TRIES_PER_SUBSET * count)
+        tries = (tuple(sorted(draw.argsort()[:size].tolist())) for draw in draws)
+    found: set[Subset] = set()
+    too_large = False
+    for subset in tries:
+        if len(found) == count:
+            break
+        if any(frozenset(pair) in apart for pair in combinations(subset, 2)):
+            continue
+        if math.prod(widths[j] for j in subset) <= largest:
+            found.add(subset)
+        else:
+            too_large = True
+    if too_large and not found:
+        raise UsageError(
+            "products",
+            f"every set of {size} columns has more than {largest} features",
+            "Lower the product dimension or the product order",
+        )
+    return tuple(sorted(found))

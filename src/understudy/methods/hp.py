@@ -16,29 +16,20 @@ from typing import Any
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.features import Block, Embedding, FeatureMap, Sign
 from understudy.features.nonzeros import l1_bound
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.mixture_training import MixtureTraining
-from understudy.generators.training import Training
-from understudy.methods.common import (
-    COUNT_SHARE,
-    LabelledColumns,
-    Labels,
-    labelled_columns,
-    noise_of_mean,
-    norm_for,
-)
+from understudy.fits.images import ImageTraining
+from understudy.fits.mixture import MixtureTraining
+from understudy.fits.network import Training
+from understudy.methods.common import COUNT_SHARE, LabelledColumns, Labels, labelled_columns, noise_of_mean, norm_for
 from understudy.methods.hp_kernels import Kernels, Wish, plan_kernels
 from understudy.methods.image_sets import image_generator, image_set, table_generator
-from understudy.plan import Plan, Stage
+from understudy.plan.plan import Plan, Stage
+from understudy.plan.stage import weighed_for_laplace, with_epsilon_parts
 from understudy.schema import Layout, Schema
-from understudy.stage import weighed_for_laplace, with_epsilon_parts
 
 IMAGE_TRAINING = ImageTraining(steps=1500)
 """The paper's network for Fashion-MNIST."""
 
-TRAININGS: dict[str, type[MixtureTraining] | type[Training]] = {
-    "mixture": MixtureTraining, "network": Training,
-}  # fmt: skip
+TRAININGS: dict[str, type[MixtureTraining] | type[Training]] = {"mixture": MixtureTraining, "network": Training}
 
 
 def dp_hp(
@@ -103,20 +94,16 @@ def dp_hp(
     neighbours = neighbours_by_name(neighbours)
     has_images = labels != "none" and image_set(schema) is not None
     wish = Wish(
-        order, product_order, product_dim, num_products, gamma, product_share,
-        length_scale, product_length_scale,
-    ).filled(preset, budget, has_images=has_images)  # fmt: skip
+        order, product_order, product_dim, num_products, gamma, product_share, length_scale, product_length_scale
+    ).filled(preset, budget, has_images=has_images)
     columns = labelled_columns(schema, labels)
 
     def noise(share: float) -> float:
-        return noise_of_mean(
-            budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows
-        )
+        return noise_of_mean(budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows)
 
     kernels = plan_kernels(
-        Layout(schema), columns, wish, noise=noise, norm=norm_for(budget),
-        is_fresh=fresh_products, seed=seed,
-    )  # fmt: skip
+        Layout(schema), columns, wish, noise=noise, norm=norm_for(budget), is_fresh=fresh_products, seed=seed
+    )
     make_stages = _fresh_stages if fresh_products else _one_stage
     stages, squares = make_stages(kernels, columns)
     if budget.is_pure:
@@ -134,14 +121,17 @@ def dp_hp(
         "explanation": kernels.explanation,
     }
     return Plan(
-        schema=schema, method="dp-hp", budget=budget, neighbours=neighbours, stages=stages,
-        num_rows=num_rows, settings=tuple(settings.items()),
-    )  # fmt: skip
+        schema=schema,
+        method="dp-hp",
+        budget=budget,
+        neighbours=neighbours,
+        stages=stages,
+        num_rows=num_rows,
+        settings=tuple(settings.items()),
+    )
 
 
-def _one_stage(
-    kernels: Kernels, columns: LabelledColumns
-) -> tuple[tuple[Stage, ...], dict[str, float]]:
+def _one_stage(kernels: Kernels, columns: LabelledColumns) -> tuple[tuple[Stage, ...], dict[str, float]]:
     """Everything in one vector: one pass, one noise, every subset at every step of training."""
     share = kernels.product_share
     squares = {name: (1 - share) * part for name, part in kernels.sum_parts.items()}
@@ -152,9 +142,7 @@ def _one_stage(
     return (Stage("embedding", Embedding(blocks, columns.classes)),), squares
 
 
-def _fresh_stages(
-    kernels: Kernels, columns: LabelledColumns
-) -> tuple[tuple[Stage, ...], dict[str, float]]:
+def _fresh_stages(kernels: Kernels, columns: LabelledColumns) -> tuple[tuple[Stage, ...], dict[str, float]]:
     """The sum kernel first, then a release of its own for every subset, as in the paper."""
     share, squares = kernels.product_share, dict(kernels.sum_parts)
     sums = Embedding(_blocks(kernels.sum_maps, squares, columns), columns.classes)
@@ -168,9 +156,7 @@ def _fresh_stages(
     return tuple(stages), squares
 
 
-def _for_laplace(
-    stages: tuple[Stage, ...], product_share: float | None
-) -> tuple[tuple[Stage, ...], dict[str, float]]:
+def _for_laplace(stages: tuple[Stage, ...], product_share: float | None) -> tuple[tuple[Stage, ...], dict[str, float]]:
     """The same stages paid for in epsilon, and what goes as one over the variance of their noise."""
     stages = weighed_for_laplace(stages)
     parts = {name: part for stage in stages for name, part in stage.parts.items()}

@@ -10,20 +10,76 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from understudy.accounting import Budget
+from understudy.accounting import Budget, mu_squared_of_budget
 from understudy.errors import UsageError
 from understudy.features import FeatureMap, Hermite, Norm, OneHot, Tensors
 from understudy.features.hermite import HIGHEST_ORDER, best_half_range
-from understudy.methods.common import LabelledColumns, checked_scale, scales_by_name
-from understudy.methods.hp_presets import preset_by_name
-from understudy.methods.subsets import draw_subsets, num_subsets
+from understudy.methods.common import LabelledColumns, checked_scale, draw_subsets, num_subsets, scales_by_name
 from understudy.schema import Layout
+
+# The settings of the DP-HP paper's experiments, by name.
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Settings of one experiment; ``split`` is the sum kernel's share of epsilon (and of delta).
+
+    ``length_scale`` is that of both kernels, a standard deviation in units of a column's range, where
+    the paper states one.
+    """
+
+    order: int
+    product_order: int
+    product_dim: int
+    gamma: float
+    split: float
+    length_scale: float | None = None
+
+    def product_share(self, budget: Budget) -> float:
+        """The product kernel's share of the budget, as the split of epsilon has it."""
+        if budget.is_pure:
+            return 1 - self.split
+        parts = [
+            float(mu_squared_of_budget(Budget(share * budget.epsilon, budget.delta / 2)))
+            for share in (self.split, 1 - self.split)
+        ]
+        return parts[1] / sum(parts)
+
+
+PRESETS = {
+    "adult": Preset(100, 5, 5, 0.1, 0.6),
+    "census": Preset(100, 5, 5, 0.1, 0.6),
+    "cervical": Preset(20, 13, 5, 1, 0.6),
+    "credit": Preset(20, 7, 5, 1, 0.6),
+    "epileptic": Preset(20, 5, 7, 0.1, 0.6),
+    "isolet": Preset(150, 13, 5, 1, 0.6),
+    "covtype": Preset(10, 7, 2, 1, 0.6),
+    "intrusion": Preset(7, 5, 5, 1, 0.6),
+    "adult-marginals-0.3": Preset(100, 10, 5, 1, 0.5),
+    "adult-marginals-0.1": Preset(100, 5, 7, 1, 0.5),
+    "census-marginals": Preset(100, 5, 7, 0.1, 0.5),
+    "mnist": Preset(100, 20, 2, 1 / 20, 0.8, math.sqrt(0.005)),
+    "fashion-mnist": Preset(100, 20, 2, 1 / 10, 0.8, math.sqrt(0.15)),
+}
+"""Tables 4, 6 and 9 of the paper. For tables its length scales and ranges are statistics of private rows and
+are not taken over; both follow from the orders here. For images it states constants on pixels from 0 to 1: its
+"kernel length" is the square of a length scale, as its code has exp(-(x - y)^2 / (2 kernel length))."""
+
+
+def preset_by_name(name: str) -> Preset:
+    """A preset, or a refusal that lists them."""
+    if name in PRESETS:
+        return PRESETS[name]
+    raise UsageError("preset", f"'{name}' is unknown", "Presets are " + ", ".join(PRESETS))
+
 
 ORDER_TIMES_SCALE = 1.5
 """Orders up to 1.5 / s carry a Gaussian kernel of length scale s (``best_half_range``)."""
 
-COARSEST_ORDER, FINEST_ORDER = 10, 150
-COARSEST_PRODUCT_ORDER, FINEST_PRODUCT_ORDER = 4, 30
+COARSEST_ORDER = 10
+FINEST_ORDER = 150
+COARSEST_PRODUCT_ORDER = 4
+FINEST_PRODUCT_ORDER = 30
 
 TOLERATED_ENERGY = 0.01
 """Noise energy that the features of one column or pair may hold, of an energy of at most 1."""
@@ -36,14 +92,19 @@ CLEAR_NOISE = {Norm.L2: TOLERATED_NOISE, Norm.L1: 0.0004}
 noise grows with their features too, and on Adult they paid from there on."""
 
 PLANNED_SHARE = 0.8
-MOST_SUBSETS, MOST_NUMBERS = 1500, 300_000
-LARGEST_SUBSET, LARGEST_RELEASE = 2**20, 10_000_000
+MOST_SUBSETS = 1500
+MOST_NUMBERS = 300_000
+LARGEST_SUBSET = 2**20
+LARGEST_RELEASE = 10_000_000
 FRESH_RELEASES = 8
 
 IMAGE_KERNELS: dict[str, Any] = {
-    "order": 10, "product_order": 3, "product_length_scale": 0.5,
-    "num_products": 1500, "product_share": 0.5,
-}  # fmt: skip
+    "order": 10,
+    "product_order": 3,
+    "product_length_scale": 0.5,
+    "num_products": 1500,
+    "product_share": 0.5,
+}
 """Pixels are many and mostly dark or bright: a few features of each tell which."""
 
 Noise = Callable[[float], float]
@@ -67,9 +128,7 @@ class Wish:
         for name in ("order", "product_order"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, int) and 0 <= value <= HIGHEST_ORDER):
-                raise UsageError(
-                    name.replace("_", " "), f"must be a whole number between 0 and {HIGHEST_ORDER}"
-                )
+                raise UsageError(name.replace("_", " "), f"must be a whole number between 0 and {HIGHEST_ORDER}")
         if self.product_dim is not None and not 2 <= self.product_dim <= 8:
             raise UsageError("product dimension", "must lie between 2 and 8")
         if self.product_length_scale is not None:
@@ -87,11 +146,15 @@ class Wish:
         if preset is not None:
             known = preset_by_name(preset)
             values = {
-                "order": known.order, "product_order": known.product_order,
-                "product_dim": known.product_dim, "num_products": FRESH_RELEASES,
-                "gamma": known.gamma, "product_share": known.product_share(budget),
-                "length_scale": known.length_scale, "product_length_scale": known.length_scale,
-            }  # fmt: skip
+                "order": known.order,
+                "product_order": known.product_order,
+                "product_dim": known.product_dim,
+                "num_products": FRESH_RELEASES,
+                "gamma": known.gamma,
+                "product_share": known.product_share(budget),
+                "length_scale": known.length_scale,
+                "product_length_scale": known.length_scale,
+            }
         own = {f.name: getattr(self, f.name) for f in fields(self)}
         return replace(self, **{k: v for k, v in values.items() if own[k] is None})
 
@@ -119,14 +182,7 @@ class Kernels:
 
 
 def plan_kernels(
-    layout: Layout,
-    columns: LabelledColumns,
-    wish: Wish,
-    *,
-    noise: Noise,
-    norm: Norm,
-    is_fresh: bool,
-    seed: int,
+    layout: Layout, columns: LabelledColumns, wish: Wish, *, noise: Noise, norm: Norm, is_fresh: bool, seed: int
 ) -> Kernels:
     """Settle both kernels."""
     num_columns = len(layout.numbers) + len(columns.spans)
@@ -137,10 +193,7 @@ def plan_kernels(
     if products is not None and wish.product_share is None:
         # Least noise of k_sum + gamma k_product: shares go as the roots of size times weight. (Shares
         # of mu squared; a plan with Laplace noise turns them into its own.)
-        roots = [
-            math.sqrt(sum(map_.dim for map_ in sum_maps.values())),
-            math.sqrt((wish.gamma or 1.0) * products.dim),
-        ]
+        roots = [math.sqrt(sum(map_.dim for map_ in sum_maps.values())), math.sqrt((wish.gamma or 1.0) * products.dim)]
         share = roots[1] / sum(roots)
     counts = {"numbers": len(layout.numbers), "choices": len(columns.spans)}
     return Kernels(
@@ -153,9 +206,7 @@ def plan_kernels(
     )
 
 
-def _sum_maps(
-    layout: Layout, columns: LabelledColumns, wish: Wish, noise: float, norm: Norm
-) -> dict[str, FeatureMap]:
+def _sum_maps(layout: Layout, columns: LabelledColumns, wish: Wish, noise: float, norm: Norm) -> dict[str, FeatureMap]:
     """Numbers and choices, each column by itself."""
     maps: dict[str, FeatureMap] = {}
     if layout.numbers:
@@ -173,14 +224,7 @@ def _sum_maps(
 
 
 def _products(
-    layout: Layout,
-    columns: LabelledColumns,
-    wish: Wish,
-    noise: Noise,
-    norm: Norm,
-    *,
-    is_fresh: bool,
-    seed: int,
+    layout: Layout, columns: LabelledColumns, wish: Wish, noise: Noise, norm: Norm, *, is_fresh: bool, seed: int
 ) -> Tensors | None:
     """Products over all subsets, or over as many drawn ones as the noise leaves room for."""
     dim = wish.product_dim or 2
@@ -195,9 +239,7 @@ def _products(
         return None
     widths = [stop - start for start, stop in columns.spans]
     scales = None if wish.product_length_scale is None else (wish.product_length_scale,)
-    fit = _largest_order(
-        len(layout.numbers), widths, dim, MOST_NUMBERS / (columns.num_labels * count)
-    )
+    fit = _largest_order(len(layout.numbers), widths, dim, MOST_NUMBERS / (columns.num_labels * count))
     quiet = math.sqrt(norm.parts(math.sqrt(TOLERATED_ENERGY) / noise(share / count)))
     bounds = (COARSEST_PRODUCT_ORDER, FINEST_PRODUCT_ORDER)
     order = _order(wish.product_order, scales, min(quiet, fit), bounds)
@@ -207,24 +249,24 @@ def _products(
     choices = [OneHot((span,)) for span in columns.spans]
     factors: tuple[FeatureMap, ...] = (*numbers, *choices)
     subsets = draw_subsets(
-        [factor.dim for factor in factors], dim, count,
-        apart=_numbers_and_flags(layout, columns), largest=LARGEST_SUBSET, seed=seed,
-    )  # fmt: skip
+        [factor.dim for factor in factors],
+        dim,
+        count,
+        apart=_numbers_and_flags(layout, columns),
+        largest=LARGEST_SUBSET,
+        seed=seed,
+    )
     products = Tensors(factors, subsets) if subsets else None
     if products is not None and products.dim * columns.num_labels > LARGEST_RELEASE:
         raise UsageError(
-            "products", f"would release {products.dim * columns.num_labels} numbers",
+            "products",
+            f"would release {products.dim * columns.num_labels} numbers",
             "Lower the product order, the product dimension or the number of products",
-        )  # fmt: skip
+        )
     return products
 
 
-def _order(
-    wished: int | None,
-    scales: tuple[float, ...] | None,
-    allowed: float,
-    bounds: tuple[int, int],
-) -> int:
+def _order(wished: int | None, scales: tuple[float, ...] | None, allowed: float, bounds: tuple[int, int]) -> int:
     """The order that was asked for, or that the length scale needs, or that noise allows."""
     if wished is not None:
         return wished
@@ -238,9 +280,7 @@ def _scale(order: int) -> float:
     return ORDER_TIMES_SCALE / max(1, order)
 
 
-def _scales(
-    names: tuple[str, ...], length_scale: float | Mapping[str, float] | None
-) -> tuple[float, ...] | None:
+def _scales(names: tuple[str, ...], length_scale: float | Mapping[str, float] | None) -> tuple[float, ...] | None:
     if length_scale is None:
         return None
     if isinstance(length_scale, int | float):

@@ -8,10 +8,9 @@ from dataclasses import asdict, replace
 from typing import Any, TypeVar
 
 from understudy.errors import UsageError
-from understudy.generators.decoded import DECODED
+from understudy.fits.images import DECODED, ImageTraining
+from understudy.fits.perceptual import PerceptualTraining
 from understudy.generators.image_architectures import ARCHITECTURES
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.perceptual_training import PerceptualTraining
 from understudy.schema import Schema
 from understudy.schema.columns import Role
 from understudy.schema.images import ImageShape
@@ -31,10 +30,7 @@ def image_set(schema: Schema) -> ImageShape | None:
 
 def images_alone(schema: Schema) -> Schema:
     """The same images without their label, which is then neither read nor made."""
-    columns = (
-        replace(column, role=Role.AUX) if column.role is Role.LABEL else column
-        for column in schema.columns
-    )
+    columns = (replace(column, role=Role.AUX) if column.role is Role.LABEL else column for column in schema.columns)
     return replace(schema, columns=tuple(columns))
 
 
@@ -66,12 +62,7 @@ def with_architecture(training: AnyTraining, generator: str | None) -> AnyTraini
 
 
 def table_generator(
-    kinds: Mapping[str, type[Any]],
-    *,
-    generator: str | None,
-    training: object,
-    steps: int | None,
-    seed: int,
+    kinds: Mapping[str, type[Any]], *, generator: str | None, training: object, steps: int | None, seed: int
 ) -> dict[str, Any]:
     """What a plan says of a table's generator, by default the first of several kinds."""
     name = generator or next(iter(kinds))

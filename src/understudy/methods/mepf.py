@@ -8,21 +8,15 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
-from understudy.encoders import VISION, load_encoder, vision_network
-from understudy.encoders.form import COMPONENTS
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Tensors, perceptual
-from understudy.features.public_networks import PublicNetwork
-from understudy.generators.perceptual_training import (
-    FIRST,
-    PRODUCTS,
-    SECOND,
-    STOPPING,
-    PerceptualTraining,
-)
+from understudy.fits.perceptual import FIRST, PRODUCTS, SECOND, STOPPING, PerceptualTraining
 from understudy.methods.common import COUNT_SHARE, Labels, labelled_columns
 from understudy.methods.image_sets import image_set, images_alone, with_architecture
-from understudy.plan import Plan, Stage
+from understudy.networks import VISION, load_encoder, vision_network
+from understudy.networks.form import COMPONENTS
+from understudy.networks.public import PublicNetwork
+from understudy.plan.plan import Plan, Stage
 from understudy.schema import Schema
 
 STOPPING_SHARE = 0.01
@@ -77,9 +71,10 @@ def dp_mepf(
     image = image_set(schema)
     if image is None:
         raise UsageError(
-            "method", "dp-mepf is for images with at most one label of named classes",
+            "method",
+            "dp-mepf is for images with at most one label of named classes",
             "Use the default method for other tables, or drop the other columns",
-        )  # fmt: skip
+        )
     network = find_network(encoder)
     _check(activation, moments, stopping)
     rectified = activation == "after"
@@ -116,20 +111,25 @@ def dp_mepf(
         "explanation": _explanation(network, first.layers, list(maps), multiplied, stopping),
     }
     return Plan(
-        schema=schema, method="dp-mepf", budget=budget, neighbours=neighbours_by_name(neighbours),
-        num_rows=num_rows if num_rows is not None else schema.rows, stages=tuple(stages),
+        schema=schema,
+        method="dp-mepf",
+        budget=budget,
+        neighbours=neighbours_by_name(neighbours),
+        num_rows=num_rows if num_rows is not None else schema.rows,
+        stages=tuple(stages),
         settings=tuple(settings.items()),
-    )  # fmt: skip
+    )
 
 
 def find_network(encoder: PublicNetwork | str | Path | None) -> PublicNetwork:
     """A public network by its directory or its name, put on the shelf."""
     if encoder is None:
         raise UsageError(
-            "encoder", "dp-mepf needs a public network",
+            "encoder",
+            "dp-mepf needs a public network",
             "Give --encoder DIR (make one: understudy encoder train), or --encoder vgg19; "
             "--method dp-spectrum needs none",
-        )  # fmt: skip
+        )
     if isinstance(encoder, PublicNetwork):
         return encoder
     if str(encoder) in VISION:
@@ -165,7 +165,7 @@ def _training(
 
 def _explanation(
     network: PublicNetwork, layers: Sequence[str], blocks: list[str], multiplied: str | None, stopping: float
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     learnt = f", trained on {network.told}" if network.told else ""
     kind = "public network" if network.private_cost is None else "privately learnt network"
     found = [
@@ -175,7 +175,5 @@ def _explanation(
     if multiplied is not None:
         found.append(f"all products of two numbers of {multiplied}")
     if stopping:
-        found.append(
-            f"a noisier embedding of {layers[-1]} ({stopping:.1%} of the budget) chooses the checkpoint"
-        )
+        found.append(f"a noisier embedding of {layers[-1]} ({stopping:.1%} of the budget) chooses the checkpoint")
     return found

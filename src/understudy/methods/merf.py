@@ -11,20 +11,9 @@ from scipy.special import gammaln
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import UsageError
-from understudy.features import (
-    Block,
-    Buckets,
-    Embedding,
-    FeatureMap,
-    Fourier,
-    Grid,
-    OneHot,
-    Scales,
-    product,
-)
-from understudy.features.adapt import HISTOGRAMS
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.training import Training
+from understudy.features import Block, Buckets, Embedding, FeatureMap, Fourier, Grid, OneHot, Scales, product
+from understudy.fits.images import ImageTraining
+from understudy.fits.network import Training
 from understudy.methods.common import (
     COUNT_SHARE,
     Labels,
@@ -33,27 +22,28 @@ from understudy.methods.common import (
     noise_of_mean,
     scales_by_name,
 )
-from understudy.methods.image_sets import (
-    image_generator,
-    image_length_scale,
-    image_set,
-    table_generator,
-)
-from understudy.plan import Plan, Stage
+from understudy.methods.image_sets import image_generator, image_length_scale, image_set, table_generator
+from understudy.plan.plan import Plan, Stage
+from understudy.plan.stage import epsilon_parts
+from understudy.rules import HISTOGRAMS
 from understudy.schema import Layout, Schema
-from understudy.stage import epsilon_parts
 
 LengthScale = float | Mapping[str, float] | Literal["private"] | None
 
-SHORTEST_ALONE, SHORTEST, LONGEST = 0.004, 0.015, 0.5
+SHORTEST_ALONE = 0.004
+SHORTEST = 0.015
+LONGEST = 0.5
 """Public default: a mixture of Gaussian kernels on single columns, pairs of columns and all
 columns, with length scales from the finest detail to half a column's range (times the root of
 the number of columns, as distances grow with it)."""
 
-HISTOGRAM_BINS, HISTOGRAM_SHARE = 64, 0.1
+HISTOGRAM_BINS = 64
+HISTOGRAM_SHARE = 0.1
 LABEL_FEATURES = 20
-FEWEST_FEATURES, MOST_FEATURES = 200, 20_000
-MOST_IMAGE_FEATURES, MOST_BATCHES = 10_000, 1000
+FEWEST_FEATURES = 200
+MOST_FEATURES = 20_000
+MOST_IMAGE_FEATURES = 10_000
+MOST_BATCHES = 1000
 
 
 def dp_merf(
@@ -114,9 +104,7 @@ def dp_merf(
     if image is not None and length_scale is None:
         length_scale = image_length_scale(image)
     if not 1 <= mini_batches <= MOST_BATCHES or (mini_batches > 1 and length_scale == "private"):
-        raise UsageError(
-            "mini batches", f"must lie between 1 and {MOST_BATCHES}, with a public length scale"
-        )
+        raise UsageError("mini batches", f"must lie between 1 and {MOST_BATCHES}, with a public length scale")
     layout = Layout(schema)
     weights = _block_weights(num_numbers=len(layout.numbers), num_choices=len(columns.spans))
     share = 1.0 - HISTOGRAM_SHARE if length_scale == "private" else 1.0
@@ -129,9 +117,8 @@ def dp_merf(
                 bounds = [1.0, math.sqrt(count), math.sqrt(max(1, len(columns.spans)))]
                 own = epsilon_parts(list(squares.values()), bounds)[1]
             whole = noise_of_mean(
-                budget, neighbours, share=own, num_rows=num_rows, nonzeros=count,
-                max_rows=schema.privacy.max_rows,
-            )  # fmt: skip
+                budget, neighbours, share=own, num_rows=num_rows, nonzeros=count, max_rows=schema.privacy.max_rows
+            )
             return whole * mini_batches * (columns.num_labels if image is not None else 1)
 
         num_features = best_num_features(noise)
@@ -161,9 +148,14 @@ def dp_merf(
         made = table_generator({"network": Training}, **wish, seed=seed)
     settings = {"labels": labels, **made}
     return Plan(
-        schema=schema, method="dp-merf", budget=budget, neighbours=neighbours,
-        stages=tuple(stages), num_rows=num_rows, settings=tuple(settings.items()),
-    )  # fmt: skip
+        schema=schema,
+        method="dp-merf",
+        budget=budget,
+        neighbours=neighbours,
+        stages=tuple(stages),
+        num_rows=num_rows,
+        settings=tuple(settings.items()),
+    )
 
 
 def _maps(
@@ -203,9 +195,7 @@ def _block_weights(*, num_numbers: int, num_choices: int) -> dict[str, float]:
     }
 
 
-def _kernel(
-    names: tuple[str, ...], length_scale: LengthScale
-) -> tuple[tuple[float, ...], tuple[Scales, ...]]:
+def _kernel(names: tuple[str, ...], length_scale: LengthScale) -> tuple[tuple[float, ...], tuple[Scales, ...]]:
     """Length scale of each number, and the parts of the kernel that they stretch."""
     plain = (Scales(len(names), 1.0, 1.0),)
     if isinstance(length_scale, Mapping):
@@ -214,10 +204,7 @@ def _kernel(
         return (checked_scale(float(length_scale)),) * len(names), plain
     sizes = sorted({1, min(2, len(names)), len(names)})
     ranges = [(SHORTEST_ALONE if size == 1 else SHORTEST, math.sqrt(size)) for size in sizes]
-    parts = (
-        Scales(size, low * root, LONGEST * root)
-        for size, (low, root) in zip(sizes, ranges, strict=True)
-    )
+    parts = (Scales(size, low * root, LONGEST * root) for size, (low, root) in zip(sizes, ranges, strict=True))
     return (1.0,) * len(names), tuple(parts)
 
 

@@ -6,25 +6,27 @@ from dataclasses import replace
 from fractions import Fraction
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
-from understudy.accounting.descent import calibrated_descent, slack_for
+from understudy.accounting.dpsgd import calibrated_descent, slack_for
 from understudy.accounting.gaussian import mu_squared_of_budget
-from understudy.descents import Descent
 from understudy.errors import UsageError
-from understudy.features.autoencoder import AutoEncoder
-from understudy.generators.decoded import DECODED
-from understudy.generators.image_training import ImageTraining
+from understudy.fits.images import DECODED, ImageTraining
 from understudy.methods.common import ROWS_IF_UNSAID, Labels, labelled_columns
 from understudy.methods.image_sets import image_set, images_alone
 from understudy.methods.merf import dp_merf
-from understudy.plan import Plan
+from understudy.networks.autoencoder import AutoEncoder
+from understudy.plan.descent import Descent
+from understudy.plan.plan import Plan
 from understudy.schema import Schema
 
 EMBEDDING_SHARE = 0.3
 """Of mu squared, for the embedding; the rest trains the decoder, which has more to learn."""
 
-FEWEST_CODES, HIDDEN = 10, 64
-BATCH, STEPS = 500, 300
-CLIP, LEARNING_RATE = 1.0, 1e-2
+FEWEST_CODES = 10
+HIDDEN = 64
+BATCH = 500
+STEPS = 300
+CLIP = 1.0
+LEARNING_RATE = 1e-2
 
 
 def dp_merf_ae(
@@ -66,9 +68,10 @@ def dp_merf_ae(
     image = image_set(schema)
     if image is None:
         raise UsageError(
-            "method", "dp-merf-ae is for images with at most one label of named classes",
+            "method",
+            "dp-merf-ae is for images with at most one label of named classes",
             "Use dp-merf for other tables, or drop the other columns",
-        )  # fmt: skip
+        )
     if not 0.01 <= embedding_share <= 0.99:
         raise UsageError("embedding share", "must lie between 0.01 and 0.99")
     if neighbours_by_name(neighbours) is not Neighbours.ADD_REMOVE:
@@ -77,9 +80,7 @@ def dp_merf_ae(
         raise UsageError("length scale", "must be a number for dp-merf-ae")
     rows = num_rows or schema.rows or ROWS_IF_UNSAID
     num_labels = labelled_columns(schema, labels).num_labels
-    network = AutoEncoder(
-        image.num_pixels, num_labels, max(FEWEST_CODES, num_labels), (HIDDEN, HIDDEN // 2), HIDDEN
-    )
+    network = AutoEncoder(image.num_pixels, num_labels, max(FEWEST_CODES, num_labels), (HIDDEN, HIDDEN // 2), HIDDEN)
     rate = min(0.1, BATCH / rows)
     spendable = Budget(budget.epsilon, float(Fraction(budget.delta) - slack_for(budget, rate)))
     beside = mu_squared_of_budget(spendable) * Fraction(embedding_share)
@@ -87,9 +88,16 @@ def dp_merf_ae(
     codes = training or ImageTraining(noise_dim=network.code_dim, seed=seed)
     codes = replace(codes, architecture=DECODED, channels=(network.code_dim, network.decoder))
     plan = dp_merf(
-        schema, budget, num_rows=num_rows, labels=labels, length_scale=length_scale,
-        num_features=num_features, seed=seed, training=codes, steps=steps,
-    )  # fmt: skip
+        schema,
+        budget,
+        num_rows=num_rows,
+        labels=labels,
+        length_scale=length_scale,
+        num_features=num_features,
+        seed=seed,
+        training=codes,
+        steps=steps,
+    )
     explanation = [
         f"decoder: {descent_steps} steps, each on about {rate * rows:.0f} images, with noise of "
         f"{cost.noise_multiplier:.3g} clipping norms; all images are held in memory meanwhile",

@@ -9,51 +9,41 @@ import numpy as np
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.errors import InputError, UsageError
-from understudy.features import (
-    Block,
-    Embedding,
-    FeatureMap,
-    Lengths,
-    Sides,
-    Spectrum,
-    Tensors,
-    Weighted,
-    product,
-)
-from understudy.features.principal import Principal, principal_of
-from understudy.features.reaching import LENGTHS
+from understudy.features import Block, Embedding, FeatureMap, Lengths, Sides, Spectrum, Tensors, Weighted, product
+from understudy.features.image_bases import Principal, principal_of
 from understudy.features.spectrum import MOST_COEFFICIENTS
-from understudy.features.splitting import LOOK_MEANS, LOOK_SECONDS
-from understudy.generators.image_training import ImageTraining
-from understudy.generators.spectral_fit import MEANS, PARTS, SECONDS, SpectralFit
-from understudy.methods.common import (
-    ROWS_IF_UNSAID,
-    LabelledColumns,
-    labelled_columns,
-    noise_of_mean,
-)
+from understudy.fits.images import ImageTraining
+from understudy.fits.spectral import MEANS, PARTS, SECONDS, SpectralFit
+from understudy.methods.common import ROWS_IF_UNSAID, LabelledColumns, labelled_columns, noise_of_mean, public_table
 from understudy.methods.image_sets import image_generator, image_set, table_generator
-from understudy.methods.public_points import public_table
-from understudy.plan import Plan, Stage
+from understudy.plan.plan import Plan, Stage
+from understudy.rules.class_splits import LOOK_MEANS, LOOK_SECONDS
+from understudy.rules.clipping_norm import LENGTHS
 from understudy.schema import Schema
 from understudy.schema.images import ImageShape
 from understudy.schema.pixels import pixel_array
 
-FIRST_SHARE, COUNT_PART = 0.04, 0.5
+FIRST_SHARE = 0.04
+COUNT_PART = 0.5
 """Share of the budget for row counts and lengths, and of that for row counts."""
 
-MEANS_PART, PARTS_PART = 0.2, 0.02
+MEANS_PART = 0.2
+PARTS_PART = 0.02
 """Shares of the rest for first moments, and for counts of the parts of classes."""
 
 TILT = 1.0
-FEWEST, MOST = 30, 400
-NOISE_EXPONENT, COEFFICIENTS_AT_ONE = 0.25, 24.0
+FEWEST = 30
+MOST = 400
+NOISE_EXPONENT = 0.25
+COEFFICIENTS_AT_ONE = 24.0
 """Coefficients: so many for a mean image measured to within 1, and more as noise falls."""
 
-LOOK_SHARE, LOOK_COEFFICIENTS = 0.05, 40
+LOOK_SHARE = 0.05
+LOOK_COEFFICIENTS = 40
 """What a look at classes may cost, before they are split, and how many coefficients it sees."""
 
-SPLIT_BELOW, USUAL_COMPONENTS = 1.5e-4, 4
+SPLIT_BELOW = 1.5e-4
+USUAL_COMPONENTS = 4
 """Classes are split if noise on the mean image of one is below this."""
 
 COMPONENTS = (1, 2, 4, 8, 16)
@@ -101,9 +91,10 @@ def dp_spectrum(
     image = image_set(schema)
     if image is None:
         raise UsageError(
-            "method", "dp-spectrum is for images with at most one label of named classes",
+            "method",
+            "dp-spectrum is for images with at most one label of named classes",
             "Use the default method for other tables, or drop the other columns",
-        )  # fmt: skip
+        )
     if not 0 <= tilt <= 4:
         raise UsageError("tilt", "must lie between 0 and 4")
     num_rows = num_rows if num_rows is not None else schema.rows
@@ -118,9 +109,7 @@ def dp_spectrum(
     if components is None:
         components = USUAL_COMPONENTS if noise < SPLIT_BELOW and not is_network else 1
     if components not in COMPONENTS or (is_network and components > 1):
-        raise UsageError(
-            "components", f"must be one of {', '.join(map(str, COMPONENTS))}, and 1 for a network"
-        )
+        raise UsageError("components", f"must be one of {', '.join(map(str, COMPONENTS))}, and 1 for a network")
     if num_coefficients is None:
         wanted = COEFFICIENTS_AT_ONE * noise**-NOISE_EXPONENT
         num_coefficients = min(most, int(np.clip(round(wanted), FEWEST, MOST)))
@@ -129,10 +118,7 @@ def dp_spectrum(
     principal = None if basis is None else _public_basis(basis, image, num_coefficients)
     weighted = Weighted(image, num_coefficients, tilt, principal)
     first = Embedding(
-        (
-            columns.count_block(math.sqrt(COUNT_PART)),
-            Block(LENGTHS, Lengths(weighted), math.sqrt(1 - COUNT_PART)),
-        ),
+        (columns.count_block(math.sqrt(COUNT_PART)), Block(LENGTHS, Lengths(weighted), math.sqrt(1 - COUNT_PART))),
         columns.classes,
     )
     stages = [Stage("lengths", first, FIRST_SHARE)]
@@ -148,12 +134,9 @@ def dp_spectrum(
             Stage("moments", split, 1 - FIRST_SHARE - LOOK_SHARE, rule="split-classes"),
         ]
     if is_network:
-        made = image_generator(
-            ImageTraining(seed=seed), generator=generator, training=training, steps=steps
-        )
+        made = image_generator(ImageTraining(seed=seed), generator=generator, training=training, steps=steps)
     else:
-        made = table_generator({SPECTRAL: SpectralFit}, generator=generator, training=training,
-                               steps=None, seed=seed)  # fmt: skip
+        made = table_generator({SPECTRAL: SpectralFit}, generator=generator, training=training, steps=None, seed=seed)
     settings = {
         **made,
         "components": components,
@@ -166,9 +149,14 @@ def dp_spectrum(
         ],
     }
     return Plan(
-        schema=schema, method="dp-spectrum", budget=budget, neighbours=neighbours, num_rows=num_rows,
-        stages=tuple(stages), settings=tuple(settings.items()),
-    )  # fmt: skip
+        schema=schema,
+        method="dp-spectrum",
+        budget=budget,
+        neighbours=neighbours,
+        num_rows=num_rows,
+        stages=tuple(stages),
+        settings=tuple(settings.items()),
+    )
 
 
 def _public_basis(rows: object, image: ImageShape, count: int) -> Principal:
@@ -177,18 +165,15 @@ def _public_basis(rows: object, image: ImageShape, count: int) -> Principal:
     missing = [name for name in image.names if name not in table.column_names]
     if missing or table.num_rows <= count:
         raise InputError(
-            "basis", f"needs more than {count} public images of {image.height} x {image.width} x {image.channels}",
+            "basis",
+            f"needs more than {count} public images of {image.height} x {image.width} x {image.channels}",
             "Give more images of the same size, or fewer --coefficients",
-        )  # fmt: skip
+        )
     return principal_of(pixel_array(table, image), image, count)
 
 
 def _moments(
-    weighted: Weighted,
-    columns: LabelledColumns,
-    sides: Sides | None,
-    *,
-    names: tuple[str, str] = (MEANS, SECONDS),
+    weighted: Weighted, columns: LabelledColumns, sides: Sides | None, *, names: tuple[str, str] = (MEANS, SECONDS)
 ) -> Embedding:
     """First and second moments of every class, or of every part of it."""
     spectrum = Spectrum(weighted, weighted.longest)

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from understudy.arrays import Integers
 from understudy.errors import InputError
-from understudy.private.readers import RowStream
 from understudy.private.secret_files import read_secret, write_secret
-from understudy.private.sums import Integers, Work
+from understudy.private.sums import Work
+from understudy.readers import RowStream
 
 SECONDS_BETWEEN = 10.0
 
@@ -34,9 +35,10 @@ class Checkpoint:
         """
         if query is not None or not all(part.paths for part in parts):
             raise InputError(
-                "checkpoint", "is kept by file, and this source is not read by files",
+                "checkpoint",
+                "is kept by file, and this source is not read by files",
                 "Leave out --checkpoint, or pass a directory of Parquet or text files",
-            )  # fmt: skip
+            )
         names = {name_of_part(part): part for part in parts}
         progress = Progress(self, work, {part: name for name, part in names.items()})
         stored = self._load(work)

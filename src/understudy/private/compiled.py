@@ -1,6 +1,6 @@
 """Loops that numba compiles. To be imported only where it is installed.
 
-Phases, cosines, cuts and sums are those of ``features/turns.py`` and ``features/fourier.py``, step by step, so that
+Phases, cosines, cuts and sums are those of ``features/exact.py`` and ``features/fourier.py``, step by step, so that
 both ways give the same integers (proofs/lattice.md). Nothing is contracted; int32 sums wrap around, modulo one turn.
 """
 
@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from understudy.features import turns
-from understudy.features.turns import (
+from understudy.features import exact
+from understudy.features.exact import (
     C0,
     C1,
     C2,
@@ -44,7 +44,7 @@ def _kept(function: Any) -> Any:
     Numba looks at this file's time alone to see whether what it has kept is out of date, so the name that it is
     kept by tells of all that it is made from.
     """
-    files = (__file__, *(str(module.__file__) for module in (turns, kernels, pair_products)))
+    files = (__file__, *(str(module.__file__) for module in (exact, kernels, pair_products)))
     sources = b"".join(Path(file).read_bytes() for file in files)
     function.__qualname__ += f"_{hashlib.sha256(sources).hexdigest()[:16]}"
     try:
@@ -74,9 +74,18 @@ add_pairs = pair_products.pair_products()
 
 
 def _add_rows(
-    positions: Any, order: Any, bounds: Any, starts: Any, pairs: Any, steps: Any, offsets: Any, shifts: Any,
-    amplitude: Any, tile: Any, total: Any,
-) -> None:  # fmt: skip
+    positions: Any,
+    order: Any,
+    bounds: Any,
+    starts: Any,
+    pairs: Any,
+    steps: Any,
+    offsets: Any,
+    shifts: Any,
+    amplitude: Any,
+    tile: Any,
+    total: Any,
+) -> None:
     """Add features of rows to ``total``: block by block of a copy's rows, group by group of frequencies."""
     int32, int64 = np.int32, np.int64
     block = tile.shape[1]
@@ -96,9 +105,7 @@ def _add_rows(
                     shift = shifts[group, i] & BITS_OF_A_SHIFT  # so that it stays in 32 bits
                     cosines, sines, odds = int32(0), int32(0), int32(0)
                     for row in range(num_rows):
-                        cosine, sine, odd = wave(
-                            int32(int32(phase[row] + offset) << shift), amplitude
-                        )
+                        cosine, sine, odd = wave(int32(int32(phase[row] + offset) << shift), amplitude)
                         cosines = int32(cosines + cosine)
                         sines = int32(sines + sine)
                         odds = int32(odds + odd)
@@ -117,4 +124,5 @@ def _longest(amplitude: Any) -> Any:
     return found
 
 
-add_rows, longest = _kept(_add_rows), _kept(_longest)
+add_rows = _kept(_add_rows)
+longest = _kept(_longest)

@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Integers
 from understudy.features import Fourier
+from understudy.features.exact import DROPPED_BITS
 from understudy.features.fourier import LAST_POSITION
-from understudy.features.turns import DROPPED_BITS
 from understudy.schema.layout import POSITION_BITS
 
-Integers = npt.NDArray[np.int64]
 Positions = npt.NDArray[np.int16]
 
 MOST_ROWS = 512
@@ -29,7 +29,8 @@ CACHED_CELLS = 2**16
 """Positions at a time, if there are many columns."""
 
 MIDDLE = 2 ** (POSITION_BITS - 1)
-TILE_ROWS, TILE_FREQUENCIES = 32, 2
+TILE_ROWS = 32
+TILE_FREQUENCIES = 2
 """Rows and frequencies whose phases are added up in registers at once."""
 
 
@@ -45,13 +46,7 @@ def centred(positions: npt.NDArray[np.float64]) -> Positions:
 
 
 def fourier_sums(
-    map_: Fourier,
-    positions: Positions,
-    slots: Integers,
-    copies: int,
-    *,
-    amplitude: np.float32,
-    radius: int,
+    map_: Fourier, positions: Positions, slots: Integers, copies: int, *, amplitude: np.float32, radius: int
 ) -> Integers | None:
     """Whole sums of a Fourier map's features, a row per copy; None if a row could leave its radius.
 

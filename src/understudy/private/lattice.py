@@ -7,19 +7,13 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats
 from understudy.features import Norm, Sign
 from understudy.features.embedding import kept_radius
 
-Floats = npt.NDArray[np.float64]
-
 
 def to_lattice(
-    features: Floats,
-    radius: int,
-    *,
-    sign: Sign = Sign.SIGNED,
-    norm: Norm = Norm.L2,
-    nonzeros: int | None = None,
+    features: Floats, radius: int, *, sign: Sign = Sign.SIGNED, norm: Norm = Norm.L2, nonzeros: int | None = None
 ) -> Floats:
     """Scale features by ``radius``, round them, and enforce norm and sign in exact integers.
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,18 +33,51 @@ from understudy.accounting import (
     neighbours_by_name,
 )
 from understudy.errors import BudgetError, InputError, UsageError
-from understudy.private.ledger_file import DAMAGED, SHUT, open_ledger, transaction, version_of
-from understudy.private.ledger_tables import (
+from understudy.private.ledger_file import (
     APPLICATION_ID,
+    DAMAGED,
     GAUSSIAN_VERSION,
     OLDER_VERSIONS,
     PURE_VERSION,
     SCHEMAS,
+    SHUT,
     SLACK_VERSION,
     UNIT_COLUMN,
     UNIT_TRIGGERS,
+    open_ledger,
+    transaction,
+    version_of,
 )
-from understudy.private.ledger_units import check_unit, unit_in
+from understudy.schema import Schema
+
+# Whose privacy a ledger counts for: rows, or people who may have several.
+
+PER = "; per "
+OF = " of at most "
+
+
+def described(method: str, schema: Schema) -> str:
+    """What a ledger's line says of a release, for people alone."""
+    return f"{method} on {schema.name}"
+
+
+def unit_in(description: str) -> str:
+    """Whom a line of an older ledger counts for: before units had a column, its words told them."""
+    if PER not in description:
+        return "row"
+    return description.rpartition(PER)[2].rpartition(OF)[0]
+
+
+def check_unit(path: str | Path, units: Iterable[str], unit: str) -> None:
+    """Refuse a ledger that counts for others than a release does."""
+    others = set(units) - {unit}
+    if others:
+        raise InputError(
+            f"ledger '{path}'",
+            f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
+            "Keep a ledger for each unit of privacy",
+        )
+
 
 Cost = Fraction | float
 UNITS_PER_SLACK = 2**62
@@ -131,9 +164,7 @@ def create_ledger(
     slack_units = math.floor(Fraction(budget.delta) * Fraction(reserve) * UNITS_PER_SLACK)
     spendable = Budget(budget.epsilon, _without_reserve(budget.delta, slack_units))
     cap = mechanism_for(spendable).total(spendable)
-    create_capped_ledger(
-        path, budget, cap=cap, neighbours=neighbours, note=note, slack_units=slack_units
-    )
+    create_capped_ledger(path, budget, cap=cap, neighbours=neighbours, note=note, slack_units=slack_units)
 
 
 def create_capped_ledger(
@@ -181,14 +212,7 @@ def read_ledger(path: Path | str) -> LedgerState:
 
 
 def spend(
-    path: Path | str,
-    *,
-    key: str,
-    plan_id: str,
-    description: str,
-    unit: str,
-    costs: Sequence[Cost],
-    slack: Cost = 0,
+    path: Path | str, *, key: str, plan_id: str, description: str, unit: str, costs: Sequence[Cost], slack: Cost = 0
 ) -> int:
     """Record what one release costs, mechanism by mechanism, and return its row number.
 
@@ -220,9 +244,7 @@ def spend(
     return number
 
 
-def check_affordable(
-    path: Path | str, costs: Sequence[Cost], *, unit: str, slack: Cost = 0
-) -> None:
+def check_affordable(path: Path | str, costs: Sequence[Cost], *, unit: str, slack: Cost = 0) -> None:
     """Refuse early what `spend` would refuse now, before time goes into reading rows."""
     state = read_ledger(path)
     check_unit(path, state.units, unit)
@@ -230,9 +252,7 @@ def check_affordable(
     _check_reserve(state, slack, path)
 
 
-def mark_published(
-    path: Path | str, number: int, *, fingerprint: str, directory: str | None
-) -> None:
+def mark_published(path: Path | str, number: int, *, fingerprint: str, directory: str | None) -> None:
     """Record which release row `number` led to, and its directory unless it stayed in memory."""
     _check_texts({"fingerprint": fingerprint, "directory": directory})
     with _writing(path) as (connection, state):
@@ -253,9 +273,7 @@ def find_published(path: Path | str, *, key: str, plan_id: str) -> LedgerRow | N
 
 def _units(name: str, value: Cost, *, rounded: Callable[[Fraction], int]) -> int:
     if not isinstance(value, float | Rational) or not 0 <= value < math.inf:
-        raise UsageError(
-            name, "must be a number, finite and not negative", "Pass mu squared, or an epsilon"
-        )
+        raise UsageError(name, "must be a number, finite and not negative", "Pass mu squared, or an epsilon")
     units = rounded(Fraction(value) * UNITS_PER_COST)
     if units > _MOST_UNITS:
         raise UsageError(name, "must stay below 2^23, far past any privacy", "Add more noise")
@@ -308,9 +326,7 @@ def _without_reserve(delta: float, slack_units: int) -> float:
     return math.nextafter(float(left), 0.0)
 
 
-def _insert(
-    connection: sqlite3.Connection, table: Literal["budget", "releases"], row: list[Any]
-) -> None:
+def _insert(connection: sqlite3.Connection, table: Literal["budget", "releases"], row: list[Any]) -> None:
     places = ", ".join("?" * len(row))
     connection.execute(f"INSERT INTO {table} VALUES ({places})", row)  # noqa: S608
 
@@ -358,6 +374,4 @@ def _load(connection: sqlite3.Connection, path: Path | str) -> LedgerState:
     if verdict != "ok" or budget is None or items.fetchall() != expected:
         raise InputError(f"ledger '{path}'", *DAMAGED)
     _, epsilon, delta, cap_units, neighbours, note, *slack_cap = budget
-    return LedgerState(
-        epsilon, delta, cap_units, Neighbours(neighbours), note, spent, rows, *slack_cap
-    )
+    return LedgerState(epsilon, delta, cap_units, Neighbours(neighbours), note, spent, rows, *slack_cap)

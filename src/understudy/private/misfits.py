@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from understudy.private.readers import open_source
 from understudy.private.sealed import sealed
+from understudy.readers import open_source
 from understudy.schema import Schema
 from understudy.schema.encode import Misfits, count_misfits
 

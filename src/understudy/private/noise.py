@@ -2,14 +2,125 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
+from decimal import Decimal, localcontext
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from understudy.private.long_noise import LongNoise
+from understudy.arrays import Integers, Truths
 
-Integers = npt.NDArray[np.int64]
+# Discrete noise for long vectors: exact decisions, made for all entries at once.
+#
+# The method is that of Canonne, Kamath & Steinke 2020: discrete Laplace draws, thinned out so that
+# a Gaussian remains. Every random choice in it is whether a uniform U lies below exp(-x) for a
+# rational x. Floats settle that where they surely can; the others, about one in 2^38, are settled
+# with as many digits and random bits as it takes. No choice ever depends on a rounding.
+
+Ratio = tuple[int, int]
+
+BITS = 53
+DOUBT = 2.0**-40
+"""How far a float exp(-x) is trusted: thousands of times its error (proofs/noise.md)."""
+
+
+class LongNoise:
+    """Exact discrete samples of ours, for vectors so long that drawing one by one takes seconds.
+
+    Guarantee:
+        Each coordinate gets independent noise with mass at z proportional to
+        exp(-z^2 / (2 noise_std^2)), or to exp(-|z| / scale), if the operating system's bytes are
+        uniform (proofs/noise.md). There is no seed.
+    """
+
+    name = "Understudy's exact sampler, operating-system randomness"
+    is_private = True
+
+    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+        """Sums plus Gaussian noise; the plan sees to it that they stay far inside int64."""
+        return sums + _collect(lambda count: _gaussian(count, noise_std), len(sums))
+
+    def add_laplace_noise(self, sums: Integers, scale: int) -> Integers:
+        """The same with Laplace noise."""
+        return sums + _collect(lambda count: _laplace(count, scale), len(sums))
+
+
+def _collect(draw: Callable[[int], Integers], count: int) -> Integers:
+    """As many draws as wanted, of a sampler that gives some part of what it is asked for."""
+    found = np.empty(0, dtype=np.int64)
+    while len(found) < count:
+        found = np.concatenate([found, draw(2 * (count - len(found)) + 16)])
+    return found[:count]
+
+
+def _gaussian(tries: int, deviation: int) -> Integers:
+    proposed = _laplace(tries, deviation)
+    sizes = np.abs(proposed)
+    kept = _falls_below_exp(
+        ((sizes - deviation) / deviation) ** 2 / 2, lambda i: ((int(sizes[i]) - deviation) ** 2, 2 * deviation**2)
+    )
+    return proposed[kept]
+
+
+def _laplace(tries: int, scale: int) -> Integers:
+    rest = _collect(lambda count: _uniform(count, scale), tries)
+    rest = rest[_falls_below_exp(rest / scale, lambda i: (int(rest[i]), scale))]
+    sizes = rest + scale * _geometric(len(rest))
+    is_negative = _random_bits(len(rest), 1) > 0
+    once = (sizes > 0) | ~is_negative  # zero is there once, not with both signs
+    return np.where(is_negative, -sizes, sizes)[once]
+
+
+def _uniform(tries: int, limit: int) -> Integers:
+    """Uniform integers from 0 to ``limit`` - 1."""
+    drawn = _random_bits(tries, (limit - 1).bit_length())
+    return drawn[drawn < limit]
+
+
+def _geometric(count: int) -> Integers:
+    """How often in a row a coin of probability 1 / e falls heads."""
+    heads = np.zeros(count, dtype=np.int64)
+    going = np.arange(count)
+    while len(going):
+        going = going[_falls_below_exp(np.ones(len(going)), lambda _: (1, 1))]
+        heads[going] += 1
+    return heads
+
+
+def _random_bits(count: int, bits: int) -> Integers:
+    """Uniform integers of so many bits, at most 63."""
+    drawn = np.frombuffer(os.urandom(8 * count), dtype=np.uint64)
+    return (drawn & np.uint64((1 << bits) - 1)).astype(np.int64)
+
+
+def _falls_below_exp(exponents: npt.NDArray[np.float64], exact: Callable[[int], Ratio]) -> Truths:
+    """For each x whether a fresh uniform U lies below exp(-x); ``exact`` gives x as a ratio."""
+    drawn = _random_bits(len(exponents), BITS)
+    apart = drawn * 2.0**-BITS - np.exp(-exponents)  # U lies at most 2^-53 above what was drawn
+    below = apart < 0
+    for i in np.flatnonzero(np.abs(apart) < DOUBT):
+        below[i] = _surely_below_exp(int(drawn[i]), exact(int(i)))
+    return below
+
+
+def _surely_below_exp(drawn: int, exponent: Ratio) -> bool:
+    """The same for one U of which the first bits are known: more are drawn until there is no doubt."""
+    bits = BITS
+    while True:
+        drawn, bits = (drawn << 64) | int.from_bytes(os.urandom(8)), bits + 64
+        digits = bits  # more than three times as fine as the bits
+        with localcontext() as context:
+            context.prec = digits
+            power = (-Decimal(exponent[0]) / Decimal(exponent[1])).exp()
+            error = Decimal(10) ** (12 - digits)  # of the quotient and of exp, many times over
+            low, high = (power - error) * 2**bits, (power + error) * 2**bits
+            if drawn + 1 <= low:
+                return True
+            if drawn >= high:
+                return False
+
 
 LONGEST = 4096
 """Numbers that OpenDP draws; it takes 30 microseconds for each."""

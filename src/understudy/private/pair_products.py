@@ -45,9 +45,7 @@ def by_loop() -> Any:
     return njit(_add_pairs)
 
 
-def _add_pairs(
-    tile: Any, steps: Any, pairs: Any, first: Any, last: Any, row: Any, phases: Any
-) -> None:
+def _add_pairs(tile: Any, steps: Any, pairs: Any, first: Any, last: Any, row: Any, phases: Any) -> None:
     int32 = np.int32
     for i in range(TILE_FREQUENCIES):
         own = phases[i, row : row + TILE_ROWS]
@@ -63,9 +61,7 @@ def _add_pairs(
 def by_instruction() -> Any:
     """For processors that have it."""
 
-    def add_pairs(
-        typing: Any, tile: Any, steps: Any, pairs: Any, first: Any, last: Any, row: Any, phases: Any
-    ) -> Any:
+    def add_pairs(typing: Any, tile: Any, steps: Any, pairs: Any, first: Any, last: Any, row: Any, phases: Any) -> Any:
         return types.void(tile, steps, pairs, first, last, row, phases), _build
 
     return intrinsic(add_pairs)
@@ -77,8 +73,7 @@ def _build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     words, halves = ir.VectorType(word, LANES), ir.VectorType(ir.IntType(16), 2 * LANES)
     unset, zeros = ir.Constant(words, ir.Undefined), ir.Constant(words, [0] * LANES)
     arrays = {
-        place: context.make_array(signature.args[place])(context, builder, arguments[place])
-        for place in (0, 1, 2, 6)
+        place: context.make_array(signature.args[place])(context, builder, arguments[place]) for place in (0, 1, 2, 6)
     }
     tile, steps = (builder.bitcast(arrays[i].data, word.as_pointer()) for i in (0, 1))
     pairs, phases = arrays[2].data, arrays[6].data

@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from understudy.arrays import Integers
 from understudy.errors import BudgetError, InputError, UsageError
+from understudy.files import check_new_directory
+from understudy.plan.request import Request
 from understudy.private import ledger as ledgers
 from understudy.private.engines.passes import Run
-from understudy.private.noise import ExactNoise, Integers, NoiseSource
-from understudy.private.products import publish
+from understudy.private.noise import ExactNoise, NoiseSource
 from understudy.private.release import (
     charge,
     check_affordable,
@@ -28,13 +30,11 @@ from understudy.private.release import (
     release_facts,
     work_of,
 )
-from understudy.private.requests import Request
 from understudy.private.sealed import sealed
 from understudy.private.secret_files import read_secret, write_secret
-from understudy.published.directories import check_new_directory
-from understudy.published.facts import facts_of_all
-from understudy.published.release import Release
-from understudy.published.words import round_up
+from understudy.private.spending import publish
+from understudy.released.assumptions import facts_of_all, round_up
+from understudy.released.release import Release
 
 KIND = "partial sum"
 LARGEST_DELTA = 1e-5
@@ -85,10 +85,15 @@ def write_partial(
     if ledger is not None:
         check_affordable(ledger, plan, stages=[request.round])
     header = {
-        "kind": KIND, "request": request.fingerprint, "round": request.round, "party": party,
-        "id": secrets.token_hex(16), "own_noise": own_noise, "is_private": source.is_private,
+        "kind": KIND,
+        "request": request.fingerprint,
+        "round": request.round,
+        "party": party,
+        "id": secrets.token_hex(16),
+        "own_noise": own_noise,
+        "is_private": source.is_private,
         "query": query,
-    }  # fmt: skip
+    }
 
     def content() -> Integers:
         total = private_total(data, plan, request.vectors, query=query, run=run or Run())
@@ -103,44 +108,44 @@ def write_partial(
     return header
 
 
-def _check_allowed(
-    request: Request, *, ledger: Path | str | None, max_epsilon: float | None
-) -> None:
+def _check_allowed(request: Request, *, ledger: Path | str | None, max_epsilon: float | None) -> None:
     """Refuse a request that asks a party for more than it allows, or for another kind of answer."""
     plan = request.plan
     if plan.parties == 1:
         if ledger is not None:
-            raise UsageError(
-                "ledger", "is charged when the parties' sums are merged", "Give it to: understudy merge"
-            )  # fmt: skip
+            raise UsageError("ledger", "is charged when the parties' sums are merged", "Give it to: understudy merge")
         if max_epsilon is not None:
             raise UsageError(
-                "max epsilon", "limits noise of a party's own, and this request asks for the exact sum of its rows",
+                "max epsilon",
+                "limits noise of a party's own, and this request asks for the exact sum of its rows",
                 "Leave it out if whoever merges may see that sum; else ask for a plan made with --parties",
-            )  # fmt: skip
+            )
         return
     if max_epsilon is None:
         if ledger is None:
             raise UsageError(
-                "max epsilon", f"this answer leaves with noise of its own, for epsilon {round_up(plan.epsilon())} "
+                "max epsilon",
+                f"this answer leaves with noise of its own, for epsilon {round_up(plan.epsilon())} "
                 "in all rounds, and nothing says that so much is allowed",
                 "Add --max-epsilon E, or a --ledger that is charged",
-            )  # fmt: skip
+            )
         return
     delta = min(plan.budget.delta, LARGEST_DELTA)
     asked = plan.epsilon(delta=delta)
     if not asked <= max_epsilon:
         raise BudgetError(
-            "request", f"asks for epsilon {round_up(asked)} at delta {delta:g}, and at most {max_epsilon:g} is allowed",
+            "request",
+            f"asks for epsilon {round_up(asked)} at delta {delta:g}, and at most {max_epsilon:g} is allowed",
             "Agree on a smaller epsilon, or allow more",
-        )  # fmt: skip
+        )
 
 
 def _other_query(party: str) -> InputError:
     return InputError(
-        f"party '{party}'", "has another query than in the rounds before, and stages would be of different rows",
+        f"party '{party}'",
+        "has another query than in the rounds before, and stages would be of different rows",
         "Use the same query in every round",
-    )  # fmt: skip
+    )
 
 
 def merge_partials(
@@ -173,9 +178,10 @@ def merge_partials(
         raise UsageError("ledger", "each party has charged its own", "Leave it out here")
     if not own_noise and request.round > 0 and (ledger is None) != (request.ledger is None):
         raise UsageError(
-            "ledger", "must be the same in every round, or there must be none in any",
+            "ledger",
+            "must be the same in every round, or there must be none in any",
             "Give the one that the first round was charged to",
-        )  # fmt: skip
+        )
     charged = request.ledger
     if own_noise:
         vector = _added(answers)
@@ -208,13 +214,13 @@ def merge_partials(
     )
     if following.round < len(plan.stages):
         if ledger is not None and charged is not None:
-            ledgers.mark_published(
-                ledger, charged["row"], fingerprint=following.fingerprint, directory=None
-            )
+            ledgers.mark_published(ledger, charged["row"], fingerprint=following.fingerprint, directory=None)
         return following
-    facts = dict(release_facts(source, None)) | together | {
-        "is_private": following.is_private, "ledger": charged, "merged_from": len(answers),
-    }  # fmt: skip
+    facts = (
+        dict(release_facts(source, None))
+        | together
+        | {"is_private": following.is_private, "ledger": charged, "merged_from": len(answers)}
+    )
     release = Release(plan, following.vectors, tuple(facts.items()))
     paid = charged["row"] if charged is not None else None
     publish(release, directory=directory, ledger=ledger, row=paid)
@@ -238,37 +244,42 @@ def _check_together(request: Request, answers: Sequence[Answer]) -> None:
         told = answer.header
         if told["request"] != request.fingerprint or len(answer.vector) != size:
             raise InputError(
-                answer.where, "was made for another request: its plan, or an earlier round, differs",
+                answer.where,
+                "was made for another request: its plan, or an earlier round, differs",
                 "All parties answer the same request file; send this one to them",
-            )  # fmt: skip
+            )
         for name in (f"party {told['party']}", f"id {told['id']}"):
             if name in seen:
                 raise InputError(
-                    answer.where, f"comes from the same party as {seen[name]}, whose rows would count twice",
+                    answer.where,
+                    f"comes from the same party as {seen[name]}, whose rows would count twice",
                     "Give one file for each party",
-                )  # fmt: skip
+                )
             seen[name] = answer.where
         if told["own_noise"] != (plan.parties > 1):
             raise InputError(answer.where, "does not fit the plan's noise", "Make it again")
         if "query" not in told:
             raise InputError(
-                answer.where, "does not say by which query its rows were selected, as files of old versions did not",
+                answer.where,
+                "does not say by which query its rows were selected, as files of old versions did not",
                 "Make it again with this version",
-            )  # fmt: skip
+            )
         if request.answered_by.get(told["party"], told["query"]) != told["query"]:
             raise _other_query(told["party"])
     others = {answer.header["party"] for answer in answers} ^ set(request.answered_by)
     if request.answered_by and others:
         raise InputError(
-            "partial sums", f"party '{min(others)}' is not in all rounds, and stages would be of different rows",
+            "partial sums",
+            f"party '{min(others)}' is not in all rounds, and stages would be of different rows",
             "Give a file of each party of the first round: " + ", ".join(request.answered_by),
-        )  # fmt: skip
+        )
     wanted = plan.parties if plan.parties > 1 else max(1, len(answers))
     if len(answers) != wanted:
         raise InputError(
-            "partial sums", f"are {len(answers)}, and the plan is for {wanted} parties",
+            "partial sums",
+            f"are {len(answers)}, and the plan is for {wanted} parties",
             "The noise that the release states is that of all of them",
-        )  # fmt: skip
+        )
 
 
 def _added(answers: Sequence[Answer]) -> Integers:

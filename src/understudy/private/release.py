@@ -12,20 +12,21 @@ from pathlib import Path
 from typing import Any
 
 from understudy.accounting import Neighbours
+from understudy.arrays import Integers
 from understudy.errors import BudgetError, InputError, UsageError
-from understudy.plan import Plan
+from understudy.files import check_new_directory
+from understudy.plan.plan import Plan
 from understudy.private import ledger as ledgers
-from understudy.private.decoders import Arrays, check_decoder, read_images, train_decoder
+from understudy.private.dpsgd.decoder import Arrays, check_decoder, read_images, train_decoder
 from understudy.private.engines.passes import Run, can_be_read_again, sum_table
-from understudy.private.ledger_units import described
-from understudy.private.noise import ExactNoise, Integers, NoiseSource
-from understudy.private.products import publish, stored
-from understudy.private.purity import check_purity
+from understudy.private.ledger import described
+from understudy.private.noise import ExactNoise, NoiseSource
+from understudy.private.row_independence import check_purity
 from understudy.private.sealed import sealed
+from understudy.private.spending import publish, stored
 from understudy.private.sums import Work
-from understudy.published.directories import check_new_directory
-from understudy.published.given import public_networks
-from understudy.published.release import Release, load_release
+from understudy.released.public_inputs import public_networks
+from understudy.released.release import Release, load_release
 
 SOFTWARE = ("understudy", "numpy", "opendp", "dp-accounting")
 
@@ -62,22 +63,24 @@ def release_table(
     """
     if plan.parties > 1:
         raise UsageError(
-            "parties", "the plan states the noise of several parties' sums together",
+            "parties",
+            "the plan states the noise of several parties' sums together",
             "Use understudy partial and merge, or plan without --parties",
-        )  # fmt: skip
+        )
     fresh = key is None
     key = key or f"{plan.schema.name}-{secrets.token_hex(6)}"
     if directory is not None:
         check_new_directory(directory)
     if (len(plan.stages) > 1 or plan.descent is not None) and not can_be_read_again(data):
         raise InputError(
-            "data", "the plan reads it once per stage, and a stream can be read once",
+            "data",
+            "the plan reads it once per stage, and a stream can be read once",
             "Pass a file, a table or a dataset",
-        )  # fmt: skip
+        )
     if ledger is not None:
-        found = None if fresh else stored(
-            ledger, key=key, plan_id=plan.fingerprint, load=load_release, directory=directory
-        )  # fmt: skip
+        found = (
+            None if fresh else stored(ledger, key=key, plan_id=plan.fingerprint, load=load_release, directory=directory)
+        )
         if found is not None:
             return found
         check_affordable(ledger, plan)
@@ -117,9 +120,7 @@ def work_of(plan: Plan, vectors: tuple[Integers, ...]) -> Work:
     return Work(plan.layout, plan.embeddings(vectors)[len(vectors)], plan.lattice)
 
 
-def private_total(
-    data: object, plan: Plan, vectors: tuple[Integers, ...], *, query: str | None, run: Run
-) -> Integers:
+def private_total(data: object, plan: Plan, vectors: tuple[Integers, ...], *, query: str | None, run: Run) -> Integers:
     """The exact sum of the next stage, and how many rows count.  # (dim + 1,)
 
     PRIVATE: it must meet noise before it goes anywhere.
@@ -133,9 +134,10 @@ def check_row_count(plan: Plan, num_rows: int) -> None:
     """Refuse a table that has not the number of rows that replace-one makes public."""
     if plan.neighbours is Neighbours.REPLACE_ONE and num_rows != plan.num_rows:
         raise InputError(
-            "row count", "differs from the public one that replace-one was told",
+            "row count",
+            "differs from the public one that replace-one was told",
             "Mend --rows or rows: in the schema, or use --neighbours add-remove",
-        )  # fmt: skip
+        )
 
 
 def noisy(sums: Integers, plan: Plan, stage: int, source: NoiseSource) -> Integers:
@@ -144,9 +146,7 @@ def noisy(sums: Integers, plan: Plan, stage: int, source: NoiseSource) -> Intege
     return add_noise(sums, plan.noise_scales[stage])
 
 
-def check_affordable(
-    ledger: str | Path, plan: Plan, *, stages: Iterable[int] | None = None
-) -> None:
+def check_affordable(ledger: str | Path, plan: Plan, *, stages: Iterable[int] | None = None) -> None:
     """Refuse what the ledger would refuse, before rows are read; ``stages`` are charged one by one."""
     try:
         each = [None] if stages is None else stages
@@ -164,10 +164,14 @@ def check_affordable(
 def charge(ledger: str | Path, plan: Plan, *, key: str, stage: int | None = None) -> int:
     """Pay for all stages, or for one of them, in the ledger's notion of neighbours."""
     return ledgers.spend(
-        ledger, key=key, plan_id=plan.fingerprint, costs=_cost_in(ledger, plan, stage),
-        description=described(plan.method, plan.schema), unit=plan.schema.privacy.unit,
+        ledger,
+        key=key,
+        plan_id=plan.fingerprint,
+        costs=_cost_in(ledger, plan, stage),
+        description=described(plan.method, plan.schema),
+        unit=plan.schema.privacy.unit,
         slack=plan.charge.slack,
-    )  # fmt: skip
+    )
 
 
 def _cost_in(ledger: str | Path, plan: Plan, stage: int | None) -> tuple[Fraction, ...]:
@@ -180,17 +184,19 @@ def _cost_in(ledger: str | Path, plan: Plan, stage: int | None) -> tuple[Fractio
     notion = state.neighbours
     if notion is Neighbours.ADD_REMOVE and plan.neighbours is Neighbours.REPLACE_ONE:
         raise InputError(
-            f"ledger '{ledger}'", "hides the row count (add-remove), and a replace-one release tells it",
+            f"ledger '{ledger}'",
+            "hides the row count (add-remove), and a replace-one release tells it",
             "Release with --neighbours add-remove, or make a ledger with --neighbours replace-one",
-        )  # fmt: skip
+        )
     costs = plan.cost(notion) if stage is None else plan.stage_costs(notion)[stage]
     if not state.is_pure:
         return plan.mechanism.mu_squared(costs)
     if not plan.budget.is_pure:
         raise InputError(
-            f"ledger '{ledger}'", "is for pure differential privacy (delta 0), which Gaussian noise has not",
+            f"ledger '{ledger}'",
+            "is for pure differential privacy (delta 0), which Gaussian noise has not",
             "Release with --delta 0, or make a ledger with a delta above 0",
-        )  # fmt: skip
+        )
     return costs
 
 

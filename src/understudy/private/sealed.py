@@ -30,8 +30,9 @@ def sealed(step: Callable[[], _Result]) -> _Result:
         raise
     except BaseException as surprise:  # a panic of a library in Rust is no Exception
         clean = InputError(
-            "the private table", f"could not be processed ({type(surprise).__name__})",
+            "the private table",
+            f"could not be processed ({type(surprise).__name__})",
             "Check the file with other tools; details are withheld because they may quote its cells",
-        )  # fmt: skip
+        )
     clean.__cause__ = clean.__context__ = None
     raise clean.with_traceback(None)

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from understudy.errors import InputError, MissingExtraError, UsageError
-from understudy.inert_files import MOST_TENSOR_BYTES, parse_json, read_file
+from understudy.files import MOST_TENSOR_BYTES, parse_json, read_file
 
 MAGIC = b"UNDERSTUDY SECRET 1\n"
-KEY_BYTES, NONCE_BYTES, LENGTH_BYTES = 32, 12, 4
+KEY_BYTES = 32
+NONCE_BYTES = 12
+LENGTH_BYTES = 4
 KEY_VARIABLE = "UNDERSTUDY_KEY"
 MOST_KEY_BYTES = 2**10
 HOW_TO_MAKE = "Make one: openssl rand -hex 32 > FILE, and chmod 600 FILE"
@@ -34,9 +36,7 @@ def read_key(path: Path | str | None) -> bytes:
     except (InputError, KeyError, ValueError):
         key = b""
     if len(key) != KEY_BYTES:
-        raise UsageError(
-            where, f"must hold a key of {2 * KEY_BYTES} hexadecimal digits", HOW_TO_MAKE
-        )
+        raise UsageError(where, f"must hold a key of {2 * KEY_BYTES} hexadecimal digits", HOW_TO_MAKE)
     return key
 
 
@@ -88,9 +88,7 @@ def read_secret(path: Path | str, keys: Sequence[bytes]) -> tuple[dict[str, Any]
         content = _opened(key, nonce, sealed, front)
         if content is not None:
             return header, content
-    raise InputError(
-        where, "no key given opens it, or it was changed", "Use the key that it was written with"
-    )
+    raise InputError(where, "no key given opens it, or it was changed", "Use the key that it was written with")
 
 
 def _opened(key: bytes, nonce: bytes, sealed: bytes, front: bytes) -> bytes | None:

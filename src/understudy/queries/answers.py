@@ -5,10 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from understudy.errors import MissingExtraError, UsageError
 from understudy.schema.columns import EPOCH
 
 MICROSECONDS_PER_DAY = 86_400e6
@@ -82,8 +85,7 @@ class Answer:
             return min(max(value, low), high)
 
         rows = tuple(
-            replace(row, estimate=inside(row.estimate), low=inside(row.low), high=inside(row.high))
-            for row in self.rows
+            replace(row, estimate=inside(row.estimate), low=inside(row.low), high=inside(row.high)) for row in self.rows
         )
         return replace(self, rows=rows, notes=(*self.notes, CLIPPED))
 
@@ -95,14 +97,11 @@ class Answer:
 
         rows = tuple(
             replace(
-                row, estimate=days(row.estimate), std_error=days(row.std_error), low=days(row.low),
-                high=days(row.high),
+                row, estimate=days(row.estimate), std_error=days(row.std_error), low=days(row.low), high=days(row.high)
             )
             for row in self.rows
-        )  # fmt: skip
-        return replace(
-            self, rows=rows, bounds=(days(self.bounds[0]), days(self.bounds[1])), unit="date"
         )
+        return replace(self, rows=rows, bounds=(days(self.bounds[0]), days(self.bounds[1])), unit="date")
 
     def shown(self, number: float) -> str:
         """A number in words."""
@@ -126,17 +125,21 @@ class Answer:
             for row in self.rows
         ]
         return {
-            "query": self.query, "aggregate": self.aggregate, "level": self.level, "unit": self.unit,
-            "exact": self.is_exact, "model_based": self.is_model, "source": self.source,
-            "notes": list(self.notes), "rows": rows,
-        }  # fmt: skip
+            "query": self.query,
+            "aggregate": self.aggregate,
+            "level": self.level,
+            "unit": self.unit,
+            "exact": self.is_exact,
+            "model_based": self.is_model,
+            "source": self.source,
+            "notes": list(self.notes),
+            "rows": rows,
+        }
 
     def to_table(self) -> pa.Table:
         """As an Arrow table: a column for each grouping, then the numbers."""
         names = [name for name, _ in self.rows[0].group] if self.rows else []
-        columns: dict[str, list[Any]] = {
-            name: [row.group[i][1] for row in self.rows] for i, name in enumerate(names)
-        }
+        columns: dict[str, list[Any]] = {name: [row.group[i][1] for row in self.rows] for i, name in enumerate(names)}
         for field in ("estimate", "std_error", "low", "high", "is_exact"):
             columns[field] = [getattr(row, field) for row in self.rows]
         return pa.table(columns)
@@ -153,3 +156,45 @@ def plain(number: float) -> str:
     if abs(number) >= 1000:
         return f"{number:,.0f}"
     return f"{number:.1f}" if abs(number) >= 100 else f"{number:.4g}"
+
+
+# A picture of an answer: bars or points with their intervals.
+
+INK = "#1f2430"
+ACCENT = "#2f6fb0"
+SOFT = "#c9d9ea"
+MOST_ROWS = 60
+
+
+def draw_answer(answer: Answer, path: Path) -> None:
+    """Draw estimates with their intervals into a file.
+
+    Raises:
+        UsageError: there are too many rows to be read.
+        MissingExtraError: matplotlib is not installed.
+    """
+    if len(answer.rows) > MOST_ROWS:
+        raise UsageError("plot", f"would have {len(answer.rows)} bars", "Ask about fewer groups")
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ModuleNotFoundError:
+        raise MissingExtraError("matplotlib", "demo") from None
+    rows = answer.rows
+    figure = Figure(figsize=(7.2, 1.2 + 0.3 * max(3, len(rows))), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    height = np.arange(len(rows))[::-1]
+    middle = np.array([row.estimate for row in rows])
+    low, high = (np.array([getattr(row, end) for row in rows]) for end in ("low", "high"))
+    if answer.aggregate in ("count", "histogram", "share", "sum"):
+        axes.barh(height, middle, color=SOFT, height=0.7)
+    axes.hlines(height, low, high, color=ACCENT, linewidth=2)
+    axes.plot(middle, height, "o", color=INK, markersize=4)
+    axes.set_yticks(height, [row.words or answer.query for row in rows])
+    axes.set_xlabel(f"estimate and {100 * answer.level:g} % interval")
+    axes.set_title(answer.query, loc="left", fontsize=11)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="x", color="#e6e6e6", linewidth=0.6)
+    axes.set_axisbelow(True)
+    figure.savefig(path, dpi=150, format="png")

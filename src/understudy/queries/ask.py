@@ -8,16 +8,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from understudy.errors import UsageError
-from understudy.inert_files import refusing_damage
-from understudy.published import Release, load_release
+from understudy.files import refusing_damage
 from understudy.queries.answers import Answer, Estimate
 from understudy.queries.atoms import Sources
-from understudy.queries.intervals import LEVEL, critical
+from understudy.queries.bind import BoundQuery, bind
 from understudy.queries.linear import means_of, range_of, roots_of, shares_of, sums_of, variances_of
-from understudy.queries.measured import measure_release
-from understudy.queries.pose import Posed, pose
 from understudy.queries.quantiles import quantiles_of
 from understudy.queries.question import Question, understand
+from understudy.released import Release, load_release
+from understudy.released.intervals import LEVEL, critical
+from understudy.released.tables import measure_release
 from understudy.schema import Column
 
 COUNTED = ("count", "sum", "histogram")
@@ -56,9 +56,10 @@ class Asker:
         question = understand(query, self.release.plan.schema)
         if population and question.aggregate in COUNTED:
             raise UsageError(
-                "population", f"has no {question.aggregate} that rows could tell of",
+                "population",
+                f"has no {question.aggregate} that rows could tell of",
                 "Ask for a share or a mean, or leave the population out",
-            )  # fmt: skip
+            )
         factor = critical(level, self.sources.measured.law)
         if question.aggregate in ("median", "quantile"):
             posed, rows = quantiles_of(self.sources, question, level, is_population=population)
@@ -77,10 +78,8 @@ class Asker:
         answer = _noted(posed, answer)
         return answer.in_days() if question.is_of_dates(measured.columns) else answer
 
-    def _estimates(
-        self, question: Question, factor: float, population: bool
-    ) -> tuple[Posed, list[Estimate]]:
-        posed = pose(self.sources, question)
+    def _estimates(self, question: Question, factor: float, population: bool) -> tuple[BoundQuery, list[Estimate]]:
+        posed = bind(self.sources, question)
         if question.aggregate in ("count", "histogram"):
             return posed, sums_of(posed, posed.members, factor)
         if question.aggregate == "sum":
@@ -93,16 +92,12 @@ class Asker:
         return posed, variances if question.aggregate == "var" else roots_of(variances)
 
 
-def ask(
-    release: Release | str | Path, query: str, *, level: float = LEVEL, population: bool = False
-) -> Answer:
+def ask(release: Release | str | Path, query: str, *, level: float = LEVEL, population: bool = False) -> Answer:
     """Answer one query from a release, or from the directory of one; see ``Asker.ask``."""
     return Asker(release).ask(query, level=level, population=population)
 
 
-def bounds_of(
-    question: Question, columns: Sequence[Column], num_rows: float | None
-) -> tuple[float, float]:
+def bounds_of(question: Question, columns: Sequence[Column], num_rows: float | None) -> tuple[float, float]:
     """Between what an answer must lie, whatever the rows."""
     aggregate, most = question.aggregate, math.inf if num_rows is None else float(num_rows)
     if aggregate in ("count", "histogram"):
@@ -118,7 +113,7 @@ def bounds_of(
     return low, high
 
 
-def _noted(posed: Posed, answer: Answer) -> Answer:
+def _noted(posed: BoundQuery, answer: Answer) -> Answer:
     notes = answer.notes
     place = posed.question.column
     is_open = [not math.isfinite(row.std_error) for row in answer.rows]

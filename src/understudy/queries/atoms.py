@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from understudy.arrays import Floats, Integers
 from understudy.features import Cells
-from understudy.queries.functions import Floats, Ranged, membership, values
-from understudy.queries.measured import Counted, Measured
-from understudy.queries.partitions import (
-    Integers,
+from understudy.queries.groups import Ranged, membership, values
+from understudy.queries.least_squares import DENSE, LeastSquares, gather
+from understudy.released.tables import (
+    Counted,
+    Measured,
     cell_edges,
     cut_at,
     edges_of,
@@ -19,8 +21,7 @@ from understudy.queries.partitions import (
     nearest_edges,
     whole_column,
 )
-from understudy.queries.reconcile import DENSE, Reconciled, gather
-from understudy.schema.codesets import CodeSet
+from understudy.schema.values import CodeSet
 
 DOUBT = 2.0
 """Deviations of noise that weigh as much as rows whose place in a cell is unknown."""
@@ -37,9 +38,7 @@ class Sources:
         """Estimated rows in each piece of a column's cells, none below zero.  # (num_pieces,)"""
         if cells.column not in self._masses:
             own = single_axis(self.measured, cells.column, [], every_value=False)
-            fit = Reconciled(
-                gather(self.measured, [own]), num_rows=self.measured.num_rows, law=self.measured.law
-            )
+            fit = LeastSquares(gather(self.measured, [own]), num_rows=self.measured.num_rows, law=self.measured.law)
             self._masses[cells.column] = own, np.maximum(fit.atoms[: own.num_known], 0.0)
         own, counts = self._masses[cells.column]
         reached = np.interp(
@@ -51,12 +50,7 @@ class Sources:
 
 
 def single_axis(
-    measured: Measured,
-    place: int,
-    sets: Sequence[CodeSet],
-    *,
-    every_value: bool,
-    also: Integers | None = None,
+    measured: Measured, place: int, sets: Sequence[CodeSet], *, every_value: bool, also: Integers | None = None
 ) -> Cells:
     """The cells of a query about one column: all edges of all tables that matter to it.
 
@@ -82,10 +76,7 @@ def single_axis(
 
 
 def several_axes(
-    sources: Sources,
-    columns: Sequence[int],
-    sets: Mapping[int, Sequence[CodeSet]],
-    valued: int | None,
+    sources: Sources, columns: Sequence[int], sets: Mapping[int, Sequence[CodeSet]], valued: int | None
 ) -> list[Cells] | None:
     """The cells of a query about several columns: those of the table that tells most of it.
 
@@ -104,9 +95,7 @@ def several_axes(
     return found
 
 
-def _functions(
-    sources: Sources, cells: Cells, sets: Sequence[CodeSet], *, is_valued: bool
-) -> list[Ranged]:
+def _functions(sources: Sources, cells: Cells, sets: Sequence[CodeSet], *, is_valued: bool) -> list[Ranged]:
     masses = sources.masses(cells)
     found = [membership(cells, codes, masses) for codes in sets]
     if is_valued:
@@ -115,11 +104,7 @@ def _functions(
 
 
 def _width(
-    sources: Sources,
-    table: Counted,
-    columns: Sequence[int],
-    sets: Mapping[int, Sequence[CodeSet]],
-    valued: int | None,
+    sources: Sources, table: Counted, columns: Sequence[int], sets: Mapping[int, Sequence[CodeSet]], valued: int | None
 ) -> float:
     """About how wide intervals from a table would be: rows whose place is unknown, and noise.
 
@@ -147,10 +132,7 @@ def _width(
 def can_tell(measured: Measured, place: int) -> bool:
     """Whether any table cuts a column at all, beside nulls."""
     return any(
-        cells.num_known > 1
-        for table in measured.over((place,))
-        for cells in table.cells
-        if cells.column == place
+        cells.num_known > 1 for table in measured.over((place,)) for cells in table.cells if cells.column == place
     )
 
 

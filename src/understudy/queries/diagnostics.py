@@ -7,16 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats
 from understudy.features import Cells
-from understudy.published import Release
 from understudy.queries.groups import spoken
-from understudy.queries.measured import Measured, measure_release
+from understudy.released import Release
+from understudy.released.tables import Measured, measure_release
 from understudy.schema.columns import Kind
 from understudy.schema.values import number_values
-
-Floats = npt.NDArray[np.float64]
 
 DOUBT = 4.0
 """Deviations of noise (of a normal law; as many as are as rare of another) that a finding must exceed."""
@@ -61,8 +59,7 @@ def release_warnings(release: Release) -> list[str]:
             f"About {_about(rows, total)} lie at the {side} bound of '{column.name}' ({value}), far more "
             "than beside it: values beyond it may have been clipped. Check the bounds in the schema."
             for side, value, rows, beside in _at_bounds(measured, place)
-            if rows.rows
-            > PILE_FACTOR * beside.rows + doubt * math.hypot(rows.noise, PILE_FACTOR * beside.noise)
+            if rows.rows > PILE_FACTOR * beside.rows + doubt * math.hypot(rows.noise, PILE_FACTOR * beside.noise)
             and not (side == "lower" and column.low_high[0] == 0)  # nothing is below nothing
         ]
     return found
@@ -70,11 +67,7 @@ def release_warnings(release: Release) -> list[str]:
 
 def unlisted_note(measured: Measured, place: int) -> str | None:
     """How many rows have a value that the schema does not provide for, if there surely are some."""
-    column, unlisted, total = (
-        measured.columns[place],
-        unlisted_rows(measured, place),
-        _total(measured),
-    )
+    column, unlisted, total = (measured.columns[place], unlisted_rows(measured, place), _total(measured))
     if unlisted is None or not _is_sure(measured, unlisted, total):
         return None
     if column.is_choice:
@@ -116,9 +109,7 @@ def _at_bounds(measured: Measured, place: int) -> Iterator[tuple[str, str, Noisy
     column = measured.columns[place]
     if column.is_choice or column.num_steps < SHORT_SCALE:
         return
-    values = [
-        spoken(column, value) for value in number_values(column, np.array([0, column.num_steps]))
-    ]
+    values = [spoken(column, value) for value in number_values(column, np.array([0, column.num_steps]))]
     for side, value, at in (("lower", values[0], 0), ("upper", values[1], -1)):
         bound, beside = [], []
         for cells, counts, noise in _one_way(measured, place):

@@ -14,24 +14,22 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from scipy.linalg import cho_factor, cho_solve
 
+from understudy.arrays import Floats, Integers
 from understudy.errors import UsageError
-from understudy.features import Block, Constant, Reading, Tables
-from understudy.published import Release
+from understudy.features import Block, Constant, Tables
+from understudy.measurement import Measurement
 from understudy.queries.answers import Answer, Estimate
 from understudy.queries.atoms import Sources, can_tell, single_axis
-from understudy.queries.intervals import LEVEL, critical, law_of, ratio_interval
-from understudy.queries.measured import measure_release
+from understudy.released import Release
+from understudy.released.intervals import LEVEL, critical, law_of, ratio_interval
+from understudy.released.tables import measure_release
 from understudy.schema import NULL, Layout
-from understudy.schema.decode import decode_table
 from understudy.schema.encode import encode_batch
-from understudy.schema.layout import from_position
+from understudy.schema.layout import decode_table, from_position
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Function = Callable[[pa.Table], Any]
 
 NUM_REFERENCE = 1000
@@ -46,12 +44,7 @@ ERROR = (
 
 
 def expectation(
-    release: Release,
-    function: Function,
-    *,
-    reference: pa.Table | None = None,
-    level: float = LEVEL,
-    seed: int = 0,
+    release: Release, function: Function, *, reference: pa.Table | None = None, level: float = LEVEL, seed: int = 0
 ) -> Answer:
     """The mean of a function of rows over the data set, from the released features.
 
@@ -90,10 +83,14 @@ def expectation(
     only = Estimate((), mean, noise / count, float(low - error), float(high + error), False)
     where = DRAWN if reference is None else "reference rows"
     return Answer(
-        f"mean of {getattr(function, '__name__', 'a function')}", "mean", (only,),
-        f"{sum(e.dim for e in release.embeddings):,} noisy sums of features", level,
-        is_model=True, notes=(ERROR.format(error, where),),
-    )  # fmt: skip
+        f"mean of {getattr(function, '__name__', 'a function')}",
+        "mean",
+        (only,),
+        f"{sum(e.dim for e in release.embeddings):,} noisy sums of features",
+        level,
+        is_model=True,
+        notes=(ERROR.format(error, where),),
+    )
 
 
 def _reference_codes(release: Release, reference: pa.Table | None, seed: int) -> Integers:
@@ -156,9 +153,7 @@ def _kernel_and_sums(release: Release, codes: Integers) -> tuple[Floats, Floats]
     return kernel, sums
 
 
-def _of_tables(
-    map_: Tables, codes: Integers, told: Floats, copy: Integers
-) -> tuple[Floats, Floats]:
+def _of_tables(map_: Tables, codes: Integers, told: Floats, copy: Integers) -> tuple[Floats, Floats]:
     """The same for tables, whose features are too many to be formed: equal cells count."""
     products, own, start = np.zeros((len(codes), len(codes))), np.zeros(len(codes)), 0
     for subset, shape in zip(map_.subsets, map_.shapes, strict=True):
@@ -172,7 +167,7 @@ def _of_tables(
     return products / len(map_.subsets), own / math.sqrt(len(map_.subsets))
 
 
-def _copy_of(layout: Layout, reading: Reading, block: Block, codes: Integers) -> Integers:
+def _copy_of(layout: Layout, reading: Measurement, block: Block, codes: Integers) -> Integers:
     """The copy of a block that each row adds to; -1 for none."""
     label = reading.embedding.label
     if not block.per_label or label is None:

@@ -7,17 +7,18 @@ from collections.abc import Callable
 
 import numpy as np
 
+from understudy.arrays import Floats
 from understudy.queries.answers import Estimate
-from understudy.queries.functions import Floats, Ranged
-from understudy.queries.intervals import crossing, ratio_interval
-from understudy.queries.pose import Posed
+from understudy.queries.bind import BoundQuery
+from understudy.queries.groups import Ranged
+from understudy.released.intervals import crossing, ratio_interval
 from understudy.schema import Column
 from understudy.schema.scales import own_scale
 
 Interval = tuple[float, float]
 
 
-def sums_of(posed: Posed, weights: Ranged, factor: float) -> list[Estimate]:
+def sums_of(posed: BoundQuery, weights: Ranged, factor: float) -> list[Estimate]:
     """Sums of weights over rows, for each group.
 
     The truth lies between the sums of the least and of the largest weights, and each of the two is
@@ -35,10 +36,10 @@ def sums_of(posed: Posed, weights: Ranged, factor: float) -> list[Estimate]:
     return [
         Estimate(name, float(middle[i]), float(error[i]), float(low[i]), float(high[i]), bool(exact[i]))
         for i, name in enumerate(posed.names)
-    ]  # fmt: skip
+    ]
 
 
-def shares_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estimate]:
+def shares_of(posed: BoundQuery, factor: float, *, is_population: bool) -> list[Estimate]:
     """The part of each group that meets the condition; without one, of all rows in each group."""
     members, everyone = posed.members, posed.everyone
     if not posed.question.where:
@@ -55,7 +56,7 @@ def shares_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estim
     return found
 
 
-def means_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estimate]:
+def means_of(posed: BoundQuery, factor: float, *, is_population: bool) -> list[Estimate]:
     """The mean of the question's column in each group."""
     bounds = limits(posed)
     tops, members = posed.valued(), posed.members
@@ -70,7 +71,7 @@ def means_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estima
     return found
 
 
-def variances_of(posed: Posed, factor: float, *, is_population: bool) -> list[Estimate]:
+def variances_of(posed: BoundQuery, factor: float, *, is_population: bool) -> list[Estimate]:
     """The mean squared distance from the mean in each group (divided by n, not n - 1)."""
     bounds = limits(posed)
     widest = (bounds[1] - bounds[0]) ** 2 / 4
@@ -85,9 +86,7 @@ def variances_of(posed: Posed, factor: float, *, is_population: bool) -> list[Es
         def residual(value: float, top: Ranged = squares, bottom: Ranged = bottom) -> Ranged:
             return top.minus(value, bottom)
 
-        own = _ratio(
-            posed, mean.group, squares, bottom, residual, (0.0, widest), factor, is_population
-        )
+        own = _ratio(posed, mean.group, squares, bottom, residual, (0.0, widest), factor, is_population)
         # Around an estimated mean squares are too small by its variance; and where cells leave the
         # mean open, the least variance is around the farthest mean.
         shift = 0.0
@@ -97,10 +96,14 @@ def variances_of(posed: Posed, factor: float, *, is_population: bool) -> list[Es
         bias = mean.std_error**2
         found.append(
             Estimate(
-                mean.group, own.estimate + bias, own.std_error, max(0.0, own.low + bias - shift),
-                own.high + bias, own.is_exact,
+                mean.group,
+                own.estimate + bias,
+                own.std_error,
+                max(0.0, own.low + bias - shift),
+                own.high + bias,
+                own.is_exact,
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -115,7 +118,7 @@ def roots_of(variances: list[Estimate]) -> list[Estimate]:
     return found
 
 
-def limits(posed: Posed) -> Interval:
+def limits(posed: BoundQuery) -> Interval:
     """The public bounds of the question's column."""
     place = posed.question.column
     if place is None:
@@ -125,9 +128,7 @@ def limits(posed: Posed) -> Interval:
 
 def range_of(column: Column) -> Interval:
     """The least and the largest value that a column may hold."""
-    codes = (
-        np.arange(len(column.categories)) if column.is_choice else np.array([0, column.num_steps])
-    )
+    codes = np.arange(len(column.categories)) if column.is_choice else np.array([0, column.num_steps])
     reached = own_scale(column).values(codes)
     return float(reached.min()), float(reached.max())
 
@@ -137,7 +138,7 @@ def _row(ranged: Ranged, i: int) -> Ranged:
 
 
 def _ratio(
-    posed: Posed,
+    posed: BoundQuery,
     name: tuple[tuple[str, str], ...],
     top: Ranged,
     bottom: Ranged,
@@ -156,15 +157,11 @@ def _ratio(
     ratio = middle / count
     weight = weights[1] - ratio * weights[3]
     extra = max(0.0, float(weight**2 @ fit.atoms)) if is_population else 0.0
-    error = math.sqrt(
-        max(0.0, spread[1, 1] - 2 * ratio * spread[1, 3] + ratio**2 * spread[3, 3] + extra)
-    )
+    error = math.sqrt(max(0.0, spread[1, 1] - 2 * ratio * spread[1, 3] + ratio**2 * spread[3, 3] + extra))
     exact = top.is_exact and bottom.is_exact
     if bottom.is_exact:
         ends = [
-            ratio_interval(
-                value, count, (spread[k, k], spread[k, 3], spread[3, 3]), factor, extra=extra
-            )
+            ratio_interval(value, count, (spread[k, k], spread[k, 3], spread[3, 3]), factor, extra=extra)
             for k, value in ((0, low), (2, high))
         ]
         if ends[0] is None or ends[1] is None:  # the denominator may be zero
@@ -180,7 +177,7 @@ def _ratio(
 
 
 def fit_residual(
-    posed: Posed, residual: Callable[[float], Ranged], factor: float, extra: float
+    posed: BoundQuery, residual: Callable[[float], Ranged], factor: float, extra: float
 ) -> Callable[[float, int], float]:
     """How far the largest (or least) residual may lie on the other side of zero."""
 
@@ -194,7 +191,4 @@ def fit_residual(
 
 def _inverted(reach: Callable[[float, int], float], bounds: Interval) -> Interval:
     """All values that neither the least nor the largest residual rules out."""
-    return (
-        crossing(lambda value: reach(value, -1), *bounds),
-        crossing(lambda value: reach(value, +1), *bounds),
-    )
+    return (crossing(lambda value: reach(value, -1), *bounds), crossing(lambda value: reach(value, +1), *bounds))

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import Floats, Integers
 from understudy.queries.answers import Estimate
 from understudy.queries.atoms import Sources
-from understudy.queries.functions import Floats, Ranged, values
-from understudy.queries.intervals import critical
-from understudy.queries.partitions import Integers, cell_edges
-from understudy.queries.pose import Posed, pose
+from understudy.queries.bind import BoundQuery, bind
+from understudy.queries.groups import Ranged, values
+from understudy.queries.least_squares import DENSE
 from understudy.queries.question import Question
-from understudy.queries.reconcile import DENSE
+from understudy.released.intervals import critical
+from understudy.released.tables import cell_edges
 
 BEYOND = 0.1
 """The part of the chance to be wrong that goes to tests of values beyond a value."""
@@ -29,21 +30,21 @@ BEYOND = 0.1
 
 def quantiles_of(
     sources: Sources, question: Question, sure: float, *, is_population: bool
-) -> tuple[Posed, list[Estimate]]:
+) -> tuple[BoundQuery, list[Estimate]]:
     """The quantile of the question's column in each group, and the question as it was posed.
 
     ``sure`` is the level of the intervals.
     """
-    posed = pose(sources, question)
+    posed = bind(sources, question)
     found = [_Steps(posed, i).solve(sure, is_population) for i in range(len(posed.names))]
     edges = _finer_edges(sources, posed, [solution.span for solution in found])
     if len(edges):
-        posed = pose(sources, question, also=edges)
+        posed = bind(sources, question, also=edges)
         found = [_Steps(posed, i).solve(sure, is_population) for i in range(len(posed.names))]
     return posed, [solution.estimate for solution in found]
 
 
-def _finer_edges(sources: Sources, posed: Posed, spans: list[tuple[int, int]]) -> Integers:
+def _finer_edges(sources: Sources, posed: BoundQuery, spans: list[tuple[int, int]]) -> Integers:
     """Edges of the longest tables in the cells where quantiles may lie, if there are not too many."""
     if len(posed.axes) != 1 or not posed.axes[0].is_ordered:
         return np.empty(0, dtype=np.int64)
@@ -76,14 +77,12 @@ class _Solution:
 class _Steps:
     """The cumulative count of one group at the end of each cell of the question's column."""
 
-    posed: Posed
+    posed: BoundQuery
     group: int
 
     def solve(self, sure: float, is_population: bool) -> _Solution:
         level = self.posed.question.number or 0.5
-        axis = next(
-            i for i, c in enumerate(self.posed.axes) if c.column == self.posed.question.column
-        )
+        axis = next(i for i, c in enumerate(self.posed.axes) if c.column == self.posed.question.column)
         cells = self.posed.axes[axis]
         column = self.posed.sources.measured.columns[cells.column]
         own = values(column, cells)
@@ -103,9 +102,7 @@ class _Steps:
         alone, beyond = (1 - BEYOND) * (1 - sure), BEYOND * (1 - sure) / known
         factors = critical(1 - alone, law), critical(1 - beyond, law)
         passed = [
-            _allowed(
-                fit.estimates(part), np.hypot(fit.deviations(part), np.sqrt(extra)), side, factors
-            )
+            _allowed(fit.estimates(part), np.hypot(fit.deviations(part), np.sqrt(extra)), side, factors)
             for side, part in ((1, weights.high), (-1, weights.low))
         ]
         # Not surely too low; and not surely too high, judged by what lies below the cell.
@@ -118,9 +115,8 @@ class _Steps:
         exact = bool(own.low[order[cell]] == own.high[order[cell]]) and self._is_exact
         error = float(high - low) / (2 * critical(sure, law))
         estimate = Estimate(
-            self.posed.names[self.group], float(np.clip(middle, low, high)), error,
-            float(low), float(high), exact,
-        )  # fmt: skip
+            self.posed.names[self.group], float(np.clip(middle, low, high)), error, float(low), float(high), exact
+        )
         return _Solution(estimate, (int(order[first]), int(order[last])))
 
     @property
@@ -132,9 +128,7 @@ class _Steps:
         """Rows at or below each cell less a part of all rows, as functions of atoms."""
         members = self.posed.members
         below = ranks[None, :] <= np.arange(known)[:, None]
-        low, middle, high = (
-            part[self.group][None, :] for part in (members.low, members.middle, members.high)
-        )
+        low, middle, high = (part[self.group][None, :] for part in (members.low, members.middle, members.high))
         return Ranged(
             np.where(below, (1 - level) * low, -level * high),
             np.where(below, 1 - level, -level) * middle,
@@ -142,9 +136,7 @@ class _Steps:
         )
 
 
-def _allowed(
-    heights: Floats, errors: Floats, side: int, factors: tuple[float, float]
-) -> npt.NDArray[np.bool_]:
+def _allowed(heights: Floats, errors: Floats, side: int, factors: tuple[float, float]) -> npt.NDArray[np.bool_]:
     """Cells that neither their own test rules out nor that of any cell beyond them.
 
     ``side`` is 1 for tests that find a cell too low, which hold for all cells below it, and -1 for

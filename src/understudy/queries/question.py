@@ -11,13 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.queries.errors import Place, QueryError, suggestion
-from understudy.queries.grammar import Comparison, Junction, Literal, Name, Syntax, parse
+from understudy.queries.grammar import Comparison, Junction, Literal, Name, Place, QueryError, Syntax, parse, suggestion
 from understudy.schema import Column, Schema
-from understudy.schema.codesets import CodeSet, code_set, every_code
 from understudy.schema.columns import Kind
 from understudy.schema.scales import Family, Operator, family_of, own_scale
-from understudy.schema.values import codes_of, measure, spelt_known
+from understudy.schema.values import CodeSet, code_set, codes_of, every_code, measure, spelt_known
 
 OF_NUMBERS = ("sum", "mean", "var", "std", "median", "quantile")
 NOT_OF_DATES = ("sum", "var", "std")
@@ -73,8 +71,7 @@ class _Reader:
         if syntax.aggregate in ("min", "max"):
             raise QueryError(
                 syntax.place,
-                f"the {syntax.aggregate} hangs on a single row, which is just what a private "
-                "release hides",
+                f"the {syntax.aggregate} hangs on a single row, which is just what a private release hides",
                 "Ask for quantile(column, 0.99) or quantile(column, 0.01)",
             )
         place = None if syntax.column is None else self.place(syntax.column)
@@ -84,9 +81,7 @@ class _Reader:
         if len(set(by)) < len(by):
             raise QueryError(syntax.by[-1].place, "a column is grouped by twice")
         if syntax.aggregate == "histogram" and by:
-            raise QueryError(
-                syntax.by[0].place, "a histogram is of one column", "Write: count by x, y"
-            )
+            raise QueryError(syntax.by[0].place, "a histogram is of one column", "Write: count by x, y")
         if syntax.aggregate == "share" and syntax.where is None and not by:
             raise QueryError(syntax.place, "a share needs a condition", "Write: share where ...")
         return Question(
@@ -144,9 +139,7 @@ class _Reader:
         if syntax.aggregate == "quantile" and not 0 < given.value < 1:
             raise QueryError(given.place, "a level lies between 0 and 1", "0.9 has 90 % below it")
         if syntax.aggregate == "histogram" and given.value not in range(1, MOST_BARS + 1):
-            raise QueryError(
-                given.place, f"a histogram has a whole number of bars, at most {MOST_BARS}"
-            )
+            raise QueryError(given.place, f"a histogram has a whole number of bars, at most {MOST_BARS}")
         return float(given.value)
 
     def box(self, tree: Comparison | Junction) -> dict[int, CodeSet]:
@@ -183,9 +176,7 @@ class _Reader:
         column = self.schema.used[place]
         if test.op == "null":
             if not column.nullable:
-                raise QueryError(
-                    test.column.place, f"column '{column.name}' is never null, says its schema"
-                )
+                raise QueryError(test.column.place, f"column '{column.name}' is never null, says its schema")
             return {place: self.known(place) if test.is_negated else CodeSet((), has_null=True)}
         if test.op == "in":
             codes = [self.compared(column, "=", value) for value in test.values]
@@ -207,9 +198,8 @@ class _Reader:
             return known - codes_of(column, value)
         if column.is_choice and family_of(column) is Family.NAME:
             raise QueryError(
-                literal.place, f"column '{column.name}' has names, which have no order",
-                "Write: = or in (...)",
-            )  # fmt: skip
+                literal.place, f"column '{column.name}' has names, which have no order", "Write: = or in (...)"
+            )
         number: Any = value
         if family_of(column) is Family.RANK:
             number = column.categories.index(value)

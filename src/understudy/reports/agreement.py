@@ -8,20 +8,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from understudy.accounting import Mechanism
+from understudy.arrays import Floats, Integers, StageProgress
 from understudy.features import Block, Constant, Grid, OneHot, Tables, Tensors
-from understudy.published import Release
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
-Progress = Callable[[str, int, int], None]
-"""Is told what is being done, how many of its steps are done, and how many it has."""
+from understudy.released import Release
 
 STEP = 2**12
-MOST_ROWS, MOST_CELLS, MOST_FEATURES = 400_000, 16_000_000, 300_000_000
+MOST_ROWS = 400_000
+MOST_CELLS = 16_000_000
+MOST_FEATURES = 300_000_000
 """Rows to draw at most: in all, by their cells, and by the features that have to be computed."""
 
 FEWEST_ROWS = 4_000
@@ -77,24 +73,14 @@ def share_inside(residuals: Floats, mechanism: Mechanism) -> float:
 def rows_to_draw(release: Release) -> int:
     """So many rows that their own chance matters little, as far as time and memory allow."""
     features = max(
-        (block.map.dim for block in release.blocks if not isinstance(block.map, Tables | Tensors)),
-        default=1,
+        (block.map.dim for block in release.blocks if not isinstance(block.map, Tables | Tensors)), default=1
     )
-    wide = max(
-        (block.map.size_of_stack for block in release.blocks if isinstance(block.map, Tensors)),
-        default=0,
-    )
-    affordable = min(
-        MOST_ROWS,
-        MOST_CELLS // len(release.plan.schema.used),
-        MOST_FEATURES // max(features, 20 * wide),
-    )
+    wide = max((block.map.size_of_stack for block in release.blocks if isinstance(block.map, Tensors)), default=0)
+    affordable = min(MOST_ROWS, MOST_CELLS // len(release.plan.schema.used), MOST_FEATURES // max(features, 20 * wide))
     return max(FEWEST_ROWS, affordable)
 
 
-def compare(
-    release: Release, halves: Sequence[Integers], *, progress: Progress | None = None
-) -> list[Agreement]:
+def compare(release: Release, halves: Sequence[Integers], *, progress: StageProgress | None = None) -> list[Agreement]:
     """Every block of a release against two independently drawn sets of rows, as codes.
 
     How much two draws differ tells what chance adds to the comparison.
@@ -105,10 +91,7 @@ def compare(
         if progress is not None:
             progress("comparing", done, rows)
 
-    first, second = (
-        _mean_features(release, codes, told, before=i * len(halves[0]))
-        for i, codes in enumerate(halves)
-    )
+    first, second = (_mean_features(release, codes, told, before=i * len(halves[0])) for i, codes in enumerate(halves))
     total = float(release.label_counts.sum())
     counts = release.sums("count")
     noise_of_total = release.noise_std("count") * math.sqrt(len(counts))
@@ -124,10 +107,9 @@ def compare(
             residuals = (measured - means * total) / np.sqrt(variance)
             found.append(
                 Agreement(
-                    block.name, stage.name, block, measured, means * total, residuals, noise,
-                    release.plan.mechanism,
+                    block.name, stage.name, block, measured, means * total, residuals, noise, release.plan.mechanism
                 )
-            )  # fmt: skip
+            )
     return found
 
 
@@ -155,9 +137,7 @@ def counts_per_feature(block: Block) -> float | None:
     return None
 
 
-def _mean_features(
-    release: Release, codes: Integers, told: Callable[[int], None], *, before: int
-) -> dict[str, Floats]:
+def _mean_features(release: Release, codes: Integers, told: Callable[[int], None], *, before: int) -> dict[str, Floats]:
     """Mean over rows of every block's features.  # (copies, dim) of each"""
     sums: dict[str, Any] = {}
     for start in range(0, len(codes), STEP):

@@ -7,15 +7,74 @@ escaped in one place, by the template.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from understudy.reports.words import clipped, decimal, percent, short
+from understudy.evaluation.results import Matrix
 
-WIDTH, HEIGHT = 300.0, 146.0
-TOP, BOTTOM = 14.0, 18.0
-MOST_BARS, NAME_LENGTH = 7, 13
-BAR_LEFT, BAR_RIGHT, LINE = 98.0, 222.0, 20.0
+# Numbers and names as a report spells them.
+
+ELLIPSIS = "…"
+UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def decimal(value: float | None, places: int = 3) -> str:
+    """A score; nothing where there is none."""
+    if value is None or not math.isfinite(value):
+        return "–"
+    text = f"{value:.{places}f}"
+    return text[1:] if text.startswith("-") and not float(text) else text
+
+
+def percent(share: float, places: int = 1) -> str:
+    """A share out of a hundred, with a space that does not break."""
+    return f"{decimal(100 * share, places)}\u00a0%"
+
+
+def whole(number: float) -> str:
+    """A count, in thousands."""
+    return f"{number:,.0f}"
+
+
+def short(number: float) -> str:
+    """A number for the tick of an axis: at most about five characters."""
+    size = abs(number)
+    if size < 1e4:
+        return f"{number:,.0f}" if size >= 1000 else f"{number:.3g}"
+    factor, letter = next(pair for pair in UNITS if size >= pair[0])
+    return f"{number / factor:.3g}{letter}"
+
+
+def clipped(name: str, length: int) -> str:
+    """A name that fits; the whole of it stands in a table."""
+    return name if len(name) <= length else name[: length - 1] + ELLIPSIS
+
+
+def squeezed(name: str, length: int) -> str:
+    """A name that fits and keeps its end, which is what tells columns of a wide table apart."""
+    kept = (length - 1) // 3
+    return name if len(name) <= length else name[: length - 1 - kept] + ELLIPSIS + name[-kept:]
+
+
+def listed(words: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 column``, ``3 columns``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+WIDTH = 300.0
+HEIGHT = 146.0
+TOP = 14.0
+BOTTOM = 18.0
+MOST_BARS = 7
+NAME_LENGTH = 13
+BAR_LEFT = 98.0
+BAR_RIGHT = 222.0
+LINE = 20.0
 MOST_TICKS = 5
 
 
@@ -92,8 +151,7 @@ def histogram(series: Series) -> Histogram:
         bars="" if is_noisy else outline(tops, step, floor, is_closed=True),
         dots=tuple(zip(middles, tops, strict=True)) if is_noisy else (),
         whiskers="".join(
-            f"M{place(x)} {place(height(share - series.doubt))}"
-            f"V{place(height(share + series.doubt))}"
+            f"M{place(x)} {place(height(share - series.doubt))}V{place(height(share + series.doubt))}"
             for x, share in zip(middles, series.given, strict=True)
         )
         if is_noisy
@@ -122,10 +180,7 @@ def _ticks(words: Sequence[str], step: float, *, is_at_edges: bool) -> tuple[Tic
     picked = sorted({round(i * last / room) for i in range(room + 1)})
     if not is_at_edges:
         return tuple(Tick((i + 0.5) * step, words[i]) for i in picked)
-    return tuple(
-        Tick(i * step, words[i], "start" if i == 0 else "end" if i == last else "middle")
-        for i in picked
-    )
+    return tuple(Tick(i * step, words[i], "start" if i == 0 else "end" if i == last else "middle") for i in picked)
 
 
 def categories(series: Series) -> Categories:
@@ -172,7 +227,10 @@ class LineChart:
     up: tuple[Tick, ...]
 
 
-LINE_WIDTH, LINE_HEIGHT, LINE_LEFT, LINE_TOP = 420.0, 200.0, 44.0, 12.0
+LINE_WIDTH = 420.0
+LINE_HEIGHT = 200.0
+LINE_LEFT = 44.0
+LINE_TOP = 12.0
 
 
 def line_chart(points: Sequence[tuple[int, float]], levels: dict[str, float | None]) -> LineChart:
@@ -222,3 +280,83 @@ def _spread(ticks: tuple[Tick, ...]) -> tuple[Tick, ...]:
 def place(number: float) -> str:
     """A coordinate, to a tenth."""
     return f"{number:.1f}".removesuffix(".0")
+
+
+# Heat maps: a matrix as one path for each shade, which stays small and follows the page's colours.
+
+MOST_COLUMNS = 24
+HEAT_NAME_LENGTH = 13
+SHADES = 10
+LARGEST_DIFFERENCE = 0.3
+"""A difference of associations from which on the shade is the darkest."""
+
+LARGEST_RESIDUAL = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Cells of one unit each, grouped by colour and shade."""
+
+    names: tuple[str, ...]
+    shades: tuple[tuple[str, int, str], ...]
+    """A colour's name, how dark from 1 to 10, and the cells as a path."""
+
+    @property
+    def size(self) -> int:
+        """Cells along a side."""
+        return len(self.names)
+
+    @property
+    def room(self) -> float:
+        """What the longest name takes beside and below the cells, of a picture 300 wide."""
+        return 8 + 6.6 * max((len(name) for name in self.names), default=0)
+
+
+def association_map(names: Sequence[str], matrix: Matrix) -> HeatMap:
+    """Values from 0 to 1."""
+    return _draw(names, matrix, lambda value: ("level", value * SHADES))
+
+
+def difference_map(names: Sequence[str], real: Matrix, synthetic: Matrix) -> HeatMap:
+    """Synthetic less real: ties that were lost, and ties that were made up."""
+    apart = [[b - a for a, b in zip(*rows, strict=True)] for rows in zip(real, synthetic, strict=True)]
+    return _draw(
+        names, apart, lambda value: ("lost" if value < 0 else "made", abs(value) / LARGEST_DIFFERENCE * SHADES)
+    )
+
+
+def residual_map(names: Sequence[str], matrix: Sequence[Sequence[float]]) -> HeatMap:
+    """Sizes of standardised residuals: noise alone gives 1, which stays blank."""
+    return _draw(names, matrix, lambda value: ("lost", (value - 1) / (LARGEST_RESIDUAL - 1) * SHADES))
+
+
+def _draw(
+    names: Sequence[str], matrix: Sequence[Sequence[float]], shade_of: Callable[[float], tuple[str, float]]
+) -> HeatMap:
+    found: dict[tuple[str, int], list[str]] = {}
+    for y, row in enumerate(matrix):
+        for x, value in enumerate(row):
+            if x == y or not math.isfinite(value):
+                continue
+            colour, depth = shade_of(value)
+            shade = min(SHADES, round(depth))
+            if shade > 0:
+                found.setdefault((colour, shade), []).append(f"M{x} {y}h1v1h-1z")
+    return HeatMap(
+        tuple(squeezed(name, HEAT_NAME_LENGTH) for name in names),
+        tuple((*key, "".join(cells)) for key, cells in sorted(found.items())),
+    )
+
+
+def most_different(real: Matrix, synthetic: Matrix) -> list[int]:
+    """Columns that fit a heat map: those whose ties differ most, in their own order."""
+    sums = [
+        math.fsum(abs(b - a) for a, b in zip(*rows, strict=True) if math.isfinite(b - a))
+        for rows in zip(real, synthetic, strict=True)
+    ]
+    return sorted(sorted(range(len(sums)), key=lambda i: -sums[i])[:MOST_COLUMNS])
+
+
+def chosen(matrix: Matrix, columns: Sequence[int]) -> Matrix:
+    """The part of a matrix that concerns some columns."""
+    return tuple(tuple(matrix[i][j] for j in columns) for i in columns)

@@ -8,28 +8,22 @@ from importlib.metadata import version
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.classifier.explain import (
-    column_weights,
-    contrast,
-    drawn_images,
-    drawn_strokes,
-    explain_row,
-    patterns,
-)
+from understudy.arrays import Floats, Integers
+from understudy.classifier.explain import column_weights, contrast, drawn_images, drawn_strokes, explain_row, patterns
 from understudy.classifier.inputs import CosineInputs, StrokeInputs, TableInputs
 from understudy.classifier.model import Classifier
 from understudy.classifier.strokes import DIRECTIONS
-from understudy.published.release import CERTIFICATE
+from understudy.files import CERTIFICATE
 from understudy.reports.pages import render
-from understudy.reports.png import plain_picture, signed_picture
+from understudy.reports.pictures import plain_picture, signed_picture
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
-MOST_COLUMNS, MOST_VALUES, MOST_CLASSES, MOST_MAPS = 8, 4, 24, 8
-STROKES_DRAWN, CELL = 140, 20.0
+MOST_COLUMNS = 8
+MOST_VALUES = 4
+MOST_CLASSES = 24
+MOST_MAPS = 8
+STROKES_DRAWN = 140
+CELL = 20.0
 
 
 def render_explanation(classifier: Classifier, rows: Integers | None = None) -> str:
@@ -65,8 +59,7 @@ def _tables(classifier: Classifier) -> Any:
             {
                 "column": column.column,
                 "values": [
-                    {"value": value, "share": weight / largest}
-                    for value, weight in column.values[:MOST_VALUES]
+                    {"value": value, "share": weight / largest} for value, weight in column.values[:MOST_VALUES]
                 ],
             }
             for column in columns
@@ -109,11 +102,16 @@ def strokes_of(weights: Floats, largest: float) -> dict[str, Any]:
         is_coarse = (channel // DIRECTIONS) % 2
         half = CELL * (0.72 if is_coarse else 0.42)
         x, y = (column + 0.5) * CELL, (row + 0.5) * CELL
-        lines.append({
-            "x1": x - half * math.cos(angle), "y1": y - half * math.sin(angle),
-            "x2": x + half * math.cos(angle), "y2": y + half * math.sin(angle),
-            "for": weight > 0, "strength": min(1.0, abs(weight) / largest),
-        })  # fmt: skip
+        lines.append(
+            {
+                "x1": x - half * math.cos(angle),
+                "y1": y - half * math.sin(angle),
+                "x2": x + half * math.cos(angle),
+                "y2": y + half * math.sin(angle),
+                "for": weight > 0,
+                "strength": min(1.0, abs(weight) / largest),
+            }
+        )
     lines.sort(key=lambda line: line["strength"])
     return {"lines": lines, "width": columns * CELL, "height": rows * CELL}
 
@@ -128,8 +126,7 @@ def _row(classifier: Classifier, codes: Integers) -> dict[str, Any]:
         "chances": [(str(classifier.classes[k]), float(found.probabilities[k])) for k in order],
         "importances": [(int(m) + 1, float(found.importances[m])) for m in best],
         "columns": [
-            {"column": column, "part": part, "share": part / largest}
-            for column, part in found.by_column[:MOST_COLUMNS]
+            {"column": column, "part": part, "share": part / largest} for column, part in found.by_column[:MOST_COLUMNS]
         ],
         "image": _image(classifier, codes),
         "places": None
@@ -142,6 +139,4 @@ def _image(classifier: Classifier, codes: Integers) -> str | None:
     shape = classifier.plan.schema.image
     if shape is None:
         return None
-    return plain_picture(
-        codes.reshape(shape.height, shape.width, shape.channels).astype(np.float64)
-    )
+    return plain_picture(codes.reshape(shape.height, shape.width, shape.channels).astype(np.float64))

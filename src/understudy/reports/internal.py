@@ -8,29 +8,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from understudy.evaluation.results import (
-    Associations,
-    ColumnView,
-    Evaluation,
-    ModelScores,
-    Prediction,
-    Score,
-)
-from understudy.reports.charts import Series, categories, histogram, line_chart
-from understudy.reports.grading import kept, level_of
-from understudy.reports.heat import (
+from understudy.evaluation.results import Associations, ColumnView, Evaluation, ModelScores, Prediction, Score
+from understudy.reports.charts import (
     LARGEST_DIFFERENCE,
+    Series,
     association_map,
+    categories,
     chosen,
+    decimal,
     difference_map,
+    histogram,
+    line_chart,
     most_different,
+    percent,
+    short,
 )
 from understudy.reports.pages import render
-from understudy.reports.verdict import Tie, bare_title, judge, mean_score
-from understudy.reports.words import decimal, percent, short
+from understudy.reports.verdict import Tie, bare_title, judge, kept, level_of, mean_score
 
 BANNER = "Internal: computed from real rows, outside the certificate. Do not publish."
-COLUMNS_DRAWN, TIES_LISTED = 24, 8
+COLUMNS_DRAWN = 24
+TIES_LISTED = 8
 
 
 def render_report(
@@ -134,10 +132,7 @@ def _tick(word: str) -> str:
 
 def _described(view: ColumnView) -> str:
     """The picture in words, for whoever does not see it."""
-    apart = sorted(
-        zip(view.bins, view.real, view.synthetic, strict=True),
-        key=lambda row: -abs(row[1] - row[2]),
-    )
+    apart = sorted(zip(view.bins, view.real, view.synthetic, strict=True), key=lambda row: -abs(row[1] - row[2]))
     worst = [
         f"{bin_}: {percent(real)} of real, {percent(synthetic)} of synthetic rows"
         for bin_, real, synthetic in apart[:3]
@@ -166,10 +161,7 @@ def _models(prediction: Prediction) -> dict[str, Any]:
     mean = ModelScores(
         "Mean",
         *(
-            {
-                key: _mean([getattr(model, side).get(key) for model in prediction.models])
-                for key in keys
-            }
+            {key: _mean([getattr(model, side).get(key) for model in prediction.models]) for key in keys}
             for side in ("synthetic", "real", "baseline")
         ),
     )
@@ -189,10 +181,7 @@ def _models(prediction: Prediction) -> dict[str, Any]:
         "scores": [bare_title(key) for key in keys],
         "low": low,
         "high": high,
-        "rows": [
-            _model(model, keys, low, high, is_mean=model is mean)
-            for model in (*prediction.models, mean)
-        ],
+        "rows": [_model(model, keys, low, high, is_mean=model is mean) for model in (*prediction.models, mean)],
     }
 
 
@@ -201,14 +190,8 @@ def _mean(values: Sequence[float | None]) -> float:
     return sum(known) / len(known) if known else float("nan")
 
 
-def _model(
-    model: ModelScores, keys: Sequence[str], low: float, high: float, *, is_mean: bool
-) -> dict[str, Any]:
-    sides = {
-        "baseline-dot": model.baseline,
-        "given-dot": model.real,
-        "synthetic-dot": model.synthetic,
-    }
+def _model(model: ModelScores, keys: Sequence[str], low: float, high: float, *, is_mean: bool) -> dict[str, Any]:
+    sides = {"baseline-dot": model.baseline, "given-dot": model.real, "synthetic-dot": model.synthetic}
     span = high - low or 1.0
     dots = [
         (kind, (side[keys[0]] - low) / span)
@@ -220,13 +203,8 @@ def _model(
         f"{decimal(model.real.get(keys[0]))} on real ones, "
         f"{decimal(model.baseline.get(keys[0]))} by a constant guess"
     )
-    cells = [
-        [decimal(side.get(key)) for side in (model.synthetic, model.real, model.baseline)]
-        for key in keys
-    ]
-    return {
-        "name": model.model, "dots": dots, "label": spoken, "cells": cells, "is_mean": is_mean,
-    }  # fmt: skip
+    cells = [[decimal(side.get(key)) for side in (model.synthetic, model.real, model.baseline)] for key in keys]
+    return {"name": model.model, "dots": dots, "label": spoken, "cells": cells, "is_mean": is_mean}
 
 
 def _sizes(prediction: Prediction) -> dict[str, Any]:

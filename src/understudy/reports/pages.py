@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from understudy.reports.charts import place
-from understudy.reports.words import decimal, percent, whole
+from understudy.reports.charts import decimal, percent, place, whole
 
 
 def render(template: str, values: dict[str, Any]) -> str:

@@ -5,21 +5,26 @@ from __future__ import annotations
 import base64
 import importlib.util
 import io
+import struct
+import zlib
 
 import numpy as np
 import pyarrow as pa
 
+from understudy.arrays import Bytes, Floats
 from understudy.schema import Schema
 from understudy.schema.columns import Column
 from understudy.schema.encode import encode_column
 from understudy.schema.images import ImageShape
-from understudy.schema.pixels import Bytes, pixel_array
+from understudy.schema.pixels import pixel_array
 
-GAP, PAPER = 2, 255
+GAP = 2
+PAPER = 255
 LARGEST_ZOOMED = 56
 """Small images are enlarged by a whole number, at most to this many dots a side."""
 
-SHOWN_PER_CLASS, LOOKED_AT = 8, 4000
+SHOWN_PER_CLASS = 8
+LOOKED_AT = 4000
 
 
 def named_classes(schema: Schema) -> Column | None:
@@ -27,9 +32,7 @@ def named_classes(schema: Schema) -> Column | None:
     return schema.label if schema.label is not None and schema.label.is_choice else None
 
 
-def images_by_class(
-    rows: pa.Table | pa.RecordBatch, shape: ImageShape, label: Column | None
-) -> list[Bytes]:
+def images_by_class(rows: pa.Table | pa.RecordBatch, shape: ImageShape, label: Column | None) -> list[Bytes]:
     """The images of every class, in the order of the rows; without classes all of them."""
     images = pixel_array(rows, shape)
     if label is None:
@@ -69,3 +72,38 @@ def draw_grid(rows: list[Bytes], *, columns: int) -> bytes:
     content = io.BytesIO()
     Image.fromarray(paper).save(content, "PNG")
     return content.getvalue()
+
+
+# Small pictures as data in a page: PNG files written by hand, so that no library is needed.
+
+FOR = (47, 111, 191)
+AGAINST = (201, 60, 50)
+"""Colours of what speaks for a class and against it, clear on light and on dark ground."""
+
+
+def picture(pixels: Bytes) -> str:
+    """An image of red, green, blue and opacity as the address of a picture.  # (height, width, 4)"""
+    height, width, _ = pixels.shape
+    lines = b"".join(b"\0" + pixels[row].tobytes() for row in range(height))
+    header = struct.pack(">IIBBBBB", width, height, 8, 6, 0, 0, 0)
+    chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(lines, 9)), (b"IEND", b"")]
+    content = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    )
+    return "data:image/png;base64," + base64.b64encode(content).decode()
+
+
+def signed_picture(weights: Floats, largest: float) -> str:
+    """Weights as colours, by sign, the more opaque the larger.  # (height, width)"""
+    share = np.clip(np.abs(weights) / (largest or 1.0), 0.0, 1.0)
+    pixels = np.zeros((*weights.shape, 4), np.uint8)
+    pixels[..., :3] = np.where(weights[..., None] > 0, FOR, AGAINST)
+    pixels[..., 3] = np.rint(255 * share)
+    return picture(pixels)
+
+
+def plain_picture(image: Floats) -> str:
+    """An image as it is, values from 0 to 255.  # (height, width, channels)"""
+    colours = np.broadcast_to(image, (*image.shape[:2], 3))
+    opaque = np.full((*image.shape[:2], 1), 255)
+    return picture(np.concatenate([np.clip(colours, 0, 255), opaque], axis=2).astype(np.uint8))

@@ -17,30 +17,36 @@ import numpy as np
 import pyarrow as pa
 
 from understudy.accounting import GAUSSIAN, Mechanism, Neighbours
+from understudy.arrays import Integers, StageProgress
 from understudy.features import Fourier, Grid, Hermite, Mahalanobis, OneHot, Tables, Tensors
-from understudy.inert_files import refusing_damage
-from understudy.published import Release, build_certificate
-from understudy.reports.agreement import (
-    INTERVAL,
-    Agreement,
-    Integers,
-    Progress,
-    compare,
-    counts_per_feature,
-    rows_to_draw,
-    share_inside,
+from understudy.files import refusing_damage
+from understudy.released import Release, build_certificate
+from understudy.reports.agreement import INTERVAL, Agreement, compare, counts_per_feature, rows_to_draw, share_inside
+from understudy.reports.charts import (
+    LARGEST_RESIDUAL,
+    MOST_COLUMNS,
+    Series,
+    categories,
+    counted,
+    decimal,
+    histogram,
+    listed,
+    percent,
+    residual_map,
 )
-from understudy.reports.charts import Series, categories, histogram
-from understudy.reports.heat import LARGEST_RESIDUAL, MOST_COLUMNS, residual_map
-from understudy.reports.margins import Margin, PairFit, margins_of, pairs_of
+from understudy.reports.marginals import Margin, PairFit, margins_of, pairs_of
 from understudy.reports.pages import render
 from understudy.reports.pictures import LOOKED_AT, picture_of
-from understudy.reports.words import counted, decimal, listed, percent
 from understudy.schema import Schema
 from understudy.schema.encode import encode_batch
 
-COLUMNS_DRAWN, PAIRS_LISTED, NAMED, FEW = 24, 8, 5, 50
-MISSES, FOLLOWS, DOUBT = 1.2, 0.75, 3.0
+COLUMNS_DRAWN = 24
+PAIRS_LISTED = 8
+NAMED = 5
+FEW = 50
+MISSES = 1.2
+FOLLOWS = 0.75
+DOUBT = 3.0
 """Residuals of this size and more, beyond three deviations of chance: the generator misses something.
 Of that size and less: it follows noise."""
 
@@ -98,20 +104,23 @@ class PublicReport:
             "share_inside_95": self.inside,
             "blocks": [
                 {
-                    "stage": each.stage, "block": each.name, "numbers": each.size,
-                    "noise_std_of_a_sum": each.noise, "rms_residual": each.rms,
+                    "stage": each.stage,
+                    "block": each.name,
+                    "numbers": each.size,
+                    "noise_std_of_a_sum": each.noise,
+                    "rms_residual": each.rms,
                     "share_inside_95": each.inside,
                 }
                 for each in self.agreements
             ],
             "columns": [{"column": m.column.name, "rms_residual": m.rms} for m in self.margins],
             "pairs": [asdict(fit) for fit in self.pairs],
-        }  # fmt: skip
+        }
 
 
 @refusing_damage("release")
 def examine(
-    release: Release, generator: Sampler, *, seed: int = 0, progress: Progress | None = None
+    release: Release, generator: Sampler, *, seed: int = 0, progress: StageProgress | None = None
 ) -> PublicReport:
     """Draw rows and compare them with every noisy number of the release."""
     num_rows = rows_to_draw(release)
@@ -127,9 +136,7 @@ def examine(
         agreements,
         tuple(margins_of(release, agreements)),
         tuple(pairs_of(release, agreements)),
-        picture_of(generator.sample(LOOKED_AT, seed=seed), generator.schema)
-        if generator.schema.image
-        else None,
+        picture_of(generator.sample(LOOKED_AT, seed=seed), generator.schema) if generator.schema.image else None,
     )
 
 
@@ -142,9 +149,7 @@ def _codes(generator: Sampler, num_rows: int, seed: int) -> Integers:
 def render_public(report: PublicReport, *, version: str) -> str:
     """The public report as HTML."""
     release = report.release
-    certificate = build_certificate(
-        release.plan, dict(release.facts), fingerprint=release.fingerprint
-    )
+    certificate = build_certificate(release.plan, dict(release.facts), fingerprint=release.fingerprint)
     total = float(release.label_counts.sum())
     is_count_public = release.plan.neighbours is Neighbours.REPLACE_ONE
     drawn = report.margins[:COLUMNS_DRAWN]
@@ -159,9 +164,7 @@ def render_public(report: PublicReport, *, version: str) -> str:
             "is_private": report.is_private,
             "public_rows": release.plan.num_rows if is_count_public else None,
             "total": total,
-            "doubt_of_total": interval
-            * release.noise_std("count")
-            * math.sqrt(len(release.sums("count"))),
+            "doubt_of_total": interval * release.noise_std("count") * math.sqrt(len(release.sums("count"))),
             "interval": decimal(interval, 2),
             "headline": report.headline,
             "sentences": _sentences(report),
@@ -214,11 +217,7 @@ def _headline(report: PublicReport) -> str:
     for noun in shown:
         wrong = [part for part in parts[noun] if is_missed(part.rms, part.size, law)]
         total = len(parts[noun])
-        counts.append(
-            f"{total - len(wrong)} of {counted(total, noun)}"
-            if wrong
-            else f"all {counted(total, noun)}"
-        )
+        counts.append(f"{total - len(wrong)} of {counted(total, noun)}" if wrong else f"all {counted(total, noun)}")
         missed += wrong
     words = f"Synthetic rows agree with the release, to about the size of its noise, in {listed(counts)}"
     if not missed:
@@ -237,9 +236,7 @@ def _sentences(report: PublicReport) -> list[str]:
             found.append(f"More than noise, in {counted(len(missed), noun)}: {named}{more}.")
         else:
             found.append(f"To about the size of the noise: all {counted(len(parts), noun)}.")
-    close = [
-        f"'{each.name}'" for each in report.agreements if each.rms <= FOLLOWS and each.size > FEW
-    ]
+    close = [f"'{each.name}'" for each in report.agreements if each.rms <= FOLLOWS and each.size > FEW]
     if close:
         found.append(
             f"Closer than noise in {listed(close)}: there the generator follows some of the noise. "
@@ -270,12 +267,17 @@ def _block(each: Agreement) -> dict[str, Any]:
     ticks = tuple(f"{edge:g}" for edge in EDGES)
     series = Series(ticks[:-1], ticks, tuple(noise.tolist()), tuple(shares.tolist()))
     return {
-        "stage": each.stage, "name": each.name, "words": words + (", by label" if each.block.per_label else ""),
-        "size": each.size, "noise": _noise_words(each), "rms": each.rms, "inside": each.inside,
+        "stage": each.stage,
+        "name": each.name,
+        "words": words + (", by label" if each.block.per_label else ""),
+        "size": each.size,
+        "noise": _noise_words(each),
+        "rms": each.rms,
+        "inside": each.inside,
         "chart": histogram(series),
         "label": f"Residuals of {each.name}: {percent(each.inside)} lie within their 95 % interval; their "
         f"size is {decimal(each.rms, 2)}, where noise alone gives 1.",
-    }  # fmt: skip
+    }
 
 
 def _noise_words(each: Agreement) -> str:

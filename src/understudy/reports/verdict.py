@@ -4,16 +4,76 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from math import isfinite, nan
 from statistics import fmean
 
 from understudy.evaluation.metrics import METRICS
 from understudy.evaluation.results import ColumnView, Evaluation, Prediction, Score
-from understudy.reports.grading import DISTANCES, Level, level_of
-from understudy.reports.words import counted, decimal, listed, percent
+from understudy.reports.charts import counted, decimal, listed, percent
 
-SMALL_DISTANCE, LARGE_DISTANCE = 0.02, 0.05
-TIE, LOST_TIE, NULLS, COPIES = 0.1, 0.1, 0.02, 0.1
+# A score in a word: where it lies between independent columns and real rows.
+
+SMALL_GAP = 0.02
+"""Below it independent columns do as well as real rows, and the share between them says nothing."""
+
+SHARES = (0.95, 0.8, 0.5)
+"""Of the way from independent columns to real rows: like real, close, fair."""
+
+DISTANCES = (0.01, 0.03, 0.08)
+"""Worse than real rows by at most this, where no share can be given."""
+
+UNGRADED = {"kernel_p_value", "neighbour_distance", "copied_rows"}
+"""Scores that are no question of more or less: a test's p-value, and distances to real rows."""
+
+
+class Level(IntEnum):
+    """How good a score is; its words are those of the report."""
+
+    WEAK = 0
+    FAIR = 1
+    CLOSE = 2
+    LIKE_REAL = 3
+
+    @property
+    def words(self) -> str:
+        """For people."""
+        return ("weak", "fair", "close", "like real rows")[self]
+
+
+def kept(score: Score) -> float | None:
+    """How far a score gets from independent columns to real rows: 0 is the one, 1 the other."""
+    if score.floor is None or score.baseline is None:
+        return None
+    if score.metric.key in UNGRADED or not isfinite(score.value):
+        return None
+    gap = _worse(score, score.baseline)
+    return None if gap < SMALL_GAP else 1 - _worse(score, score.value) / gap
+
+
+def _worse(score: Score, value: float) -> float:
+    """How much worse than real rows, as a share of the metric's range."""
+    metric, floor = score.metric, score.floor or 0.0
+    span = metric.high - metric.low if metric.high is not None else abs(floor) or 1.0
+    return (value - floor if metric.better == "lower" else floor - value) / span
+
+
+def level_of(score: Score) -> Level | None:
+    """How good a score is, if there is something to compare it with."""
+    if score.floor is None or score.metric.key in UNGRADED or not isfinite(score.value):
+        return None
+    share = kept(score)
+    if share is not None:
+        return Level(sum(share >= least for least in SHARES))
+    return Level(sum(_worse(score, score.value) <= most for most in DISTANCES))
+
+
+SMALL_DISTANCE = 0.02
+LARGE_DISTANCE = 0.05
+TIE = 0.1
+LOST_TIE = 0.1
+NULLS = 0.02
+COPIES = 0.1
 NAMED = 5
 
 
@@ -69,13 +129,9 @@ def judge(evaluation: Evaluation, *, epsilon: float | None = None) -> Verdict:
         if use.level <= Level.FAIR and use.words.startswith("three")
     ]
     doubt.append(
-        "Single rows: no synthetic row stands for a person, and rare groups smaller than the noise "
-        "are not kept."
+        "Single rows: no synthetic row stands for a person, and rare groups smaller than the noise are not kept."
     )
-    return Verdict(
-        _headline(uses, evaluation, ties, epsilon), uses, tuple(trust), tuple(doubt), ties,
-        tuple(copies),
-    )  # fmt: skip
+    return Verdict(_headline(uses, evaluation, ties, epsilon), uses, tuple(trust), tuple(doubt), ties, tuple(copies))
 
 
 def _uses(evaluation: Evaluation) -> Iterable[Use]:
@@ -131,9 +187,7 @@ def _beside(score: Score) -> str:
     return words
 
 
-def _headline(
-    uses: tuple[Use, ...], evaluation: Evaluation, ties: tuple[Tie, ...], epsilon: float | None
-) -> str:
+def _headline(uses: tuple[Use, ...], evaluation: Evaluation, ties: tuple[Tie, ...], epsilon: float | None) -> str:
     groups = {
         "good enough for": [use.words for use in uses if use.level >= Level.CLOSE],
         "with care for": [use.words for use in uses if use.level is Level.FAIR],
@@ -203,14 +257,11 @@ def _columns(views: tuple[ColumnView, ...]) -> tuple[list[str], list[str]]:
     if far:
         named = [f"'{view.name}' ({percent(view.distance)})" for view in far[:NAMED]]
         more = f" and {counted(len(far) - NAMED, 'more column')}" if len(far) > NAMED else ""
-        doubt.append(
-            f"Shares of {', '.join(named)}{more}: so many rows sit in another bin or category."
-        )
+        doubt.append(f"Shares of {', '.join(named)}{more}: so many rows sit in another bin or category.")
     apart = [v for v in views if abs(v.null_share_real - v.null_share_synthetic) > NULLS]
     if apart:
         named = [
-            f"'{view.name}' ({percent(view.null_share_real)} became "
-            f"{percent(view.null_share_synthetic)})"
+            f"'{view.name}' ({percent(view.null_share_real)} became {percent(view.null_share_synthetic)})"
             for view in apart[:NAMED]
         ]
         more = f" and {counted(len(apart) - NAMED, 'more column')}" if len(apart) > NAMED else ""
@@ -226,11 +277,10 @@ def find_ties(evaluation: Evaluation) -> list[Tie]:
     """All pairs of columns, those that differ most first."""
     names = evaluation.associations.columns
     found = [
-        Tie((names[i], names[j]), evaluation.associations.real[i][j],
-            evaluation.associations.synthetic[i][j])
+        Tie((names[i], names[j]), evaluation.associations.real[i][j], evaluation.associations.synthetic[i][j])
         for i in range(len(names))
         for j in range(i)
-    ]  # fmt: skip
+    ]
     known = [tie for tie in found if tie.difference == tie.difference]
     return sorted(known, key=lambda tie: -abs(tie.difference))
 
@@ -250,8 +300,7 @@ def _ties(ties: tuple[Tie, ...]) -> tuple[list[str], list[str]]:
     ):
         if chosen:
             named = [
-                f"'{tie.pair[0]}' with '{tie.pair[1]}' "
-                f"({decimal(tie.real, 2)} became {decimal(tie.synthetic, 2)})"
+                f"'{tie.pair[0]}' with '{tie.pair[1]}' ({decimal(tie.real, 2)} became {decimal(tie.synthetic, 2)})"
                 for tie in chosen[:NAMED]
             ]
             more = f", and {len(chosen) - NAMED} more" if len(chosen) > NAMED else ""

@@ -128,9 +128,7 @@ class Column:
 
     def to_dict(self) -> dict[str, Any]:
         """The column as the YAML file has it."""
-        entry: dict[str, Any] = {
-            "name": self.name, "kind": self.kind.value, "role": self.role.value,
-        }  # fmt: skip
+        entry: dict[str, Any] = {"name": self.name, "kind": self.kind.value, "role": self.role.value}
         if self.categories:
             entry["categories"] = list(self.categories)
         elif self.bounds is not None:

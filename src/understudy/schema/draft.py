@@ -40,7 +40,7 @@ HINTS: tuple[tuple[str, str], ...] = (
     (r"zip|postal|postcode", "list the codes as categories, or use kind: id to leave it out"),
     (r"country|region|state|province", "list the official codes as categories"),
     (r"date|time|(^|_)dob(_|$)|birth", "kind: datetime with bounds: [1900-01-01, 2030-12-31] or narrower"),
-)  # fmt: skip
+)
 ID_NAMES = re.compile(r"(^|_)(id|uuid|guid|ssn|mrn|nhs_number|email|phone|name|surname|iban)$")
 
 HEADER = """\

@@ -17,11 +17,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from understudy.arrays import Codes
 from understudy.errors import InputError
 from understudy.schema.columns import BLANKS, NULL, NULL_WORDS, Column, Kind, Role
 from understudy.schema.table import Schema
-
-Codes = npt.NDArray[np.int64]
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 _SPECIAL = r"(?i)^[+-]?(inf|infinity|nan)$"
@@ -35,7 +34,8 @@ _NO_BYTES = rf"(?i)^[\pP\pS\pZ]*({NULL_WORDS})?[\pP\pS\pZ]*$"
 _WHOLE = r"^([+-]?\d+)\.0*$"
 _MONTHS = r"((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8]))"
 _LEAP_DAY = r"(\d\d(0[48]|[2468][048]|[13579][26])|([02468][048]|[13579][26])00)-02-29"
-_HOUR, _SIXTIETH = r"([01]\d|2[0-3])", r"[0-5]\d"
+_HOUR = r"([01]\d|2[0-3])"
+_SIXTIETH = r"[0-5]\d"
 _TIME = rf"{_HOUR}(:{_SIXTIETH}(:{_SIXTIETH}(\.\d+)?)?)?"
 _ZONE = rf"(Z|[+-]{_HOUR}(:?{_SIXTIETH})?)"
 _DATE = rf"^(\d{{4}}-{_MONTHS}|{_LEAP_DAY})([T ]{_TIME}{_ZONE}?)?$"
@@ -109,9 +109,10 @@ def count_misfits(column: Column, cells: Any) -> Misfits:
     if column.resolution is not None:
         values = values - values % column.resolution.microseconds
     return Misfits(
-        blank=int(blank.sum()), unreadable=int(((codes == NULL) & ~blank).sum()),
+        blank=int(blank.sum()),
+        unreadable=int(((codes == NULL) & ~blank).sum()),
         outside=int(((values < low) | (values > high)).sum()),
-    )  # fmt: skip
+    )
 
 
 def _blanks(column: Column, cells: Any) -> npt.NDArray[np.bool_]:
@@ -127,11 +128,7 @@ def _blanks(column: Column, cells: Any) -> npt.NDArray[np.bool_]:
 def _plain_codes(column: Column, cells: Any, unlisted: int) -> Codes:
     if pa.types.is_nested(cells.type):
         raise _wrong_type(column, "a nested type")
-    codes = (
-        _choice_codes(column, cells)
-        if column.is_choice
-        else _number_codes(column, _values(column, cells))
-    )
+    codes = _choice_codes(column, cells) if column.is_choice else _number_codes(column, _values(column, cells))
     missing = codes == NULL
     if unlisted != NULL and missing.any():
         codes[missing & ~_blanks(column, cells)] = unlisted
@@ -238,9 +235,7 @@ def _floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
         return np.full(len(cells), np.nan)
     if pa.types.is_boolean(kind):
         cells = cells.cast(pa.int8())
-    elif pa.types.is_decimal(
-        kind
-    ):  # by their digits: Arrow's own cast rounds by the scale of the column
+    elif pa.types.is_decimal(kind):  # by their digits: Arrow's own cast rounds by the scale of the column
         cells = cells.cast(pa.string())
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
         raise _wrong_type(column, f"cells of type {kind}")
@@ -251,9 +246,7 @@ def parse_numbers(text: Any) -> npt.NDArray[np.float64]:
     """Numbers of cells that are numbers; true and false are 1 and 0, as they are in columns of truths."""
     for word, digit in (("true", "1"), ("false", "0")):
         text = pc.if_else(pc.match_substring_regex(text, f"(?i)^{word}$"), digit, text)
-    number = pc.or_(
-        pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _SPECIAL)
-    )
+    number = pc.or_(pc.match_substring_regex(text, _NUMBER), pc.match_substring_regex(text, _SPECIAL))
     return _to_numpy(pc.if_else(number, text, None).cast(pa.float64()))
 
 
@@ -295,9 +288,7 @@ def _parse_dates(text: Any) -> npt.NDArray[np.float64]:
 def _choice_codes(column: Column, cells: Any) -> Codes:
     cells = _blank_to_null(column, cells)
     found = _listed_places(column, cells)
-    listed = (
-        pc.fill_null(found, column.unlisted_code).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    )
+    listed = pc.fill_null(found, column.unlisted_code).cast(pa.int64()).to_numpy(zero_copy_only=False)
     codes: Codes = np.where(pc.is_null(cells).to_numpy(zero_copy_only=False), NULL, listed)
     return codes
 
@@ -308,16 +299,14 @@ def _listed_places(column: Column, cells: Any) -> Any:
         text = _labels(column, cells)
         names = pa.array([str(category).strip(BLANKS) for category in column.categories])
         return pc.coalesce(
-            pc.index_in(text, value_set=names),
-            pc.index_in(_spelt_alike(text), value_set=_spelt_alike(names)),
+            pc.index_in(text, value_set=names), pc.index_in(_spelt_alike(text), value_set=_spelt_alike(names))
         )
     numbers = pa.array(_floats(column, cells))
     exact = np.asarray(column.categories, dtype=np.float64)
     # What was stored in single precision holds 0.1 rounded.
     rounded = exact.astype(np.float32).astype(np.float64)
     return pc.coalesce(
-        pc.index_in(numbers, value_set=pa.array(exact)),
-        pc.index_in(numbers, value_set=pa.array(rounded)),
+        pc.index_in(numbers, value_set=pa.array(exact)), pc.index_in(numbers, value_set=pa.array(rounded))
     )
 
 
@@ -374,11 +363,15 @@ def _is_text(kind: Any) -> bool:
     return any(
         test(kind)
         for test in (
-            pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
-            pa.types.is_binary, pa.types.is_large_binary, pa.types.is_binary_view,
+            pa.types.is_string,
+            pa.types.is_large_string,
+            pa.types.is_string_view,
+            pa.types.is_binary,
+            pa.types.is_large_binary,
+            pa.types.is_binary_view,
             pa.types.is_fixed_size_binary,
         )
-    )  # fmt: skip
+    )
 
 
 def _is_plain_text(kind: Any) -> bool:
@@ -401,6 +394,7 @@ def _wrong_type(column: Column, found: str) -> InputError:
     kinds = {Kind.DATETIME: "dates", Kind.ID: "text or numbers"}
     wanted = "categories" if column.is_choice else kinds.get(column.kind, "numbers")
     return InputError(
-        f"column '{column.name}'", f"is {column.kind} and must hold {wanted}, but holds {found}",
+        f"column '{column.name}'",
+        f"is {column.kind} and must hold {wanted}, but holds {found}",
         "Mend the column, or change its kind in the schema",
-    )  # fmt: skip
+    )

@@ -40,9 +40,7 @@ class ImageShape:
     @property
     def names(self) -> tuple[str, ...]:
         """The pixels' columns: row by row, in a row from left to right, channels of a place together."""
-        places = [
-            f"pixel_{row}_{column}" for row in range(self.height) for column in range(self.width)
-        ]
+        places = [f"pixel_{row}_{column}" for row in range(self.height) for column in range(self.width)]
         if self.channels == 1:
             return tuple(places)
         return tuple(f"{place}_{channel}" for place in places for channel in range(self.channels))
@@ -51,11 +49,9 @@ class ImageShape:
     def columns(self) -> tuple[Column, ...]:
         """A column per pixel, whose bounds are those of a byte."""
         return tuple(
-            Column(
-                name=name, kind=Kind.INTEGER, bounds=(0.0, float(LIGHTEST)), bounds_from="image format"
-            )
+            Column(name=name, kind=Kind.INTEGER, bounds=(0.0, float(LIGHTEST)), bounds_from="image format")
             for name in self.names
-        )  # fmt: skip
+        )
 
     def to_dict(self) -> dict[str, int]:
         """As the YAML file has it."""
@@ -71,14 +67,11 @@ def parse_image(document: Any, *, where: str) -> ImageShape | None:
     whole = all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape)
     if set(sizes) - {"height", "width", "channels"} or not whole or shape[2] not in (1, 3):
         raise InputError(
-            where, "image must hold height, width and channels (1 or 3)",
-            "Write, say, image: {height: 28, width: 28}",
-        )  # fmt: skip
+            where, "image must hold height, width and channels (1 or 3)", "Write, say, image: {height: 28, width: 28}"
+        )
     found = ImageShape(*shape)
     if found.num_pixels > MOST_PIXELS:
-        raise InputError(
-            where, f"images have more than {MOST_PIXELS} numbers", "Make them smaller first"
-        )
+        raise InputError(where, f"images have more than {MOST_PIXELS} numbers", "Make them smaller first")
     return found
 
 

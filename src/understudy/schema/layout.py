@@ -9,12 +9,49 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from understudy.schema.columns import NULL, Column
+from understudy.schema.columns import NULL, Column, Resolution
 from understudy.schema.table import Schema
+from understudy.schema.values import number_values
+
+# The exact decoder: codes become cells of the column's own type.
+
+
+def decode_table(schema: Schema, codes: npt.NDArray[np.int64]) -> pa.Table:
+    """Turn codes into an Arrow table: integers stay integers, nulls stay nulls, dates stay dates."""
+    arrays = [decode_column(column, codes[:, i]) for i, column in enumerate(schema.used)]
+    return pa.table(dict(zip((column.name for column in schema.used), arrays, strict=True)))
+
+
+def decode_column(column: Column, codes: npt.NDArray[np.int64]) -> Any:
+    """Decode one column; a code outside ``0..`` is null."""
+    missing = codes == NULL
+    known = np.where(missing, 0, codes)
+    if column.is_choice:
+        return _categories(column).take(pa.array(known, mask=missing))
+    values = pa.array(number_values(column, known), mask=missing)
+    if column.resolution is None:
+        return values
+    moments = values.cast(pa.timestamp("us"))
+    return moments.cast(pa.date32()) if column.resolution is Resolution.DAY else moments
+
+
+def _categories(column: Column) -> Any:
+    first = column.categories[0]
+    if isinstance(first, bool):
+        return pa.array(column.categories, type=pa.bool_())
+    if isinstance(first, str):
+        return pa.array(column.categories, type=pa.string())
+    whole = all(isinstance(category, int) for category in column.categories)
+    return pa.array(
+        [float(c) if not whole else c for c in column.categories], type=pa.int64() if whole else pa.float64()
+    )
+
 
 POSITION_BITS = 16
 """Positions lie on multiples of 2^-16, so that phases are exact (see proofs/lattice.md)."""
@@ -94,10 +131,7 @@ class Layout:
     def collapse(self, cells: Cells, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Cells with probabilities to codes: positions are rounded, choices are drawn."""
         codes = np.empty((len(cells), len(self.schema.used)), dtype=np.int64)
-        drawn = {
-            choice.column: _draw(cells[:, choice.start : choice.stop], rng)
-            for choice in self.choices
-        }
+        drawn = {choice.column: _draw(cells[:, choice.start : choice.stop], rng) for choice in self.choices}
         number_cell = {name: i for i, name in enumerate(self.numbers)}
         for i, column in enumerate(self.schema.used):
             if column.is_choice:
@@ -140,7 +174,5 @@ def _span(column: Column) -> float:
 def _draw(probabilities: Cells, rng: np.random.Generator) -> npt.NDArray[np.int64]:
     cumulative = np.cumsum(probabilities, axis=1)
     uniforms = rng.random((len(probabilities), 1)) * cumulative[:, -1:]
-    slots: npt.NDArray[np.int64] = np.minimum(
-        (cumulative <= uniforms).sum(axis=1), probabilities.shape[1] - 1
-    )
+    slots: npt.NDArray[np.int64] = np.minimum((cumulative <= uniforms).sum(axis=1), probabilities.shape[1] - 1)
     return slots

@@ -7,19 +7,15 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from understudy.arrays import Bytes
 from understudy.errors import MissingExtraError
 from understudy.schema.encode import encode_column
 from understudy.schema.images import ImageShape
 
-Bytes = npt.NDArray[np.uint8]
 
-
-def pixel_columns(
-    images: Bytes, shape: ImageShape, wanted: Iterable[str] | None = None
-) -> dict[str, Any]:
+def pixel_columns(images: Bytes, shape: ImageShape, wanted: Iterable[str] | None = None) -> dict[str, Any]:
     """Arrow columns of images, all of them or those that are wanted.
 
     Args:
@@ -29,11 +25,7 @@ def pixel_columns(
     """
     chosen = frozenset(shape.names if wanted is None else wanted)
     by_pixel = np.ascontiguousarray(images.reshape(len(images), shape.num_pixels).T)
-    return {
-        name: pa.array(cells)
-        for name, cells in zip(shape.names, by_pixel, strict=True)
-        if name in chosen
-    }
+    return {name: pa.array(cells) for name, cells in zip(shape.names, by_pixel, strict=True) if name in chosen}
 
 
 def pixel_array(rows: Any, shape: ImageShape) -> Bytes:

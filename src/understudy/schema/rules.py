@@ -11,25 +11,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.schema.codesets import Codes, CodeSet, code_set, every_code
+from understudy.arrays import Codes, Truths
+from understudy.errors import InputError
 from understudy.schema.columns import NULL, Category, Column
-from understudy.schema.scales import (
-    Family,
-    Operator,
-    Scale,
-    common_scales,
-    family_of,
-    own_scale,
+from understudy.schema.scales import Family, Operator, Scale, Values, can_compare, common_scales, family_of, own_scale
+from understudy.schema.values import (
+    CodeSet,
+    Range,
+    Value,
+    code_set,
+    codes_of,
+    every_code,
+    measure,
+    spelt,
+    spelt_known,
+    spelt_number,
+    spelt_range,
 )
-from understudy.schema.values import Range, Value, codes_of, measure
 
 if TYPE_CHECKING:
     from understudy.schema.table import Schema
 
 Columns = Sequence[Column]
-Truths = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +154,7 @@ def allowed_codes(used: Columns, rules: Sequence[Rule]) -> dict[int, CodeSet]:
             continue
         place = place_of(used, rule.columns[0])
         column = used[place]
-        kept = (
-            rule.allowed(column)
-            if isinstance(rule, Limit)
-            else every_code(column) - rule.forbidden(column)
-        )
+        kept = rule.allowed(column) if isinstance(rule, Limit) else every_code(column) - rule.forbidden(column)
         found[place] = found.get(place, every_code(column)) & kept
     return found
 
@@ -177,8 +177,181 @@ def _constant(value: Category) -> str:
 
 
 def _listed(values: tuple[Value, ...]) -> Any:
-    written = [
-        {"from": value.low, "to": value.high} if isinstance(value, Range) else value
-        for value in values
-    ]
+    written = [{"from": value.low, "to": value.high} if isinstance(value, Range) else value for value in values]
     return written[0] if len(written) == 1 else written
+
+
+# One entry of a schema's list of rules, checked and given its types.
+
+_SIDE = r"(`(?:[^`]|``)+`|'(?:[^']|'')+'|\"(?:[^\"]|\"\")+\"|[^`'\"<>=!]+?)"
+_COMPARISON = re.compile(rf"\s*{_SIDE}\s*(<=|>=|==|!=|<|>)\s*{_SIDE}\s*", flags=re.DOTALL)
+FORMS = "Write 'admitted <= discharged', 'age >= 18' or forbid: {sex: male, pregnant: yes}"
+
+
+def parse_rules(entries: Any, columns: Sequence[Column]) -> tuple[Rule, ...]:
+    """Read a schema's ``rules`` list.
+
+    Raises:
+        InputError: it names the rule; also if no row could obey the rules, as far as one column
+            or one comparison shows it.
+    """
+    if not isinstance(entries, list):
+        raise InputError("rules", "must be a list", FORMS)
+    rules = tuple(_parse_rule(entry, columns) for entry in entries)
+    used = [column for column in columns if column.is_used]
+    _check_single_columns(rules, used)
+    for rule in rules:
+        if isinstance(rule, Comparison):
+            _check_comparison(rule, used, allowed_codes(used, rules))
+    return rules
+
+
+def rule_words(rule: Rule) -> str:
+    """How a rule is called in messages."""
+    if not isinstance(rule, Forbidden):
+        return f"rule '{rule.to_dict()}'"
+    return f"rule 'forbid {', '.join(rule.columns)}'"
+
+
+def _parse_rule(entry: Any, columns: Sequence[Column]) -> Rule:
+    if isinstance(entry, str):
+        return _parse_comparison(entry, columns)
+    if isinstance(entry, dict) and set(entry) == {"forbid"} and isinstance(entry["forbid"], dict):
+        return _parse_forbidden(entry["forbid"], columns)
+    raise InputError(f"rule '{entry}'", "is neither a comparison nor forbid: {...}", FORMS)
+
+
+def _parse_comparison(text: str, columns: Sequence[Column]) -> Rule:
+    where = f"rule '{text.strip()}'"
+    found = _COMPARISON.fullmatch(text)
+    if found is None:
+        raise InputError(where, "is no comparison of two things", FORMS)
+    left_words, op, right_words = found[1], Operator(found[2]), found[3]
+    left = _column(left_words, columns, where=where)
+    if _is_column(right_words, columns):
+        right = _column(right_words, columns, where=where)
+        if left == right:
+            raise InputError(where, "compares a column with itself", FORMS)
+        if not can_compare(left, right, op):
+            raise _cannot(where, left, right)
+        return Comparison(left.name, op, right.name)
+    family = family_of(left)
+    if op.is_order and family is Family.NAME:
+        raise InputError(
+            where,
+            f"the categories of '{left.name}' have no order",
+            "Use == or !=, or kind: ordinal with the categories in order",
+        )
+    is_rank = op.is_order and family is Family.NUMBER  # need not be a listed category
+    try:
+        constant = (spelt_number if is_rank else spelt_known)(left, _unquoted(right_words))
+    except InputError as error:
+        raise _reworded(error, where) from None
+    return Limit(left.name, op, constant)
+
+
+def _parse_forbidden(entry: dict[Any, Any], columns: Sequence[Column]) -> Forbidden:
+    where = f"rule 'forbid {', '.join(str(name) for name in entry)}'"
+    if not entry:
+        raise InputError("rule 'forbid'", "names no column", FORMS)
+    cells = []
+    for name, value in entry.items():
+        column = _known_column(name, columns, where=where)
+        listed = value if isinstance(value, list) else [value]
+        try:
+            values = tuple(_parse_value(column, each) for each in listed)
+        except InputError as error:
+            raise _reworded(error, where) from None
+        rule = Forbidden(((column.name, values),))
+        if (rule.forbidden(column) & every_code(column)).is_empty:
+            raise InputError(where, f"names nothing that '{column.name}' can hold", "Mend it, or leave it out")
+        cells.append((column.name, values))
+    order = [column.name for column in columns]  # files need not keep the order of a mapping
+    return Forbidden(tuple(sorted(cells, key=lambda cell: order.index(cell[0]))))
+
+
+def _parse_value(column: Column, value: Any) -> Value:
+    if isinstance(value, dict):
+        if not value or set(value) - {"from", "to"}:
+            raise InputError("", "a range has from and to", "Write {from: 0, to: 17}")
+        return spelt_range(column, value.get("from"), value.get("to"))
+    if isinstance(value, list):
+        raise InputError("", "holds a list in a list", "Write [one, two]")
+    return spelt(column, value)
+
+
+def _is_column(words: str, columns: Sequence[Column]) -> bool:
+    """Whether the right side names a column; what looks like a number or date is one."""
+    is_bare = words[0] not in "'\"+-.0123456789"
+    return words[0] == "`" or (is_bare and words in {column.name for column in columns})
+
+
+def _column(words: str, columns: Sequence[Column], *, where: str) -> Column:
+    return _known_column(words if words[0] in "'\"" else _unquoted(words), columns, where=where)
+
+
+def _known_column(name: Any, columns: Sequence[Column], *, where: str) -> Column:
+    found = next((column for column in columns if column.name == name), None)
+    if found is None:
+        known = ", ".join(column.name for column in columns if column.is_used)
+        raise InputError(where, f"{name} is not a column", f"Columns are {known}")
+    if not found.is_used:
+        raise InputError(where, f"column '{name}' is not synthesised", "Leave the rule out, or change its role")
+    return found
+
+
+def _unquoted(words: str) -> str:
+    mark = words[0]
+    return words[1:-1].replace(mark * 2, mark) if mark in "`'\"" else words
+
+
+def _cannot(where: str, left: Column, right: Column) -> InputError:
+    sides = [f"'{column.name}' holds {family_of(column)}" for column in (left, right)]
+    return InputError(
+        where,
+        f"{sides[0]} and {sides[1]}, which cannot be compared so",
+        "Compare numbers with numbers, dates with dates, categories by == or !=",
+    )
+
+
+def _reworded(error: InputError, where: str) -> InputError:
+    told = f"{error.where} {error.rule}" if error.where else error.rule
+    return InputError(where, told, error.remedy)
+
+
+def _check_single_columns(rules: tuple[Rule, ...], used: Columns) -> None:
+    for place, kept in allowed_codes(used, rules).items():
+        if not kept.ranges:
+            name = used[place].name
+            culprits = [rule_words(rule) for rule in rules if rule.columns == (name,)]
+            raise InputError(
+                ", ".join(culprits),
+                f"no value of column '{name}' is left",
+                "Mend the rules, or the column's bounds or categories",
+            )
+
+
+def _check_comparison(rule: Comparison, used: Columns, kept: dict[int, CodeSet]) -> None:
+    """Refuse a comparison that no two values of its columns meet."""
+    scales = rule.scales(used)
+    left, right = (
+        _some_values(scale, kept.get(place_of(used, name), every_code(scale.column)))
+        for name, scale in zip(rule.columns, scales, strict=True)
+    )
+    can_hold = rule.operator(left[:, None], right).any()
+    if rule.operator is Operator.EQUAL and any(scale.table is None for scale in scales):
+        can_hold = max(left.min(), right.min()) <= min(left.max(), right.max())
+    if not can_hold:
+        raise InputError(
+            rule_words(rule),
+            "no two values of its columns obey it",
+            "Mend the rule, or the columns' bounds or categories",
+        )
+
+
+def _some_values(scale: Scale, kept: CodeSet) -> Values:
+    """All values that are left of a choice; the least and the largest of a number."""
+    if scale.table is not None:
+        codes = np.arange(len(scale.table))
+        return scale.values(codes[kept.contains(codes)])
+    return scale.values(np.asarray([kept.ranges[0][0], kept.ranges[-1][1]]))

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.schema.codesets import Codes, CodeSet, code_set, every_code
+from understudy.arrays import Codes
 from understudy.schema.columns import Category, Column, Kind
 from understudy.schema.entries import category_key
-from understudy.schema.values import first_code, number_values
+from understudy.schema.values import CodeSet, code_set, every_code, first_code, number_values
 
 Values = npt.NDArray[Any]
 
@@ -46,13 +46,19 @@ class Operator(StrEnum):
 
 
 _COMPARE: Mapping[Operator, Callable[[Any, Any], Any]] = {
-    Operator.LESS: operator.lt, Operator.AT_MOST: operator.le, Operator.MORE: operator.gt,
-    Operator.AT_LEAST: operator.ge, Operator.EQUAL: operator.eq, Operator.UNEQUAL: operator.ne,
-}  # fmt: skip
+    Operator.LESS: operator.lt,
+    Operator.AT_MOST: operator.le,
+    Operator.MORE: operator.gt,
+    Operator.AT_LEAST: operator.ge,
+    Operator.EQUAL: operator.eq,
+    Operator.UNEQUAL: operator.ne,
+}
 _MIRRORED: Mapping[Operator, Operator] = {
-    Operator.LESS: Operator.MORE, Operator.MORE: Operator.LESS,
-    Operator.AT_MOST: Operator.AT_LEAST, Operator.AT_LEAST: Operator.AT_MOST,
-}  # fmt: skip
+    Operator.LESS: Operator.MORE,
+    Operator.MORE: Operator.LESS,
+    Operator.AT_MOST: Operator.AT_LEAST,
+    Operator.AT_LEAST: Operator.AT_MOST,
+}
 
 
 class Family(StrEnum):
@@ -88,19 +94,18 @@ class Scale:
         """Ranges of codes that stand in ``op`` to each value: arrays of first and last codes."""
         if self.table is not None:
             fits = op(self.table[:, None], values)  # (categories, values)
-            return [
-                (np.full(len(values), code), np.where(row, code, code - 1))
-                for code, row in enumerate(fits)
-            ]
+            return [(np.full(len(values), code), np.where(row, code, code - 1)) for code, row in enumerate(fits)]
         start, past = np.zeros(values.shape, dtype=np.int64), self.column.num_steps + 1
         reached = first_code(self.column, values, above=False)
         passed = first_code(self.column, values, above=True)
         pieces = {
-            Operator.LESS: [(start, reached)], Operator.AT_MOST: [(start, passed)],
-            Operator.MORE: [(passed, start + past)], Operator.AT_LEAST: [(reached, start + past)],
+            Operator.LESS: [(start, reached)],
+            Operator.AT_MOST: [(start, passed)],
+            Operator.MORE: [(passed, start + past)],
+            Operator.AT_LEAST: [(reached, start + past)],
             Operator.EQUAL: [(reached, passed)],
             Operator.UNEQUAL: [(start, reached), (passed, start + past)],
-        }[op]  # fmt: skip
+        }[op]
         return [(first, end - 1) for first, end in pieces]
 
     def subset(self, op: Operator, value: int | float) -> CodeSet:

@@ -14,19 +14,30 @@ from typing import Any
 import yaml
 
 from understudy.errors import InputError
-from understudy.inert_files import DEEPEST, MOST_YAML_BYTES, read_file
+from understudy.files import DEEPEST, MOST_YAML_BYTES, read_file
 from understudy.schema.columns import Column, Role
 from understudy.schema.entries import UNDECIDED, parse_column, undecided_keys
 from understudy.schema.images import ImageShape, parse_image, without_pixels
-from understudy.schema.rule_entries import parse_rules
-from understudy.schema.rules import Rule
+from understudy.schema.rules import Rule, parse_rules
 
 UNDECIDED_SHOWN = 12
 NO_ALIAS = "has an alias (*name); write out what it stands for"
 KNOWN_KEYS = (
-    "name", "file", "rows", "label", "positive", "task", "split_column", "onehot_groups",
-    "label_names", "notes", "privacy", "columns", "rules", "image",
-)  # fmt: skip
+    "name",
+    "file",
+    "rows",
+    "label",
+    "positive",
+    "task",
+    "split_column",
+    "onehot_groups",
+    "label_names",
+    "notes",
+    "privacy",
+    "columns",
+    "rules",
+    "image",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +186,8 @@ for _tag, _pattern in _NUMBERS.items():
 
 def _dump(value: Any, *, flow: bool = False) -> str:
     text = str(
-        yaml.dump(
-            value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9,
-            default_flow_style=flow,
-        )
-    ).strip()  # fmt: skip
+        yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9, default_flow_style=flow)
+    ).strip()
     return text.removesuffix("\n...")  # which ends a document that is one word
 
 
@@ -199,9 +207,7 @@ def load_schema(source: str | Path | dict[str, Any] | Schema) -> Schema:
     except InputError as refusal:
         if path.exists():
             raise InputError(f"schema '{path}'", refusal.rule) from None
-        raise InputError(
-            f"schema '{path}'", "no such file", "Draft one: understudy schema draft DATA"
-        ) from None
+        raise InputError(f"schema '{path}'", "no such file", "Draft one: understudy schema draft DATA") from None
     except UnicodeDecodeError:
         raise InputError(f"schema '{path}'", "cannot be read as UTF-8 text") from None
     return parse_yaml(text, name=path.stem)
@@ -234,9 +240,7 @@ def parse_schema(document: Any, *, name: str) -> Schema:
     if image is not None:
         document = {"columns": [], **document}
     if not isinstance(document, dict) or not isinstance(document.get("columns"), list):
-        raise InputError(
-            where, "needs a list called 'columns'", "See: understudy schema draft --help"
-        )
+        raise InputError(where, "needs a list called 'columns'", "See: understudy schema draft --help")
     undecided = [key for entry in document["columns"] for key in undecided_keys(entry)]
     if undecided:
         raise InputError(
@@ -254,17 +258,17 @@ def parse_schema(document: Any, *, name: str) -> Schema:
         raise InputError(f"column '{repeated}'", "is listed twice", "Remove one of the two")
     rows = document.get("rows")
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
-        raise InputError(
-            where, "rows must be a whole number above zero", "Remove it if the count is private"
-        )
+        raise InputError(where, "rows must be a whole number above zero", "Remove it if the count is private")
     schema = Schema(
-        columns=columns, name=str(document.get("name", name)), rows=rows,
+        columns=columns,
+        name=str(document.get("name", name)),
+        rows=rows,
         privacy=_privacy(document.get("privacy", {}), where=where),
         notes=str(document.get("notes", "")),
         rules=parse_rules(document.get("rules", []), columns),
         image=image,
         unread=tuple(str(key) for key in document if key not in KNOWN_KEYS),
-    )  # fmt: skip
+    )
     if not schema.used:
         raise InputError(where, "has no column with role feature or label", "Add at least one")
     if sum(column.role is Role.LABEL for column in schema.used) > 1:
@@ -277,29 +281,16 @@ def _with_label(columns: tuple[Column, ...], label: Any, *, where: str) -> tuple
         return columns
     found = next((column for column in columns if column.name == label), None)
     if found is None:
-        raise InputError(
-            where, f"label names '{label}', which is not a column", "Mend label: or columns:"
-        )
+        raise InputError(where, f"label names '{label}', which is not a column", "Mend label: or columns:")
     if found.role is not Role.LABEL:
-        raise InputError(
-            f"column '{found.name}'", "is named as label but has another role", "Set role: label"
-        )
+        raise InputError(f"column '{found.name}'", "is named as label but has another role", "Set role: label")
     return columns
 
 
 def _privacy(document: Any, *, where: str) -> PrivacyUnit:
     if not isinstance(document, dict) or set(document) - {"unit", "max_rows"}:
-        raise InputError(
-            where, "privacy must hold unit and max_rows only", "Set privacy: {unit: row}"
-        )
+        raise InputError(where, "privacy must hold unit and max_rows only", "Set privacy: {unit: row}")
     unit, max_rows = document.get("unit", "row"), document.get("max_rows", 1)
-    if (
-        not isinstance(unit, str)
-        or isinstance(max_rows, bool)
-        or not isinstance(max_rows, int)
-        or max_rows < 1
-    ):
-        raise InputError(
-            where, "privacy needs a unit and a whole max_rows", "Set privacy: {unit: row}"
-        )
+    if not isinstance(unit, str) or isinstance(max_rows, bool) or not isinstance(max_rows, int) or max_rows < 1:
+        raise InputError(where, "privacy needs a unit and a whole max_rows", "Set privacy: {unit: row}")
     return PrivacyUnit(unit=unit, max_rows=max_rows)

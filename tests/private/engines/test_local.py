@@ -14,12 +14,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from understudy.accounting import Budget
+from understudy.arrays import Integers
 from understudy.errors import InputError, UsageError
 from understudy.methods import make_plan
 from understudy.private import sums as summing
 from understudy.private.engines import local
 from understudy.private.engines.passes import Run, sum_table
-from understudy.private.sums import Integers, Work, sum_rows, work_from_json
+from understudy.private.sums import Work, sum_rows, work_from_json
 from understudy.schema import load_schema
 from understudy.schema.encode import encode_batch
 
@@ -78,7 +79,7 @@ def write_split(table: pa.Table, folder: Path, cuts: list[int], kind: str) -> Pa
 def test_any_split_order_and_number_of_threads_gives_the_same_integers(
     tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("understudy.private.readers.stream.MAX_BATCH_ROWS", 100)
+    monkeypatch.setattr("understudy.readers.stream.MAX_BATCH_ROWS", 100)
     table, work = table_of(1500), work_of(method)
     wanted = expected(table, work)
     shuffled = table.take(np.random.default_rng(1).permutation(1500))
@@ -105,24 +106,20 @@ def test_a_part_is_told_of_once_with_its_own_sum(tmp_path: Path) -> None:
     folder = write_split(table, tmp_path / "parts", [100, 120], "parquet")
     parts = local_parts(folder, work)
     told: list[tuple[str, Integers]] = []
-    total = local.sum_parts(
-        parts, work, threads=3, part_done=lambda part, own: told.append((part.paths[0].name, own))
-    )
+    total = local.sum_parts(parts, work, threads=3, part_done=lambda part, own: told.append((part.paths[0].name, own)))
     assert sorted(name for name, _ in told) == ["0.parquet", "1.parquet", "2.parquet"]
     assert np.array_equal(sum(own for _, own in told), total)
     assert sorted(int(own[-1]) for _, own in told) == [20, 100, 180]
 
 
 def local_parts(source: object, work: Work) -> Any:
-    from understudy.private.readers import open_parts
+    from understudy.readers import open_parts
 
     return open_parts(source, columns=work.columns)
 
 
 @pytest.mark.parametrize("threads", [1, 3])
-def test_an_error_in_one_thread_ends_the_pass(
-    tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_in_one_thread_ends_the_pass(tmp_path: Path, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     work = work_of("dp-merf")
     folder = write_split(table_of(300), tmp_path / "parts", [100, 120], "parquet")
 
@@ -134,9 +131,7 @@ def test_an_error_in_one_thread_ends_the_pass(
         sum_table(folder, work, query=None, run=Run(threads=threads))
 
 
-def test_more_rows_than_integers_hold_are_refused_before_they_are_added(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_more_rows_than_integers_hold_are_refused_before_they_are_added(monkeypatch: pytest.MonkeyPatch) -> None:
     work = work_of("dp-merf")
     monkeypatch.setattr(summing, "LARGEST_SUM", 99 * work.lattice)
     assert sum_table(table_of(99), work, query=None, run=Run(threads=2))[-1] == 99
@@ -153,7 +148,7 @@ def test_a_sum_of_something_else_is_not_added() -> None:
 def test_progress_tells_a_share_in_whole_percent_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("understudy.private.readers.stream.MAX_BATCH_ROWS", 100)
+    monkeypatch.setattr("understudy.readers.stream.MAX_BATCH_ROWS", 100)
     monkeypatch.setattr(local, "REPORT_SECONDS", 0.0)
     ticks: Iterator[float] = iter(np.arange(0.0, 1e4, 0.37))
     monkeypatch.setattr(time, "monotonic", lambda: next(ticks))
@@ -171,9 +166,7 @@ def test_an_unknown_engine_and_no_threads_are_refused() -> None:
         Run(threads=0)
 
 
-def test_an_interrupt_ends_the_pass_after_the_batches_at_hand(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_ends_the_pass_after_the_batches_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise people press Ctrl-C again, while threads are still adding."""
     for number in range(60):
         pq.write_table(table_of(3, number), tmp_path / f"{number}.parquet")

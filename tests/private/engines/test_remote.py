@@ -62,9 +62,7 @@ def test_people_who_are_brought_together_by_bucket_count_as_on_one_machine() -> 
     groups = [coded.filter(pc.equal(coded["bucket"], number)) for number in range(5)]
     assert all(group.num_rows for group in groups)
     answers = [
-        remote.answer(n, lambda g=group: remote.sum_people(g.to_batches(), text), text).to_pylist()[
-            0
-        ]
+        remote.answer(n, lambda g=group: remote.sum_people(g.to_batches(), text), text).to_pylist()[0]
         for n, group in enumerate(groups)
     ]
     answers = [tuple(row.values()) for row in answers]

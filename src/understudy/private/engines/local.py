@@ -12,16 +12,13 @@ from threading import Event, Lock
 
 import pyarrow as pa
 
-from understudy.private.readers import RowStream
-from understudy.private.sums import Integers, Work, one_blas_thread
+from understudy.arrays import Integers, ReadProgress
+from understudy.private.sums import Work, one_blas_thread
+from understudy.readers import RowStream
 
 MOST_THREADS = 16
 REPORT_SECONDS = 0.25
 
-Progress = Callable[[float | None], None]
-"""Told, for the operator's screen alone: which share of the rows is done in whole percent, if that can be known.
-Never a speed: times time, it would be the number of rows.
-"""
 
 PartDone = Callable[[RowStream, Integers], None]
 """Told when a part has been summed, with its sum; one call at a time."""
@@ -32,7 +29,7 @@ def sum_parts(
     work: Work,
     *,
     threads: int | None = None,
-    progress: Progress | None = None,
+    progress: ReadProgress | None = None,
     part_done: PartDone | None = None,
 ) -> Integers:
     """The sum over all rows of all parts, and how many rows there are.  # (dim + 1,)
@@ -97,11 +94,7 @@ class _Shelf:
     """The parts of a table that threads work through, and the sum of those that are done."""
 
     def __init__(
-        self,
-        streams: Sequence[RowStream],
-        work: Work,
-        reporter: _Reporter,
-        part_done: PartDone | None,
+        self, streams: Sequence[RowStream], work: Work, reporter: _Reporter, part_done: PartDone | None
     ) -> None:
         self.total = work.nothing()
         self._work, self._reporter, self._part_done = work, reporter, part_done
@@ -143,7 +136,7 @@ class _Shelf:
 class _Reporter:
     """Tells how far the pass is, a few times a second."""
 
-    def __init__(self, parts: Sequence[RowStream], progress: Progress | None) -> None:
+    def __init__(self, parts: Sequence[RowStream], progress: ReadProgress | None) -> None:
         self._progress, self._lock = progress, Lock()
         self._done, self._told = 0, time.monotonic()
         known = [part.known_rows for part in parts] if progress is not None else []

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from understudy.arrays import Integers, ReadProgress
 from understudy.errors import InputError, UsageError
 from understudy.private.checkpoints import Checkpoint
-from understudy.private.engines.local import Progress, sum_parts, usable_threads
+from understudy.private.contribution_bounding import kept_rows
+from understudy.private.engines.local import sum_parts, usable_threads
 from understudy.private.engines.ray import is_ray_dataset, sum_files_by_ray, sum_ray_dataset
 from understudy.private.engines.spark import is_spark_frame, sum_files_by_spark, sum_spark_frame
-from understudy.private.persons import kept_rows
-from understudy.private.readers import is_one_pass, open_parts, open_source
-from understudy.private.sums import Integers, Work, one_blas_thread
+from understudy.private.sums import Work, one_blas_thread
+from understudy.readers import is_one_pass, open_parts, open_source
 
 ENGINES = ("auto", "local", "spark", "ray")
 PIECE_ROWS = 2**15
@@ -32,7 +33,7 @@ class Run:
 
     engine: str = "auto"
     threads: int | None = None
-    progress: Progress | None = None
+    progress: ReadProgress | None = None
     checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:
@@ -45,9 +46,8 @@ class Run:
         """Refuse what a pass could not do, before rows are read."""
         if self.checkpoint is not None and not work.layout.schema.privacy.is_row:
             raise UsageError(
-                "checkpoint", "is kept by file, and a person's rows may lie in several",
-                "Leave out --checkpoint",
-            )  # fmt: skip
+                "checkpoint", "is kept by file, and a person's rows may lie in several", "Leave out --checkpoint"
+            )
 
 
 def can_be_read_again(data: object) -> bool:
@@ -75,9 +75,7 @@ def _sum_elsewhere(data: object, work: Work, *, query: str | None, run: Run) -> 
     if run.engine not in ("auto", engine):
         raise UsageError("engine", f"is {run.engine}, and the data is for {engine}", "Leave it out")
     if query is not None or run.checkpoint is not None:
-        raise UsageError(
-            "engine", f"{engine} takes no query and no checkpoint", "Select rows before"
-        )
+        raise UsageError("engine", f"{engine} takes no query and no checkpoint", "Select rows before")
     if is_spark:
         return sum_spark_frame(data, work)
     if is_ray:
@@ -86,9 +84,10 @@ def _sum_elsewhere(data: object, work: Work, *, query: str | None, run: Run) -> 
     paths = [str(path) for part in parts for path in part.paths]
     if len(paths) != len(parts):
         raise UsageError(
-            "engine", f"{engine} reads files of rows, and this source is not read by files",
+            "engine",
+            f"{engine} reads files of rows, and this source is not read by files",
             "Pass a directory of Parquet or text files, or a data frame of the engine",
-        )  # fmt: skip
+        )
     return (sum_files_by_spark if engine == "spark" else sum_files_by_ray)(paths, work)
 
 
@@ -101,10 +100,7 @@ def _sum_rows(data: object, work: Work, *, query: str | None, run: Run) -> Integ
             return sum_parts(parts, work, threads=run.threads, progress=run.progress)
         noted = run.checkpoint.begin(work, parts, query)
         try:
-            sum_parts(
-                noted.left, work, threads=run.threads, progress=run.progress,
-                part_done=noted.part_done,
-            )  # fmt: skip
+            sum_parts(noted.left, work, threads=run.threads, progress=run.progress, part_done=noted.part_done)
         except BaseException:
             noted.save()
             raise
@@ -115,9 +111,10 @@ def _sum_rows(data: object, work: Work, *, query: str | None, run: Run) -> Integ
 def _sum_persons(data: object, work: Work, *, query: str | None, run: Run) -> Integers:
     if not can_be_read_again(data):
         raise InputError(
-            "data", "rows of one person may lie anywhere in it, and a stream can be read once",
+            "data",
+            "rows of one person may lie anywhere in it, and a stream can be read once",
             "Pass a file, a table or a dataset",
-        )  # fmt: skip
+        )
 
     def batches() -> Iterator[pa.RecordBatch]:
         with open_source(data, columns=work.columns, query=query) as stream:

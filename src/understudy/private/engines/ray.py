@@ -17,16 +17,18 @@ from typing import Any
 
 import pyarrow as pa
 
+from understudy.arrays import Integers
 from understudy.errors import InputError, MissingExtraError
 from understudy.private.engines import remote
-from understudy.private.sums import Integers, Work
+from understudy.private.sums import Work
 
 BUCKETS = 64
 """Groups that people are brought together in; each is held whole by a worker, and has its costs."""
 
 
 MEMORY = Path("/dev/shm")  # noqa: S108
-STORE_BYTES, LEAST_STORE_BYTES = 2**31, 2**27
+STORE_BYTES = 2**31
+LEAST_STORE_BYTES = 2**27
 """Ray's object store, if Understudy starts it."""
 
 
@@ -45,25 +47,17 @@ def sum_ray_dataset(dataset: Any, work: Work) -> Integers:
         raise InputError("dataset", f"has no column '{missing[0]}'", "Mend the schema")
     chosen, described = dataset.select_columns(work.columns), work.to_json()
     if not work.layout.schema.privacy.is_row:
-        coded = chosen.map_batches(
-            partial(_encode_block, described=described), batch_format="pyarrow", batch_size=None
-        )
-        sums = coded.groupby("bucket").map_groups(
-            partial(_sum_group, described=described), batch_format="pyarrow"
-        )
+        coded = chosen.map_batches(partial(_encode_block, described=described), batch_format="pyarrow", batch_size=None)
+        sums = coded.groupby("bucket").map_groups(partial(_sum_group, described=described), batch_format="pyarrow")
         return remote.added(work, _answers(sums), parts=None)
-    sums = chosen.map_batches(
-        partial(_sum_block, described=described), batch_format="pyarrow", batch_size=None
-    )
+    sums = chosen.map_batches(partial(_sum_block, described=described), batch_format="pyarrow", batch_size=None)
     total = work.nothing()
     for _, content, refusal in _answers(sums):
         # Blocks have no numbers of their own, so that what is known is counted instead.
         one = remote.added(work, [(0, content, refusal)], parts=1)
         work.add(total, one)
     if int(total[-1]) != chosen.count():
-        raise InputError(
-            "engine", "the rows that came back are not those that there are", "Run this again"
-        )
+        raise InputError("engine", "the rows that came back are not those that there are", "Run this again")
     return total
 
 
@@ -74,9 +68,7 @@ def sum_files_by_ray(paths: list[str], work: Work) -> Integers:
         coded = ray.data.from_items([{"path": path} for path in paths]).map_batches(
             partial(_encode_files, described=work.to_json()), batch_format="pyarrow", batch_size=1
         )
-        sums = coded.groupby("bucket").map_groups(
-            partial(_sum_group, described=work.to_json()), batch_format="pyarrow"
-        )
+        sums = coded.groupby("bucket").map_groups(partial(_sum_group, described=work.to_json()), batch_format="pyarrow")
         return remote.added(work, _answers(sums), parts=None)
     task, described = ray.remote(_sum_file), work.to_json()
     waiting = [task.remote(number, path, described) for number, path in enumerate(paths)]
@@ -97,10 +89,14 @@ def start() -> Any:
         folder = tempfile.mkdtemp(prefix="us-", dir=MEMORY)
         atexit.register(_stop, ray, folder)
         ray.init(
-            include_dashboard=False, log_to_driver=False, configure_logging=False,
-            object_store_memory=store, _plasma_directory=str(MEMORY), _temp_dir=folder,
+            include_dashboard=False,
+            log_to_driver=False,
+            configure_logging=False,
+            object_store_memory=store,
+            _plasma_directory=str(MEMORY),
+            _temp_dir=folder,
             _system_config={"automatic_object_spilling_enabled": False},
-        )  # fmt: skip
+        )
     _silence(ray.data.DataContext.get_current())
     return ray
 
@@ -110,9 +106,10 @@ def _free_memory() -> int:
     free = shutil.disk_usage(MEMORY).free if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) else 0
     if free < 2 * LEAST_STORE_BYTES:
         raise InputError(
-            "Ray", f"needs {2 * LEAST_STORE_BYTES >> 20} MB of memory in {MEMORY}, or rows would lie on disks",
+            "Ray",
+            f"needs {2 * LEAST_STORE_BYTES >> 20} MB of memory in {MEMORY}, or rows would lie on disks",
             "Give it more (a container: --shm-size), use --engine local, or start Ray on encrypted disks yourself",
-        )  # fmt: skip
+        )
     return free
 
 
@@ -148,9 +145,7 @@ def _sum_file(part: int, path: str, described: str) -> pa.RecordBatch:
 
 
 def _encode_block(block: pa.Table, *, described: str) -> pa.Table:
-    batches = [
-        remote.encoded_people(batch, described, buckets=BUCKETS) for batch in block.to_batches()
-    ]
+    batches = [remote.encoded_people(batch, described, buckets=BUCKETS) for batch in block.to_batches()]
     return pa.Table.from_batches(batches, remote.PEOPLE)
 
 

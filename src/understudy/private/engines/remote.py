@@ -15,12 +15,13 @@ from functools import lru_cache
 import numpy as np
 import pyarrow as pa
 
+from understudy.arrays import Integers
 from understudy.errors import InputError, UnderstudyError
-from understudy.private.persons import People, batch_of_people, chosen_codes
-from understudy.private.purity import check_purity, probe
-from understudy.private.readers import open_parts
+from understudy.private.contribution_bounding import People, batch_of_people, chosen_codes
+from understudy.private.row_independence import check_purity, probe
 from understudy.private.sealed import sealed
-from understudy.private.sums import Integers, Work, one_blas_thread, work_from_json
+from understudy.private.sums import Work, one_blas_thread, work_from_json
+from understudy.readers import open_parts
 
 SUMS = pa.schema({"part": pa.int64(), "sums": pa.binary(), "refusal": pa.string()})
 """What comes back. Sums end with a digest of what the worker's machine makes of made-up rows."""
@@ -82,12 +83,8 @@ def encoded_people(batch: pa.RecordBatch, described: str, *, buckets: int) -> pa
     people = sealed(lambda: batch_of_people(schema, batch))
     rows = np.ascontiguousarray(people.codes.astype("<i8"))
     width = 8 * rows.shape[1]
-    cells = pa.FixedSizeBinaryArray.from_buffers(
-        pa.binary(width), len(rows), [None, pa.py_buffer(rows.tobytes())]
-    )
-    columns = {
-        "bucket": people.groups() % buckets, "person": people.ids, "codes": cells.cast(pa.binary()),
-    }  # fmt: skip
+    cells = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(rows), [None, pa.py_buffer(rows.tobytes())])
+    columns = {"bucket": people.groups() % buckets, "person": people.ids, "codes": cells.cast(pa.binary())}
     return pa.RecordBatch.from_pydict(columns, PEOPLE)
 
 
@@ -95,10 +92,7 @@ def sum_people(batches: Iterable[pa.RecordBatch], described: str) -> Integers:
     """The sum over encoded rows of people all of whose rows are there.  # (dim + 1,)"""
     work = known_work(described)
     schema = work.layout.schema
-    held = [
-        People(batch["person"].cast(pa.binary()), _codes_in(batch, len(schema.used)))
-        for batch in batches
-    ]
+    held = [People(batch["person"].cast(pa.binary()), _codes_in(batch, len(schema.used))) for batch in batches]
     with one_blas_thread():
         return work.partial_of_codes(chosen_codes(held, schema))
 
@@ -126,9 +120,10 @@ def added(work: Work, rows: Iterable[tuple[int, bytes, str]], *, parts: int | No
         seen.add(part)
         if not sums.endswith(digest):
             raise InputError(
-                "engine", "a worker's machine computes features differently from this one",
+                "engine",
+                "a worker's machine computes features differently from this one",
                 "Use workers with the same processors and the same build of NumPy",
-            )  # fmt: skip
+            )
         work.add(total, np.frombuffer(sums.removesuffix(digest), "<i8").astype(np.int64))
     if parts is not None and seen != set(range(parts)):
         raise InputError("engine", "a part of the table did not come back", "Run this again")

@@ -14,9 +14,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from understudy.arrays import Integers
 from understudy.errors import InputError, MissingExtraError
 from understudy.private.engines import remote
-from understudy.private.sums import Integers, Work
+from understudy.private.sums import Work
 
 DIRECT_BYTES = 2**20 - 2**16
 """Results of tasks up to about a megabyte come straight back; longer ones go through block storage."""
@@ -58,9 +59,7 @@ def sum_files_by_spark(paths: list[str], work: Work, session: Any = None) -> Int
     described, is_row = work.to_json(), work.layout.schema.privacy.is_row
     _check_storage(session, work, sums=len(paths), shuffles=not is_row)  # a task may get them all
     rows = [(number, path) for number, path in enumerate(paths)]
-    files = session.createDataFrame(rows, "part bigint, path string").repartition(
-        len(paths), "part"
-    )
+    files = session.createDataFrame(rows, "part bigint, path string").repartition(len(paths), "part")
     if is_row:
         sums = files.mapInArrow(partial(_sum_files, described=described), _SUMS)
         return remote.added(work, _collected(sums), parts=len(paths))
@@ -98,9 +97,8 @@ def _check_storage(session: Any, work: Work, *, sums: int = 1, shuffles: bool = 
     if not _is_encrypted(session):
         what = "rows are brought together by person" if shuffles else "sums are long"
         raise InputError(
-            "Spark session", f"{what}, and would lie unencrypted on workers' disks",
-            f"Start it with {_ENCRYPTION}=true",
-        )  # fmt: skip
+            "Spark session", f"{what}, and would lie unencrypted on workers' disks", f"Start it with {_ENCRYPTION}=true"
+        )
 
 
 def _is_encrypted(session: Any) -> bool:
@@ -120,9 +118,7 @@ def _partition() -> int:
     return int(TaskContext.get().partitionId())
 
 
-def _sum_partition(
-    batches: Iterable[pa.RecordBatch], *, described: str
-) -> Iterator[pa.RecordBatch]:
+def _sum_partition(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:
     yield remote.answer(_partition(), lambda: remote.sum_batches(batches, described), described)
 
 
@@ -133,9 +129,7 @@ def _sum_files(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator
             yield remote.answer(row["part"], summed, described)
 
 
-def _encode_partition(
-    batches: Iterable[pa.RecordBatch], *, described: str
-) -> Iterator[pa.RecordBatch]:
+def _encode_partition(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         yield remote.encoded_people(batch, described, buckets=BUCKETS)
 
@@ -143,12 +137,8 @@ def _encode_partition(
 def _encode_files(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for path in batch["path"].to_pylist():
-            yield from _encode_partition(
-                remote.batches_of_file(path, described), described=described
-            )
+            yield from _encode_partition(remote.batches_of_file(path, described), described=described)
 
 
-def _sum_people_partition(
-    batches: Iterable[pa.RecordBatch], *, described: str
-) -> Iterator[pa.RecordBatch]:
+def _sum_people_partition(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:
     yield remote.answer(_partition(), lambda: remote.sum_people(batches, described), described)

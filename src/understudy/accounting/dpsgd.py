@@ -1,0 +1,313 @@
+"""What noisy gradient descent costs: many Gaussian steps, each on a random part of the rows.
+
+A step looks at every row with the same chance, independently (Poisson sampling), and adds Gaussian
+noise to the sum of clipped gradients. Steps are composed by dp_accounting's privacy loss
+distributions, which are never below the truth. Rows that are not looked at are protected by that alone, so a sampled
+descent is *almost* a Gaussian mechanism of a small mu: up to a tiny chance, its ``slack``, it is
+dominated by one (proofs/descent.md). In these terms it adds up with Gaussian releases, and ledgers
+count it. A descent that looks at all rows in every step is a Gaussian mechanism, without slack.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.accounting.budget import UNITS_PER_COST, Budget
+from understudy.accounting.gaussian import epsilon_of, mu_squared_of_budget
+from understudy.errors import UsageError
+
+RATE_UNITS = 2**32
+"""Chances of sampling are whole multiples of one over this, so that random bits meet them exactly."""
+
+MULTIPLIER_UNITS = 4096
+CLOSE = 1e-3
+MOST_SECANTS = 12
+SLACK_SHARE = 0.01
+"""Part of delta that a sampled descent may use up as slack."""
+
+SMALLEST_DELTA = 1e-10
+"""Below it, rounding inside the accountant would be felt in the slack."""
+
+FINEST = 1e-5
+COARSEST = 5e-3
+ROUNDING = 1e-13
+ROUNDING_OF_A_STEP = 5e-16
+"""Absolute error of any computed delta, several times over, and how much each composed step adds to it: a
+Fourier transform's relative error grows with the power that it is raised to."""
+
+GRID = 2000
+LARGEST_MULTIPLIER = 2.0**20
+
+
+MOST_STEPS = 10**6
+"""Steps of a noisy descent; each reads rows and has noise of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescentCost:
+    """So many steps, each on rows drawn with a chance, with noise of a multiple of the clipping norm."""
+
+    sampling_rate: float
+    noise_multiplier: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sampling_rate <= 1 or self.sampling_rate * RATE_UNITS % 1 != 0:
+            raise UsageError(
+                "sampling rate", "must lie between 0 and 1, in whole multiples of 2^-32", "Take it from exact_rate"
+            )
+        if not 0 < self.noise_multiplier <= LARGEST_MULTIPLIER:
+            raise UsageError("noise multiplier", "must be above 0 and at most 2^20")
+        _check_steps(self.steps)
+
+    @property
+    def is_sampled(self) -> bool:
+        """Whether a step leaves rows out."""
+        return self.sampling_rate < 1
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """A Gaussian mechanism of so many mu squared, except with the chance ``slack``."""
+
+    mu_squared: Fraction
+    slack: Fraction = Fraction(0)
+
+
+def exact_rate(rate: float) -> float:
+    """The nearest chance of sampling, at most 1, that random bits meet exactly."""
+    if not 0 < rate <= 1:
+        raise UsageError("sampling rate", "must be above 0 and at most 1")
+    return max(1, round(rate * RATE_UNITS)) / RATE_UNITS
+
+
+def _check_steps(steps: int) -> None:
+    if not 1 <= steps <= MOST_STEPS:
+        raise UsageError("steps", f"must lie between 1 and {MOST_STEPS:,}")
+
+
+def calibrated_descent(
+    budget: Budget, *, sampling_rate: float, steps: int, beside: Iterable[Fraction] = ()
+) -> DescentCost:
+    """The descent with the least noise that meets a budget, together with Gaussian releases.
+
+    Args:
+        budget: epsilon and delta of everything together.
+        sampling_rate: chance of a row in a step; rounded to ``exact_rate``.
+        steps: how many.
+        beside: mu squared of the Gaussian releases beside it.
+
+    Guarantee:
+        The charge of the descent, and with it the descent and the releases beside it in any order,
+        are (epsilon, delta)-private between tables that differ by one row more or less. The noise
+        depends on these numbers alone.
+    """
+    _check_steps(steps)
+    rate, others = exact_rate(sampling_rate), sum(beside, Fraction(0))
+    slack = slack_for(budget, rate)
+    left = mu_squared_of_budget(_without(budget, slack)) - others
+    if left <= 0:
+        raise UsageError("budget", "is used up by the releases beside the descent")
+
+    if rate == 1:
+        return DescentCost(rate, _whole_units(math.sqrt(steps / left) * (1 + 1e-12)), steps)
+
+    def excess(multiplier: float) -> float:
+        """How far the charge is above what may be spent, as a logarithm of mu."""
+        spent = charge_of_descent(DescentCost(rate, multiplier, steps), slack).mu_squared
+        return math.log(spent / left) / 2
+
+    return DescentCost(rate, _least_multiplier(excess, _first_guess(rate, steps, left)), steps)
+
+
+def slack_for(budget: Budget, sampling_rate: float) -> Fraction:
+    """The slack of a descent under a budget: a public part of its delta, none if nothing is sampled."""
+    if budget.is_pure:
+        raise UsageError("delta", "must be above 0: noisy descent has Gaussian noise", "1e-5 is common")
+    if sampling_rate == 1:
+        return Fraction(0)
+    if budget.delta < SMALLEST_DELTA:
+        raise UsageError(
+            "delta",
+            f"must be at least {SMALLEST_DELTA:g} where rows are sampled",
+            "Use a sampling rate of 1 for a smaller one",
+        )
+    return Fraction(budget.delta * SLACK_SHARE)
+
+
+def charge_of_descent(cost: DescentCost, slack: Fraction) -> Charge:
+    """The smallest Gaussian mechanism that dominates a descent up to ``slack``; rounded up.
+
+    The curve delta(epsilon) of the descent falls, and so does the Gaussian one. So it is enough to
+    compare, from 0 to where the descent's is below the slack, its value at the left end of each small
+    interval with the Gaussian one at the right end (proofs/descent.md).
+    """
+    if not cost.is_sampled:
+        return Charge(Fraction(cost.steps) / Fraction(cost.noise_multiplier) ** 2)
+    return Charge(_dominating_mu_squared(cost, float(slack)), slack)
+
+
+@lru_cache(maxsize=256)
+def _dominating_mu_squared(cost: DescentCost, slack: float) -> Fraction:
+    rounding = _rounding(cost)
+    if rounding > slack / 2:
+        raise UsageError(
+            "delta",
+            "is too small to be accounted for with so many sampled steps",
+            "Take fewer steps, a larger delta, or a sampling rate of 1",
+        )
+    curve = _loss_distribution(cost)
+    reach = float(curve.get_epsilon_for_delta(slack - rounding))
+    if not math.isfinite(reach):
+        raise UsageError("noise multiplier", "is too small to be accounted for", "Add more noise")
+    grid = np.linspace(0.0, reach, GRID)
+    found = np.asarray(curve.get_delta_for_epsilon(grid)) + rounding
+
+    def dominates(mu: float) -> bool:
+        allowed = slack + (1 - slack) * (_gaussian_delta(mu, grid[1:]) - ROUNDING)
+        return bool(np.all(found[:-1] <= allowed))
+
+    low, high = 0.0, math.sqrt(cost.steps) / cost.noise_multiplier * 1.01 + 1e-6
+    while not dominates(high):  # without sampling it would be dominated up to the grid's coarseness
+        high *= 1.1
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (low, middle) if dominates(middle) else (middle, high)
+    return Fraction(math.ceil(Fraction(high) ** 2 * UNITS_PER_COST), UNITS_PER_COST)
+
+
+def epsilon_of_descent(cost: DescentCost, delta: float, *, beside: Iterable[Fraction] = ()) -> float:
+    """The epsilon of a descent and Gaussian releases together, by privacy loss distributions."""
+    others = sum(beside, Fraction(0))
+    if not cost.is_sampled:
+        return epsilon_of([charge_of_descent(cost, Fraction(0)).mu_squared, others], delta)
+    surely = delta - _rounding(cost)
+    if surely <= 0:
+        return math.inf
+    return float(_losses_beside(cost, others).get_epsilon_for_delta(surely))
+
+
+def epsilon_of_charges(charges: Iterable[Charge], delta: float) -> float:
+    """The epsilon of several charges together: mu squared add up, and so do slacks."""
+    listed = list(charges)
+    left = Fraction(delta) - sum(charge.slack for charge in listed)
+    if left <= 0:
+        return math.inf
+    return epsilon_of([charge.mu_squared for charge in listed], float(left))
+
+
+def epsilon_of_replacement(epsilon_at: Callable[[float], float], delta: float) -> float:
+    """The epsilon if a row is replaced, which is removed and then added (Dwork & Roth 2014, Thm 2.2).
+
+    ``epsilon_at`` is that of a row which is added or removed, at a delta. Twice in a row, (epsilon, d) is
+    (2 epsilon, (1 + e^epsilon) d).
+    """
+    part = delta / 4
+    for _ in range(60):
+        epsilon = epsilon_at(part)
+        if part * (1 + math.exp(min(epsilon, 700.0))) <= delta:
+            return 2 * epsilon
+        part /= 2
+    return math.inf
+
+
+def exceedance_of_charges(charges: Iterable[Charge], epsilon: float) -> float:
+    """How often, at most, odds about one person move past e^epsilon.
+
+    Where they do, P(E) >= e^epsilon Q(E); as P(E) <= e^a Q(E) + delta(a) for every a, such an event has
+    P(E) <= delta(a) / (1 - e^(a - epsilon)) for every a below epsilon.
+    """
+    listed = list(charges)
+    mu = math.sqrt(sum((charge.mu_squared for charge in listed), Fraction(0)))
+    slack = float(sum((charge.slack for charge in listed), Fraction(0)))
+    below = epsilon * np.linspace(0.0, 1.0, GRID, endpoint=False)
+    deltas = slack + _gaussian_delta(mu, below) + ROUNDING
+    return float(min(1.0, np.min(deltas / -np.expm1(below - epsilon))))
+
+
+@lru_cache(maxsize=64)
+def _loss_distribution(cost: DescentCost) -> Any:
+    return _step_losses(cost).self_compose(cost.steps)
+
+
+@lru_cache(maxsize=64)
+def _losses_beside(cost: DescentCost, mu_squared: Fraction) -> Any:
+    """Of a descent and of a Gaussian mechanism."""
+    found = _loss_distribution(cost)
+    if not mu_squared:
+        return found
+    return found.compose(_gaussian_losses(1 / math.sqrt(mu_squared), 1.0, _interval(cost)))
+
+
+def _rounding(cost: DescentCost) -> float:
+    """How far a computed delta of a descent may be below the one that was meant."""
+    return ROUNDING + ROUNDING_OF_A_STEP * cost.steps
+
+
+def _step_losses(cost: DescentCost) -> Any:
+    return _gaussian_losses(cost.noise_multiplier, cost.sampling_rate, _interval(cost))
+
+
+def _gaussian_losses(deviation: float, sampling_rate: float, interval: float) -> Any:
+    from dp_accounting.pld import privacy_loss_distribution
+
+    return privacy_loss_distribution.from_gaussian_mechanism(
+        deviation, sampling_prob=sampling_rate, value_discretization_interval=interval
+    )
+
+
+def _interval(cost: DescentCost) -> float:
+    """How finely losses are counted: a small part of one step's and of the total deviation."""
+    step = cost.sampling_rate / cost.noise_multiplier
+    return min(COARSEST, max(FINEST, min(step / 10, step * math.sqrt(cost.steps) / 500)))
+
+
+def _gaussian_delta(mu: float, epsilon: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Delta of a Gaussian mechanism (Balle & Wang 2018, Thm 8)."""
+    from scipy.special import log_ndtr, ndtr
+
+    middle = epsilon / mu
+    return np.asarray(ndtr(mu / 2 - middle) - np.exp(epsilon + log_ndtr(-mu / 2 - middle)))
+
+
+def _without(budget: Budget, slack: Fraction) -> Budget:
+    return Budget(budget.epsilon, float(Fraction(budget.delta) - slack))
+
+
+def _first_guess(rate: float, steps: int, mu_squared: Fraction) -> float:
+    """Where the search starts: mu^2 is about q^2 T (e^(1 / nm^2) - 1) for many steps (Dong, Roth & Su 2022)."""
+    return 1 / math.sqrt(math.log1p(float(mu_squared) / (rate**2 * steps)))
+
+
+def _least_multiplier(excess: Callable[[float], float], guess: float) -> float:
+    """The least multiplier, up to a small part, that has no excess; by secants on logarithms."""
+    slope, multiplier = -1.0, _whole_units(guess)
+    over = excess(multiplier)
+    for _ in range(MOST_SECANTS):
+        if -CLOSE < over <= 0:
+            break
+        # Aim a little past zero: a multiplier that is met is wanted, not one that is missed by a hair.
+        following = _whole_units(multiplier * math.exp(-(over + CLOSE / 2) / slope))
+        if following == multiplier:
+            break
+        found = excess(following)
+        slope = min(-0.5, (found - over) / math.log(following / multiplier))
+        multiplier, over = following, found
+    while over > 0:
+        multiplier = _whole_units(multiplier * (1 + CLOSE))
+        over = excess(multiplier)
+    return multiplier
+
+
+def _whole_units(multiplier: float) -> float:
+    if multiplier > LARGEST_MULTIPLIER:
+        raise UsageError("budget", "is too small for so many steps", "Take fewer steps")
+    return math.ceil(multiplier * MULTIPLIER_UNITS) / MULTIPLIER_UNITS

@@ -1,0 +1,276 @@
+"""Fit a mixture to tables of counts: columns by label, chosen pairs, all pairs coarsely by label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.arrays import Floats, LossProgress
+from understudy.features import Cells
+from understudy.fits.descent import pace, rows_per_label
+from understudy.fits.shrinkage import Targets, expected_counts, look_targets, members, pair_targets, positive_counts
+from understudy.generators.grids import ColumnGrid
+from understudy.generators.mixture import Mixture
+from understudy.measurement import Measurement
+from understudy.networks.public import one_thread
+from understudy.released import Release
+from understudy.rules.adaptive_bins import CELLS, COLUMNS, LOOKS, level_starts, masses_in, total_rows
+from understudy.rules.marginals import Marginals, find_marginals
+from understudy.rules.pair_selection import PAIRS
+
+MOST_WORK = 8e9
+FEWEST_COMPONENTS = 200
+"""Operations of a training step; wide tables get fewer components instead of slower steps."""
+
+UNSEEN = 1e-4
+"""What a cell's share within a label is taken to be at least, over the number of cells."""
+
+
+RAKINGS = 10
+
+FAR_OFF = 2.0
+"""A cell with so many times the rows that even splits of bars give it holds a value that repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnovaTraining:
+    """Public settings of the mixture and its training.
+
+    ``caution`` pulls components towards their label's margins (a relative entropy), in units of
+    the noise on a pair's share: of all mixtures that explain the tables, take the plainest.
+    """
+
+    num_components: int = 1000
+    steps: int = 300
+    learning_rate: float = 0.5
+    start_spread: float = 0.4
+    caution: float = 1.0
+    seed: int = 0
+
+
+def train_anova(release: Release, training: AnovaTraining, *, progress: LossProgress | None = None) -> Mixture:
+    """Fit a mixture to a release; the same release and settings give the same mixture."""
+    margins = find_marginals(release.readings, positive=positive_counts)
+    shares = margins.label_shares
+    if len(release.readings) < 3:  # no pairs: columns are independent within labels
+        sizes, by_column = np.ones(len(shares), dtype=np.int64), list(margins.by_label)
+    else:
+        sizes, by_column = _fitted(release, margins, training, progress)
+    return Mixture(
+        schema=release.plan.schema,
+        probabilities=_with_label(release, by_column, sizes).astype(np.float32).astype(np.float64),
+        sizes=tuple(sizes.tolist()),
+        default_num_rows=release.plan.num_rows or round(total_rows(release.readings[0])),
+        label_shares=tuple(shares.tolist()),
+        grids=_grids(release, margins),
+    )
+
+
+def _fitted(
+    release: Release, margins: Marginals, training: AnovaTraining, progress: LossProgress | None
+) -> tuple[npt.NDArray[np.int64], list[Floats]]:
+    second, third = release.readings[1], release.readings[2]
+    finer, coarser = third.map(PAIRS).factors, second.map(LOOKS).factors
+    pairs = pair_targets(margins, third)
+    looks = look_targets(margins, second, pairs, finer)
+    widths = [sum(cells.dim for cells in each) for each in (margins.cells, finer, coarser)]
+    work = 6 * (widths[1] ** 2 + widths[2] ** 2 + widths[0] * (widths[1] + widths[2]))
+    most = max(FEWEST_COMPONENTS, int(MOST_WORK / work))
+    count = max(min(training.num_components, most), 8 * len(margins.label_shares))
+    sizes = rows_per_label(margins.label_shares, count)
+    noise = [reading.noise_of_count(name) for reading, name in ((second, CELLS), (second, LOOKS), (third, PAIRS))]
+    with one_thread() as torch:
+        fit = _Fit(torch, margins, sizes, training, noise=noise[2] / margins.total, slack=noise[0] / margins.total)
+        fit.add_margins((noise[2] / noise[0]) ** 2)
+        fit.add_pairs(pairs, finer, 1.0)
+        fit.add_pairs(looks, coarser, (noise[2] / noise[1]) ** 2)
+        return sizes, fit.descend(progress)
+
+
+class _Fit:
+    """Scores of every component's cells, and the terms of the loss that they are moved along."""
+
+    def __init__(
+        self,
+        torch: Any,
+        margins: Marginals,
+        sizes: npt.NDArray[np.int64],
+        training: AnovaTraining,
+        *,
+        noise: float,
+        slack: float,
+    ) -> None:
+        self._torch, self._margins, self._training = torch, margins, training
+        self._slack = slack
+        self._caution = training.caution * noise
+        label = np.repeat(np.arange(len(sizes)), sizes)
+        self._edges = np.cumsum([0, *sizes]).tolist()
+        self._weights = self._tensor((margins.label_shares / sizes)[label])[:, None]
+        self._average = self._tensor(np.eye(len(sizes))[label].T / sizes[:, None])
+        self._widths = [cells.dim for cells in margins.cells]
+        spans = np.repeat(np.arange(len(self._widths)), self._widths)
+        self._spans = self._tensor(np.eye(len(self._widths))[spans])  # (cells, columns)
+        floors = [shares + UNSEEN / shares.shape[1] for shares in margins.by_label]
+        plain = np.concatenate([each / each.sum(axis=1, keepdims=True) for each in floors], axis=1)
+        self._plain = self._tensor(np.log(plain)[label])
+        self._moves: Any = None
+        self._terms: list[Any] = []
+
+    def _tensor(self, array: Floats) -> Any:
+        return self._torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+
+    def add_margins(self, weight: float) -> None:
+        """Columns within labels; a rare label's count as its rows do, not as their square."""
+        targets = self._tensor(np.concatenate(self._margins.by_label, axis=1))
+        shares = self._tensor(np.sqrt(self._margins.label_shares)[:, None])
+
+        def loss(probabilities: Any) -> Any:
+            apart = (self._average @ probabilities - targets) * shares
+            return weight * (apart**2).sum()
+
+        self._terms.append(loss)
+
+    def add_pairs(self, targets: Targets, cells: Sequence[Cells], weight: float) -> None:
+        """Tables of pairs, for all labels together or for each."""
+        starts = np.cumsum([0, *self._widths])
+        union = self._tensor(np.concatenate([self._members(each, starts) for each in cells], axis=1))
+        edges = np.cumsum([0, *(each.dim for each in cells)])
+        copies = len(next(iter(targets.values())).table)
+        aim = np.zeros((copies, edges[-1], edges[-1]))
+        seen = np.zeros((edges[-1], edges[-1]))
+        for (i, j), target in targets.items():
+            rows, columns = slice(edges[i], edges[i + 1]), slice(edges[j], edges[j + 1])
+            aim[:, rows, columns], seen[rows, columns] = target.table, np.sqrt(target.weight)
+        aims, mask = self._tensor(aim), self._tensor(seen)
+        bounds = self._edges if copies > 1 else [0, self._edges[-1]]
+        groups = list(zip(bounds[:-1], bounds[1:], aims, strict=True))
+
+        def loss(probabilities: Any) -> Any:
+            merged = probabilities @ union
+            weighted = merged * self._weights
+            return weight * sum((((weighted[a:b].T @ merged[a:b] - table) * mask) ** 2).sum() for a, b, table in groups)
+
+        self._terms.append(loss)
+        if self._moves is None:  # components start apart in the cells that pairs are made of
+            rng = np.random.default_rng(self._training.seed)
+            start = rng.standard_normal((len(self._plain), edges[-1])) * self._training.start_spread
+            self._moves = (self._tensor(start) @ union.T).contiguous().requires_grad_()
+
+    def _members(self, cells: Cells, starts: npt.NDArray[np.int64]) -> Floats:
+        """Which cells of all columns lie in these of one column.  # (cells of all, cells)"""
+        place = self._margins.place(cells)
+        found = np.zeros((starts[-1], cells.dim))
+        found[starts[place] : starts[place + 1]] = members(self._margins.cells[place], cells)
+        return found
+
+    def _probabilities(self) -> tuple[Any, Any]:
+        """Probabilities of every component's cells, and their logarithms."""
+        scores = self._plain + self._moves
+        scores = scores - scores.detach().amax(dim=1, keepdim=True)
+        raised = self._torch.exp(scores)
+        sums = raised @ self._spans + 1e-30
+        logs = scores - self._torch.log(sums) @ self._spans.T
+        return raised * ((1 / sums) @ self._spans.T), logs
+
+    def descend(self, progress: LossProgress | None) -> list[Floats]:
+        """Move the scores; give the components' probabilities, column by column."""
+        steps, rate = self._training.steps, self._training.learning_rate
+        optimiser = self._torch.optim.Adam([self._moves], lr=rate, betas=(0.9, 0.99))
+        for step in range(steps):
+            optimiser.param_groups[0]["lr"] = rate * pace(step / steps)
+            probabilities, logs = self._probabilities()
+            apart = sum(term(probabilities) for term in self._terms)
+            plainness = (self._weights * probabilities * (logs - self._plain)).sum()
+            optimiser.zero_grad()
+            (apart + self._caution * plainness).backward()
+            optimiser.step()
+            if progress is not None and (step % 20 == 19 or step == steps - 1):
+                progress(step + 1, steps, float(apart.detach()))
+        found = self._probabilities()[0].detach().double().numpy()
+        parts = np.split(found, np.cumsum(self._widths)[:-1], axis=1)
+        aims, slack = self._margins.by_label, self._slack / self._margins.label_shares
+        return [raked(part, aim, slack, self._edges) for part, aim in zip(parts, aims, strict=True)]
+
+
+def raked(probabilities: Floats, aims: Floats, slack: Floats, edges: Sequence[int]) -> Floats:
+    """Components whose mean within a label is what is known of the column, as far as noise lets.
+
+    A mean within the label's slack of its aim stays; others are brought to the edge, by small factors.
+
+    # (components, cells), (labels, cells), (labels,) -> (components, cells)
+    """
+    found = probabilities.copy()
+    for (start, stop), aim, near in zip(pairwise(edges), aims, slack, strict=True):
+        part = found[start:stop]
+        for _ in range(RAKINGS):
+            means = part.mean(axis=0)
+            wanted = np.clip(means, np.maximum(aim - near, 0.0), aim + near)
+            part *= wanted / np.maximum(means, 1e-12)
+            sums = part.sum(axis=1, keepdims=True)
+            part[:] = np.where(sums > 0, part / np.where(sums > 0, sums, 1.0), aim)
+    return found
+
+
+def _with_label(release: Release, by_column: list[Floats], sizes: npt.NDArray[np.int64]) -> Floats:
+    """The columns in the schema's order, with each component's label."""
+    if release.label is None:
+        return np.concatenate(by_column, axis=1)
+    parts = list(by_column)
+    names = [column.name for column in release.plan.schema.used]
+    label = next(c for c in release.plan.layout.choices if (c.start, c.stop) == release.label)
+    parts.insert(names.index(label.column), np.repeat(np.eye(len(sizes)), sizes, axis=0))
+    return np.concatenate(parts, axis=1)
+
+
+def _grids(release: Release, margins: Marginals) -> tuple[ColumnGrid, ...]:
+    """The cells of every column, and how their rows are spread inside."""
+    first = release.readings[0]
+    held = {
+        cells.column: (cells, margins.total * (margins.label_shares @ by_label))
+        for cells, by_label in zip(margins.cells, margins.by_label, strict=True)
+    }
+    return tuple(
+        _grid(first, *held[column]) if column in held else _whole(whole)
+        for column, whole in enumerate(first.map(COLUMNS).factors)
+    )
+
+
+def _remainders(first: Measurement, cells: Cells, masses: Floats, counts_of_cells: Floats) -> Floats:
+    """Masses of pieces; in cells with far more rows than histograms show, parts of a bar have what whole bars have not.
+
+    A histogram knows how many rows a bar has, and of its parts nothing: a bar of a single value was split evenly,
+    and the part with all of the rows may share a cell with bars that are nearly empty.
+    """
+    is_part = ~np.isin(cells.first_codes, level_starts(first, cells.column))
+    is_part[:-1] |= is_part[1:]  # the first part of a bar begins where the bar does
+    groups = cells.cell_of_piece
+    whole = np.bincount(groups, weights=np.where(is_part, 0.0, masses), minlength=cells.num_known)
+    parts = np.bincount(groups, weights=np.where(is_part, masses, 0.0), minlength=cells.num_known)
+    counts = counts_of_cells[: cells.num_known]
+    is_off = (parts > 0) & (counts > FAR_OFF * (whole + parts))
+    factor = np.where(is_off, (counts - whole) / np.where(is_off, parts, 1.0), 1.0)
+    return np.asarray(np.where(is_part, masses * factor[groups], masses))
+
+
+def _whole(cells: Cells) -> ColumnGrid:
+    return ColumnGrid(cells.first_codes, cells.last_codes, cells.has_null)
+
+
+def _grid(first: Measurement, cells: Cells, counts_of_cells: Floats) -> ColumnGrid:
+    masses = masses_in(cells, first)
+    if cells.is_ordered:
+        masses = _remainders(first, cells, masses, counts_of_cells)
+    else:
+        counts = first.tables(COLUMNS)[cells.column][0][: len(masses)]
+        masses = expected_counts(counts, first.noise_of_count(COLUMNS), total_rows(first))
+    groups = cells.cell_of_piece
+    widths = cells.last_codes - cells.first_codes + 1.0
+    held = np.bincount(groups, weights=masses, minlength=cells.num_known)
+    masses = np.where(held[groups] > 0, masses, widths)  # nothing is known inside: spread evenly
+    held = np.bincount(groups, weights=masses, minlength=cells.num_known)
+    return ColumnGrid(cells.first_codes, cells.last_codes, cells.has_null, groups, masses / held[groups])

@@ -1,0 +1,146 @@
+"""Train a network so that its rows have the embedding that was released (torch, lazily).
+
+The loss is the squared distance between released and generated mean features, block by block
+and label value by label value (DP-MERF, eqs. 7, 16 and 18). Choices enter through their
+probabilities, so their features are expected ones and nothing is rounded on the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from understudy.arrays import LossProgress
+from understudy.fits.descent import descend, rows_per_label
+from understudy.fits.mmd_loss import loss_terms, trainable
+from understudy.generators.network import STRETCH, Network, draw_inputs
+from understudy.networks.public import one_thread
+from understudy.released import Release
+from understudy.schema import Layout
+
+ROWS_PER_LABEL = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """Public settings of the network and its training."""
+
+    hidden: Sequence[int] = (256, 256)
+    noise_dim: int = 8
+    num_components: int = 64
+    steps: int = 3000
+    batch: int = 500
+    learning_rate: float = 5e-3
+    features_per_step: int = 1000
+    seed: int = 0
+
+
+def train_network(release: Release, training: Training, *, progress: LossProgress | None = None) -> Network:
+    """Fit a network to a release; the same release and settings give the same network."""
+    with one_thread() as torch:
+        return _train(torch, release, training, progress)
+
+
+def _train(torch: Any, release: Release, training: Training, progress: LossProgress | None) -> Network:
+    rng = np.random.default_rng(training.seed)
+    layout, label = release.plan.layout, release.label
+    shares = release.label_counts / release.label_counts.sum()
+    sizes = rows_per_label(shares, max(training.batch, ROWS_PER_LABEL * len(shares)))
+    one_hot = np.repeat(np.eye(len(shares)), sizes, axis=0)
+    labels = torch.from_numpy(one_hot.astype(np.float32))
+    modules = _Modules(torch, training, len(shares), layout.width, rng)
+    terms = loss_terms(
+        torch,
+        release,
+        sizes,
+        convert=lambda map_: trainable(torch, map_),
+        features_per_step=training.features_per_step,
+        rng=rng,
+    )
+
+    def new_cells() -> Any:
+        inputs = draw_inputs(one_hot, training.noise_dim, training.num_components, rng)
+        scores = modules.scores(torch.from_numpy(inputs.astype(np.float32)), labels)
+        return _cells(torch, scores, layout, label, labels, rng)
+
+    descend(
+        torch,
+        modules.parameters,
+        terms,
+        new_cells,
+        steps=training.steps,
+        learning_rate=training.learning_rate,
+        progress=progress,
+    )
+    return Network(
+        schema=release.plan.schema,
+        weights=tuple(weight.detach().double().numpy() for weight in modules.weights),
+        biases=tuple(bias.detach().double().numpy() for bias in modules.biases),
+        skip=modules.skip.detach().double().numpy(),
+        noise_dim=training.noise_dim,
+        num_components=training.num_components,
+        default_num_rows=release.plan.num_rows or round(release.total_rows),
+        label=label,
+        label_shares=tuple(float(share) for share in shares),
+    )
+
+
+class _Modules:
+    """The layers as leaf tensors; first values come from our own generator, not a global seed."""
+
+    def __init__(self, torch: Any, training: Training, num_labels: int, width: int, rng: np.random.Generator) -> None:
+        inputs = training.noise_dim + training.num_components + num_labels
+        layers = list(pairwise((inputs, *training.hidden, width)))
+
+        def leaf(rows: int, *shape: int) -> Any:
+            bound = 1 / math.sqrt(rows)
+            values = rng.uniform(-bound, bound, shape).astype(np.float32)
+            return torch.from_numpy(values).requires_grad_()
+
+        self.weights = [leaf(rows, rows, columns) for rows, columns in layers]
+        self.biases = [leaf(rows, columns) for rows, columns in layers]
+        self.skip = leaf(num_labels, num_labels, width)
+        self.parameters = [*self.weights, *self.biases, self.skip]
+        self._relu = torch.relu
+
+    def scores(self, inputs: Any, labels: Any) -> Any:
+        """Outputs before the heads.  # (num_rows, width)"""
+        hidden = inputs
+        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
+            hidden = self._relu(hidden @ weight + bias)
+        return hidden @ self.weights[-1] + self.biases[-1] + labels @ self.skip
+
+
+def _cells(
+    torch: Any, scores: Any, layout: Layout, label: tuple[int, int] | None, labels: Any, rng: np.random.Generator
+) -> Any:
+    """Positions and probabilities, differentiable.  # (num_rows, width)"""
+    stretched = (1 + 2 * STRETCH) * torch.sigmoid(scores[:, : len(layout.numbers)]) - STRETCH
+    numbers = stretched + (stretched.clamp(0.0, 1.0) - stretched).detach()
+    runs = []
+    for choice in layout.choices:
+        if label == (choice.start, choice.stop):
+            runs.append(labels)
+            continue
+        shares = torch.softmax(scores[:, choice.start : choice.stop], dim=1)
+        if choice.flags_null:
+            column = layout.numbers.index(choice.column)
+            numbers = _with_nulls(torch, numbers, column, shares[:, 1], rng)
+        runs.append(shares)
+    return torch.cat([numbers, *runs], dim=1)
+
+
+def _with_nulls(torch: Any, numbers: Any, column: int, share: Any, rng: np.random.Generator) -> Any:
+    """Put the number in the middle where its null flag falls, as the encoder does.
+
+    The share of nulls is learnt from its own features; a gradient through the drawn flags would
+    be a biased one.
+    """
+    drawn = torch.from_numpy(rng.random(len(share), dtype=np.float32)) < share.detach()
+    mixed = torch.where(drawn, 0.5, numbers[:, column])
+    return torch.cat([numbers[:, :column], mixed[:, None], numbers[:, column + 1 :]], dim=1)

@@ -1,0 +1,138 @@
+"""Estimates that do not believe noise: tables pulled towards what their margins explain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import erfcx
+
+from understudy.arrays import Floats
+from understudy.features import Cells
+from understudy.measurement import Measurement
+from understudy.rules.adaptive_bins import LOOKS
+from understudy.rules.denoise import centred, project_to_simplex
+from understudy.rules.marginals import Marginals, unions
+from understudy.rules.pair_selection import PAIRS
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a pair's table should be, and how much that weighs beside others of the same noise."""
+
+    table: Floats  # (copies, cells of one, cells of the other)
+    weight: float = 1.0
+
+
+Targets = dict[tuple[int, ...], Target]
+
+
+def positive_counts(cells: Cells, counts: Floats, noise: float, total: float) -> Floats:
+    """Counts that are not negative: of a number the nearest, of a choice the expected ones.
+
+    A rare category whose noisy count is below zero is rare, not impossible.
+    """
+    return project_to_simplex(counts, total) if cells.is_ordered else expected_counts(counts, noise, total)
+
+
+def expected_counts(counts: Floats, noise: float, total: float) -> Floats:
+    """Posterior means of counts under an exponential prior, scaled to a total."""
+    mean = max(total / len(counts), 1e-9)
+    shifted = np.clip((counts - noise**2 / mean) / noise, -1e6, None)
+    # A normal variable above zero has the mean s + phi(s) / Phi(s), in its deviations.
+    found = shifted + math.sqrt(2 / math.pi) / erfcx(-shifted / math.sqrt(2))
+    return np.asarray(found * (total / found.sum()))
+
+
+def shrunk(table: Floats, noise: float) -> Floats:
+    """A matrix plus noise without the noise: its singular values, shrunk for least squared error.
+
+    Below what noise alone reaches they vanish (Gavish & Donoho, 2017; the noise lies in the
+    interactions, which have one row and one column less than the table).
+    """
+    left, values, right = np.linalg.svd(table, full_matrices=False)
+    short, long = sorted(max(1, size - 1) for size in table.shape)
+    scale, ratio = noise * math.sqrt(long), short / long
+    relative = values / scale
+    inside = np.maximum((relative**2 - ratio - 1) ** 2 - 4 * ratio, 0.0)
+    kept = np.where(relative > 1 + math.sqrt(ratio), np.sqrt(inside) / np.maximum(relative, 1e-300), 0.0)
+    return np.asarray((left * (kept * scale)) @ right)
+
+
+def likely_table(table: Floats, expected: Floats, noise: float) -> tuple[Floats, float]:
+    """A table of shares as far as it is no noise, given what independence makes one expect.
+
+    First no share is negative, which alone clears the empty cells of columns that nearly determine
+    one another; the noise that is left, about that of the cells still in use, is shrunk away.
+    Also gives the share of cells in use.
+    """
+    possible = _nonnegative(expected + centred(table - expected))
+    left = float(np.mean(possible > 0))
+    found = _nonnegative(expected + shrunk(centred(possible - expected), left * noise))
+    return found, left
+
+
+def _nonnegative(table: Floats) -> Floats:
+    return project_to_simplex(table.ravel(), float(table.sum())).reshape(table.shape)
+
+
+def pair_targets(margins: Marginals, third: Measurement) -> Targets:
+    """Chosen pairs: independence within labels, and what is surely more."""
+    map_, noise = third.map(PAIRS), third.noise_of_count(PAIRS) / margins.total
+    found: Targets = {}
+    for pair, table in zip(map_.subsets, third.tables(PAIRS), strict=True):
+        expected = margins.independent((pair[0], pair[1]), map_.factors).sum(axis=0)
+        likely, doubt = likely_table(table[0] / margins.total, expected, noise)
+        found[pair] = Target(likely[None], weight=1 / math.sqrt(doubt))
+    return found
+
+
+def look_targets(margins: Marginals, second: Measurement, chosen: Targets, finer: Sequence[Cells]) -> Targets:
+    """All pairs, coarsely and by label: the dependence that labels share, and each label's own.
+
+    The shared part is taken from the chosen pairs where there is one: it is less noisy. Labels
+    have it in proportion to the rows that each would have in a cell: a label whose rows are never
+    there (no child earns much) gets none of the dependence among those rows.
+    """
+    map_, noise = second.map(LOOKS), second.noise_of_count(LOOKS) / margins.total
+    shares = margins.label_shares
+    own_noise = noise * np.sqrt(1 - 2 * shares + len(shares) * shares**2)
+    same = {(finer[i].column, finer[j].column): (i, j) for i, j in chosen}
+    found: Targets = {}
+    for pair, table in zip(map_.subsets, second.tables(LOOKS), strict=True):
+        i, j = pair
+        expected = margins.independent((i, j), map_.factors)
+        apart = centred(table / margins.total - expected)
+        together = apart.sum(axis=0)
+        better = same.get((map_.factors[i].column, map_.factors[j].column))
+        if better is not None:
+            excess = chosen[better].table[0] - margins.independent(better, finer).sum(axis=0)
+            left = _spread(margins, finer[better[0]], map_.factors[i])
+            right = _spread(margins, finer[better[1]], map_.factors[j])
+            shared = left.T @ excess @ right
+        else:
+            shared = shrunk(together, noise * math.sqrt(len(shares)))
+        parts = expected / np.maximum(expected.sum(axis=0), 1e-12)
+        own = [
+            shrunk(centred(each - part * together), deviation) if deviation > 0 else 0.0 * each
+            for each, part, deviation in zip(apart, parts, own_noise, strict=True)
+        ]
+        tables = expected + parts * shared + np.stack(own)
+        found[pair] = Target(np.stack([_nonnegative(each) for each in tables]))
+    return found
+
+
+def _spread(margins: Marginals, finer: Cells, coarser: Cells) -> Floats:
+    """Which part of each finer cell lies in each coarser one.  # (finer cells, coarser cells)"""
+    place = margins.place(finer)
+    shares = margins.label_shares @ margins.by_label[place] + 1e-12
+    cells = margins.cells[place]
+    joint = members(cells, finer).T @ (shares[:, None] * members(cells, coarser))
+    return np.asarray(joint / joint.sum(axis=1, keepdims=True))
+
+
+def members(finer: Cells, coarser: Cells) -> Floats:
+    """Which cell of ``coarser`` each cell of ``finer`` is in, as ones and zeros."""
+    return np.asarray(np.eye(coarser.dim)[unions(finer, coarser)])

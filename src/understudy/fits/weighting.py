@@ -1,0 +1,265 @@
+"""From noisy coordinates to weights on public points (Balog et al. 2018, Algorithm 1, lines 8 and 9)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.arrays import Floats, LossProgress
+from understudy.errors import InputError
+from understudy.features import KernelSums, Landmarks, Points
+from understudy.generators.weighted import WeightedDatabase, weighted_database
+from understudy.released import Release
+from understudy.rules.pivots import COORDINATES, LOOK, seen_density
+
+# An estimate of mean features from noisy ones: shrunk towards what public points suggest.
+#
+# Kernel mean shrinkage (Muandet et al. 2016) with noise that is known: along the principal axes of
+# the public points' features, each noisy coordinate keeps the share that signal has of it. How much
+# signal there is overall, how it falls off along the axes, and whether the points' own mean is the
+# better place to shrink to are chosen by Stein's unbiased estimate of the risk.
+
+FALL_OFF = (0.5, 1.0)
+"""Signal along an axis goes with the points' variance there, or with its root."""
+
+STRENGTHS = np.logspace(-9, 9, 181)
+LEAST_VARIANCE = 1e-13
+
+
+@dataclass(frozen=True)
+class Filtered:
+    """Estimated mean features, how far they were moved from those of ``base`` weights, and weights on
+    the points that have them.
+
+    ``risk`` is the estimated squared error, ``noise`` the part of it that noise makes.
+    """
+
+    mean: Floats  # (dim,)
+    move: Floats  # (dim,)
+    base: Floats  # (points,)
+    weights: Floats  # (points,)
+    risk: float
+    noise: float
+
+
+def filtered_mean(noisy: Floats, noise: float, features: Floats, shares: Floats) -> Filtered:
+    """Estimate mean features from noisy ones.
+
+    Args:
+        noisy: mean features with noise.  # (dim,)
+        noise: standard deviation of the noise of each.
+        features: of public points.  # (points, dim)
+        shares: of the points, adding up to one.  # (points,)
+
+    Returns:
+        The estimate with the least estimated risk (expected squared distance).
+    """
+    nothing = _towards(np.zeros(len(noisy)), noisy, noise, features, shares)
+    public = _towards(shares @ features, noisy, noise, features, shares)
+    # Where noise hides the difference, a database whose weights sum to one is the better guess.
+    return nothing if nothing.risk < public.risk - noise**2 else public
+
+
+def _towards(centre: Floats, noisy: Floats, noise: float, features: Floats, shares: Floats) -> Filtered:
+    spread = features - centre
+    variances, axes = np.linalg.eigh((spread * shares[:, None]).T @ spread)
+    seen = axes.T @ (noisy - centre)
+    base = shares if centre.any() else np.zeros(len(shares))
+    if variances[-1] < LEAST_VARIANCE:  # nothing but the centre is on offer
+        risk = float((seen**2 - noise**2).sum())
+        return Filtered(centre, np.zeros(len(centre)), base, base, risk, 0.0)
+    reached = variances > LEAST_VARIANCE * float(variances[-1])  # else no weights of sum one go there
+    variances = np.where(reached, variances, 1.0)
+    falls = [reached * (variances / variances[-1]) ** power for power in FALL_OFF]
+    signal = np.concatenate([STRENGTHS[:, None] * fall for fall in falls])  # over that of noise
+    kept = signal / (signal + 1)  # (ways, dim)
+    risks = ((1 - kept) ** 2 * seen**2 + (2 * kept - 1) * noise**2).sum(axis=1)
+    best = int(risks.argmin())
+    move = kept[best] * seen
+    # Of all weights with these mean features, those that change the shares by the smoothest factor.
+    factors = spread @ (axes @ (move / variances))
+    factors -= shares @ factors if centre.any() else 0.0
+    return Filtered(
+        mean=centre + axes @ move,
+        move=axes @ move,
+        base=base,
+        weights=base + shares * factors,
+        risk=float(risks[best]),
+        noise=float((kept[best] ** 2).sum() * noise**2),
+    )
+
+
+# Weights of bounded sum whose mean features are nearest to given ones.
+
+MANY_ROWS = 2048
+MANY_STEPS = 3000
+FEW_STEPS = 300
+"""Up to so many rows steps are cheap and many; beyond, few."""
+
+SMALLEST = 1e-10
+POWERS = 30
+MARGIN = 1.1
+
+
+def project_to_l1_ball(weights: Floats, bound: float) -> Floats:
+    """The nearest weights with an absolute sum of at most ``bound``."""
+    sizes = np.abs(weights)
+    if sizes.sum() <= bound:
+        return weights
+    ordered = np.sort(sizes)[::-1]
+    excess = (np.cumsum(ordered) - bound) / np.arange(1, len(ordered) + 1)
+    cut = excess[np.flatnonzero(ordered > excess)[-1]]
+    found: Floats = np.sign(weights) * np.maximum(sizes - cut, 0.0)
+    return found
+
+
+def project_to_simplex(weights: Floats) -> Floats:
+    """The nearest nonnegative weights of sum at most one."""
+    return project_to_l1_ball(np.maximum(weights, 0.0), 1.0)
+
+
+def nearest_in_l1_ball(
+    features: Floats, target: Floats, bound: float, *, steps: int, progress: LossProgress | None = None
+) -> Floats:
+    """Minimise |features^T w - target| over weights with sum |w_m| <= bound (Theorem 11)."""
+    return _descend(
+        features,
+        target,
+        lambda weights: project_to_l1_ball(weights, bound),
+        np.zeros(len(features)),
+        steps=steps,
+        progress=progress,
+    )
+
+
+def fit_nonnegative(features: npt.NDArray[Any], target: Floats, *, start: Floats | None = None) -> Floats:
+    """Minimise |features^T w - target| over nonnegative weights of sum at most one."""
+    first = project_to_simplex(np.zeros(len(features)) if start is None else start)
+    if len(features) > MANY_ROWS:
+        return _descend(features, target.astype(features.dtype), project_to_simplex, first, steps=FEW_STEPS)
+    # All that matters of the features is their Gram matrix: a root of it is as good and smaller.
+    exact = features.astype(np.float64)
+    values, axes = np.linalg.eigh(exact @ exact.T)
+    kept = values > SMALLEST * values[-1]
+    root = axes[:, kept] * np.sqrt(values[kept])
+    seen = (axes[:, kept].T @ (exact @ target)) / np.sqrt(values[kept])
+    return _descend(root, seen, project_to_simplex, first, steps=MANY_STEPS)
+
+
+def _descend(
+    features: npt.NDArray[Any],
+    target: npt.NDArray[Any],
+    project: Callable[[Floats], Floats],
+    start: Floats,
+    *,
+    steps: int,
+    progress: LossProgress | None = None,
+) -> Floats:
+    """Accelerated projected gradients with restarts (Beck & Teboulle 2009; O'Donoghue & Candès 2015)."""
+    step = 1 / max(_largest_square(features), 1e-300)
+    weights = ahead = start
+    momentum = 1.0
+    for count in range(steps):
+        slope = features @ (features.T @ ahead.astype(features.dtype) - target)
+        moved = project(ahead - step * slope)
+        if slope @ (moved - weights) > 0:
+            momentum = 1.0
+        following = (1 + math.sqrt(1 + 4 * momentum**2)) / 2
+        ahead = moved + (momentum - 1) / following * (moved - weights)
+        weights, momentum = moved, following
+        if progress is not None and (count % 20 == 19 or count == steps - 1):
+            gap = features.T @ weights - target
+            progress(count + 1, steps, float(gap @ gap))
+    return weights
+
+
+def _largest_square(features: npt.NDArray[Any]) -> float:
+    """An upper bound of the largest squared singular value, close to it."""
+    vector = np.ones(len(features), dtype=features.dtype)
+    for _ in range(POWERS):
+        vector = features @ (features.T @ vector)
+        size = float(np.linalg.norm(vector))
+        if size == 0:
+            return 0.0
+        vector = vector / features.dtype.type(size)
+    return MARGIN * size
+
+
+LITTLE = 0.25
+"""Share of the noise (in variance) that weights may put outside the span."""
+
+
+@dataclass(frozen=True, slots=True)
+class Weighting:
+    """Public settings: which weights, and for bounded ones the bound and the steps of the search."""
+
+    weights: str = "shrunk"
+    bound: float = 1.0
+    steps: int = 2000
+    seed: int = 0
+
+
+def weigh_points(release: Release, settings: Weighting, *, progress: LossProgress | None = None) -> WeightedDatabase:
+    """Put weights on the public points of a release."""
+    block = next(block for block in release.blocks if block.name == COORDINATES)
+    map_ = block.map
+    if not isinstance(map_, Landmarks):
+        raise InputError("release", "has no coordinates of public points", "See balog-subspace")
+    count = release.plan.num_rows or max(1.0, float(release.sums("count")[0, 0]))
+    noisy = release.sums(COORDINATES)[0] / count
+    noise = release.noise_std(COORDINATES) / count
+    points, density = _candidates(release, map_)
+    if settings.weights == "plain":
+        points, weights = map_.spanning, map_.weights_of(noisy)
+    else:
+        features = map_.precise(points.cells)
+        found = filtered_mean(noisy, noise, features, density / density.sum())
+        if settings.weights == "bounded":
+            weights = nearest_in_l1_ball(features, found.mean, settings.bound, steps=settings.steps, progress=progress)
+        else:
+            points, weights = _shrunk(map_, points, features, found, has_look=_has_look(release))
+    if progress is not None and settings.weights != "bounded":
+        progress(1, 1, float(noise**2 * len(noisy)))
+    codes = points.codes(release.plan.layout)
+    return weighted_database(release.plan.schema, codes, weights, release.plan.num_rows or round(count))
+
+
+def _has_look(release: Release) -> bool:
+    return any(block.name == LOOK for block in release.blocks)
+
+
+def _candidates(release: Release, map_: Landmarks) -> tuple[Points, Floats]:
+    """Points that may get weight, and how many rows are expected around each."""
+    if not _has_look(release):
+        return map_.points, np.ones(len(map_.points))
+    look = release.reading_of(LOOK)
+    source, seen = look.embedding.block(LOOK).map, seen_density(look)
+    if not isinstance(source, KernelSums):
+        raise InputError("release", "has a look of another kind", "Fetch it again")
+    places = np.flatnonzero(seen)
+    return source.points.take(places), seen[places]
+
+
+def _shrunk(
+    map_: Landmarks, points: Points, features: Floats, found: Filtered, *, has_look: bool
+) -> tuple[Points, Floats]:
+    """The weights of the estimated mean.
+
+    Public points that are rows like the private ones are weighted anew, each by a smooth factor: as
+    long as what that puts outside the span, where nothing was measured, is little beside the noise.
+    Else, and for points that were looked for, the points that span the space get the weights.
+    """
+    if has_look:
+        return map_.spanning, map_.weights_of(found.mean)
+    lengths = (features**2).sum(axis=1) / map_.shortening**2
+    outside = float(np.abs(found.weights - found.base) @ np.sqrt(np.maximum(1 - lengths, 0.0)))
+    if outside**2 <= LITTLE * found.noise:
+        return points, found.weights
+    weights = found.base.copy()
+    weights[list(map_.kept)] += map_.weights_of(found.move)
+    return points, weights

@@ -1,0 +1,94 @@
+"""A stage's noisy vector, read block by block: what rules and generators see of the data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.arrays import Floats
+from understudy.features.embedding import Embedding
+from understudy.features.tables import Tables
+
+Result = TypeVar("Result")
+
+
+def _normal(deviations: float) -> float:
+    return deviations
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A noisy integer vector with its embedding and the deviation of its noise on the lattice.
+
+    ``tail`` tells as many deviations of the noise as so many of a normal law are as rare.
+    """
+
+    embedding: Embedding
+    vector: npt.NDArray[np.int64]
+    noise_std: float
+    lattice: int
+    tail: Callable[[float], float] = _normal
+    _kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    def once(self, key: Any, make: Callable[[], Result]) -> Result:
+        """What ``make`` gives, which is kept under a key: vectors are long and never change."""
+        if key not in self._kept:
+            self._kept[key] = make()
+        found: Result = self._kept[key]
+        return found
+
+    def has(self, name: str) -> bool:
+        """Whether there is a block of that name."""
+        return name in self.embedding.spans
+
+    def sums(self, name: str) -> Floats:
+        """Estimated sum of a block's features over all rows, or over those of each label value.
+
+        # (copies, block dim)
+        """
+        found = self.all_sums(name)
+        return found[:-1] if self.embedding.block(name).with_unlisted else found
+
+    def all_sums(self, name: str) -> Floats:
+        """The same, with the copy of rows whose label is not listed, if there is one."""
+        rows = self.embedding.rows_of(name, self.vector)
+        return np.asarray(rows / self.embedding.block(name).scales(self.lattice))
+
+    def noise_of_sum(self, name: str) -> float:
+        """Deviation of the noise in the entries of ``sums(name)``; of the noisiest, if they differ."""
+        block = self.embedding.block(name)
+        return self.once(("noise", name), lambda: float(self.noise_std / block.scales(self.lattice).min()))
+
+    def tables(self, name: str) -> list[Floats]:
+        """Noisy counts of listed values in a block of tables.  # (copies, *cells) of each"""
+        map_, copies = self.map(name), slice(len(self.sums(name)))
+
+        def listed() -> list[Floats]:
+            return [
+                table[(copies, *(slice(map_.factors[j].dim) for j in subset))]
+                for subset, table in zip(map_.subsets, self.all_tables(name), strict=True)
+            ]
+
+        return self.once(("tables", name), listed)
+
+    def all_tables(self, name: str) -> list[Floats]:
+        """The same, with rows whose label or cells are not listed.  # (copies, *shape) of each"""
+        map_ = self.map(name)
+        root = math.sqrt(len(map_.subsets))
+        return self.once(("all tables", name), lambda: list(map_.split(self.all_sums(name) * root)))
+
+    def noise_of_count(self, name: str) -> float:
+        """Deviation of the noise in the entries of ``tables(name)``."""
+        return self.noise_of_sum(name) * math.sqrt(len(self.map(name).subsets))
+
+    def map(self, name: str) -> Tables:
+        """The tables of a block."""
+        map_: Any = self.embedding.block(name).map
+        if not isinstance(map_, Tables):
+            raise TypeError("the block holds no tables")
+        return map_

@@ -1,0 +1,137 @@
+"""Torch, imported when it is needed and used on one thread: the one door by which it comes in below the fits."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.errors import InputError, MissingExtraError
+
+# Networks that were public before a plan was made: what they read, and how they are told apart.
+#
+# A plan names a network by the SHA-256 of its form and its weights. Whoever evaluates one must have
+# put it on the shelf first; a plan, a certificate and a verification do without.
+
+Weights = dict[str, npt.NDArray[Any]]
+
+PIXELS = "pixels"
+"""The layer that every network has: the image itself, from 0 to 1, before anything is done to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """What a network wants of an image: channels, the means and deviations of each, and a size.
+
+    Without a ``size`` (height, width) images come as they are; else they are scaled to it.
+    """
+
+    channels: int = 1
+    means: tuple[float, ...] = (0.0,)
+    deviations: tuple[float, ...] = (1.0,)
+    size: tuple[int, int] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Public description."""
+        return {
+            "channels": self.channels,
+            "means": list(self.means),
+            "deviations": list(self.deviations),
+            "size": list(self.size) if self.size else None,
+        }
+
+
+@dataclass(frozen=True)
+class PublicNetwork:
+    """A torch network with public weights.
+
+    ``build`` makes the module, ready to be evaluated, when it is first wanted. ``layers`` are names
+    of its modules whose outputs are features unless others are asked for.
+    """
+
+    name: str
+    sha256: str
+    intake: Intake
+    layers: tuple[str, ...]
+    build: Callable[[Any], Any] = field(compare=False, repr=False)
+    told: str = ""
+    """What it was trained on, in a few words."""
+    private_cost: dict[str, Any] | None = None
+    """What a noisy descent cost that learnt it from the private rows; none, if it was public before."""
+
+    @cached_property
+    def module(self) -> Any:
+        """The module: evaluated only, never trained."""
+        # MERGED
+
+        module = self.build(load_torch()).train(False)
+        for parameter in module.parameters():
+            parameter.requires_grad_(False)
+        return module
+
+
+_SHELF: dict[str, PublicNetwork] = {}
+
+
+def put_on_shelf(network: PublicNetwork) -> PublicNetwork:
+    """Make a network known to this process, for maps that name it by its hash."""
+    return _SHELF.setdefault(network.sha256, network)
+
+
+def from_shelf(sha256: str, name: str) -> PublicNetwork:
+    """The network with that hash."""
+    if sha256 in _SHELF:
+        return _SHELF[sha256]
+    raise InputError(
+        f"network '{name}'",
+        f"the one with SHA-256 {sha256[:16]}... is not at hand",
+        "Give the directory or name of the network that the release was planned with: --encoder",
+    )
+
+
+def fingerprint(form: Mapping[str, Any], weights: Weights) -> str:
+    """SHA-256 of what a network does: its form, and every weight with name, type and shape."""
+    digest = hashlib.sha256(json.dumps(form, sort_keys=True, ensure_ascii=True).encode())
+    for name in sorted(weights):
+        tensor = np.ascontiguousarray(weights[name])
+        digest.update(json.dumps([name, tensor.dtype.str, list(tensor.shape)]).encode())
+        digest.update(tensor.tobytes())
+    return digest.hexdigest()
+
+
+def network_of_module(
+    module: Any, *, name: str, intake: Intake, layers: tuple[str, ...], told: str = ""
+) -> PublicNetwork:
+    """Put any torch module on the shelf; it is told apart by its printed form and its weights."""
+    weights = {key: value.detach().cpu().numpy() for key, value in module.state_dict().items()}
+    sha256 = fingerprint({"module": str(module), "intake": intake.to_dict()}, weights)
+    network = PublicNetwork(name, sha256, intake, layers, lambda torch: module, told)
+    return put_on_shelf(network)
+
+
+def load_torch() -> Any:
+    """Import torch, or say how to get it; call it before a budget is spent on what needs it."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        raise MissingExtraError("torch", "network") from None
+    return torch
+
+
+@contextmanager
+def one_thread() -> Iterator[Any]:
+    """Torch on one thread: sums in another order would give other numbers."""
+    torch = load_torch()
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield torch
+    finally:
+        torch.set_num_threads(threads)

@@ -1,0 +1,217 @@
+"""An encoder that is learnt from the private images themselves: what is decided before they are read.
+
+DP-MEPF without auxiliary data (App. F): a part of the budget trains the network by noisy descent, the rest
+is for the moments of its layers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from understudy.accounting import Budget
+from understudy.accounting.dpsgd import (
+    Charge,
+    DescentCost,
+    calibrated_descent,
+    charge_of_descent,
+    epsilon_of_charges,
+    epsilon_of_descent,
+    slack_for,
+)
+from understudy.errors import UsageError
+from understudy.features.image_bases import Cosines
+from understudy.networks.form import Encoder, EncoderForm
+from understudy.networks.public import Weights
+from understudy.networks.training import EncoderTraining, linear_layer
+from understudy.schema import Column, Schema
+from understudy.schema.images import ImageShape
+from understudy.schema.table import parse_schema
+
+MIDDLE = 0.5
+REACH = 0.5
+"""Mean and deviation that pixels are taken to have: public, as nothing private may be looked at for them."""
+
+ROWS_IF_UNSAID = 10_000
+
+
+@dataclass(frozen=True)
+class ExtractorPlan:
+    """A noisy descent on the task of naming the label's classes.
+
+    ``training`` gives form, steps, learning rate and seed; ``batch`` of it is the expected number of images
+    in a step, drawn independently. ``clip`` is the norm that each image's gradient is shortened to.
+    """
+
+    schema: Schema
+    budget: Budget
+    training: EncoderTraining = field(default_factory=lambda: EncoderTraining(steps=400, batch=500))
+    clip: float = 1.0
+    num_rows: int | None = None
+
+    def __post_init__(self) -> None:
+        label = self.schema.label
+        if self.schema.image is None or label is None or not label.is_choice:
+            raise UsageError(
+                "schema",
+                "has no images with a label of named classes, which the network learns to tell apart",
+                "Use a public encoder, or --method dp-spectrum, which needs none",
+            )
+        if not self.schema.privacy.is_row:
+            raise UsageError(
+                "schema",
+                f"protects every {self.schema.privacy.unit}, and noisy descent protects single rows",
+                "Use a public encoder, or set privacy: {unit: row}",
+            )
+
+    @property
+    def image(self) -> ImageShape:
+        """The shape of the images."""
+        if self.schema.image is None:
+            raise ValueError("the schema has no images")
+        return self.schema.image
+
+    @property
+    def label(self) -> Column:
+        """The column that is learnt."""
+        if self.schema.label is None:
+            raise ValueError("the schema has no label")
+        return self.schema.label
+
+    @property
+    def expected_rows(self) -> int:
+        """The public number of images, or a public guess."""
+        return self.num_rows or self.schema.rows or ROWS_IF_UNSAID
+
+    @cached_property
+    def descent(self) -> DescentCost:
+        """Sampling, noise and steps that meet the budget."""
+        rate = min(1.0, self.training.batch / self.expected_rows)
+        return calibrated_descent(self.budget, sampling_rate=rate, steps=self.training.steps)
+
+    @cached_property
+    def charge(self) -> Charge:
+        """What a ledger is charged: a Gaussian mechanism that dominates the descent, up to a slack."""
+        return charge_of_descent(self.descent, slack_for(self.budget, self.descent.sampling_rate))
+
+    @property
+    def form(self) -> EncoderForm:
+        """The network, with as many cosine components as are asked for."""
+        training, channels = self.training, self.image.channels
+        return EncoderForm(
+            self.image,
+            (MIDDLE,) * channels,
+            (REACH,) * channels,
+            tuple(training.depths),
+            tuple(training.strides),
+            tuple(training.kernels),
+            min(training.components, self.image.num_pixels),
+        )
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """All charges: the descent is the only one."""
+        return (self.charge,)
+
+    def epsilon(self, delta: float | None = None) -> float:
+        """The epsilon of the descent, by privacy loss distributions."""
+        return epsilon_of_descent(self.descent, self.budget.delta if delta is None else delta)
+
+    def charged_epsilon(self) -> float:
+        """The same as ledgers count it, which is a little more where rows are sampled."""
+        return epsilon_of_charges(self.charges, self.budget.delta)
+
+    def encoder(self, convolutions: Weights, facts: dict[str, Any]) -> Encoder:
+        """The encoder with convolutions that were learnt, beside weighted cosines, and what it cost."""
+        cosines, count = Cosines(self.image), self.form.components
+        basis = cosines.matrix(count).T * np.sqrt(cosines.frequencies[:count])[:, None]
+        told = "the private images themselves, by noisy descent"
+        return Encoder(self.form, convolutions | linear_layer(self.form, basis), told, self.cost(facts))
+
+    def cost(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """What the encoder, and with it every plan that takes features from it, says of the descent."""
+        return {
+            "epsilon": self.epsilon(),
+            "delta": self.budget.delta,
+            "mu_squared": str(self.charge.mu_squared),
+            "slack": str(self.charge.slack),
+            "clip": self.clip,
+            **asdict(self.descent),
+            "is_private": bool(facts["is_private"]),
+            "noise": facts["noise"],
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan in its canonical form."""
+        return {
+            "extractor": 1,
+            "schema": self.schema.to_dict(),
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "training": asdict(self.training),
+            "clip": self.clip,
+            "num_rows": self.num_rows,
+        }
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical form."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+
+    @property
+    def num_parameters(self) -> int:
+        """Numbers that a step moves: convolutions, and the last layer that names classes."""
+        depths = (self.image.channels, *self.form.depths)
+        weights = sum(
+            after * (before * kernel**2 + 1)
+            for before, after, kernel in zip(depths, depths[1:], self.form.kernels, strict=False)
+        )
+        return weights + self.label.num_choices * (depths[-1] + 1)
+
+    def start(self, torch: Any) -> dict[str, Any]:
+        """Where the descent begins: weights of chance, from a public seed."""
+        source = torch.Generator().manual_seed(self.training.seed)
+        found, before = {}, self.image.channels
+        for name, depth, kernel in zip(self.form.convolutions, self.form.depths, self.form.kernels, strict=True):
+            shape = (depth, before, kernel, kernel)
+            spread = math.sqrt(2 / (before * kernel**2))
+            found[f"{name}.weight"] = spread * torch.randn(shape, generator=source)
+            found[f"{name}.bias"] = torch.zeros(depth)
+            before = depth
+        classes = self.label.num_choices
+        found["last.weight"] = torch.randn((classes, before), generator=source) / math.sqrt(before)
+        found["last.bias"] = torch.zeros(classes)
+        return found
+
+    def row_loss(self, torch: Any) -> Any:
+        """The loss of one image: how badly its class is named; zero, if it has no label."""
+        form, functional = self.form, torch.nn.functional
+
+        def loss(parameters: dict[str, Any], image: Any, label: Any, counts: Any) -> Any:
+            hidden = (image.float() / 255 - MIDDLE) / REACH  # (channels, height, width)
+            for name, stride, kernel in zip(form.convolutions, form.strides, form.kernels, strict=True):
+                weight, bias = parameters[f"{name}.weight"], parameters[f"{name}.bias"]
+                hidden = functional.conv2d(hidden[None], weight, bias, stride=stride, padding=kernel // 2)[0].relu()
+            scores = parameters["last.weight"] @ hidden.mean((1, 2)) + parameters["last.bias"]
+            return functional.cross_entropy(scores[None], label[None]) * counts
+
+        return loss
+
+
+def extractor_plan_from_dict(document: dict[str, Any]) -> ExtractorPlan:
+    """Read a plan back from its canonical form; ValueError and the like if it is none."""
+    if document["extractor"] != 1:
+        raise ValueError("another version's plan")
+    return ExtractorPlan(
+        schema=parse_schema(document["schema"], name="table"),
+        budget=Budget(document["epsilon"], document["delta"]),
+        training=EncoderTraining(**document["training"]),
+        clip=document["clip"],
+        num_rows=document["num_rows"],
+    )

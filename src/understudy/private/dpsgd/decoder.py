@@ -1,0 +1,64 @@
+"""A decoder of images, trained on private ones by noisy descent."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from understudy.arrays import Singles
+from understudy.networks.autoencoder import DECODER
+from understudy.plan.descent import Descent
+from understudy.plan.plan import Plan
+from understudy.private.dpsgd.networks import check_row_gradients, descend_from, tensors_of
+from understudy.private.dpsgd.steps import Steps
+from understudy.private.noise import NoiseSource
+from understudy.readers import open_source
+from understudy.schema.encode import encode_batch
+
+Arrays = dict[str, Singles]
+AVERAGED = 0.2
+"""The outcome is the mean of the last fifth of the steps."""
+
+
+def read_images(data: object, plan: Plan, *, query: str | None) -> tuple[Singles, Singles]:
+    """All images and their one-hot labels, in memory. PRIVATE.
+
+    # (num_images, num_pixels), (num_images, num_labels)
+    """
+    layout, columns = plan.layout, [column.name for column in plan.schema.used]
+    with open_source(data, columns=columns, query=query) as batches:
+        cells = [layout.expand(encode_batch(plan.schema, batch)).astype(np.float32) for batch in batches]
+    found = np.concatenate([np.empty((0, layout.width), dtype=np.float32), *cells])
+    pixels = len(layout.numbers)
+    labels = found[:, pixels:] if layout.choices else np.ones((len(found), 1), dtype=np.float32)
+    return np.ascontiguousarray(found[:, :pixels]), np.ascontiguousarray(labels)
+
+
+def check_decoder(images: tuple[Singles, Singles], descent: Descent) -> None:
+    """Refuse a machine whose torch gives an image different gradients beside others, before anything is paid."""
+    network = descent.network
+    first = tensors_of(network.first_parameters(descent.seed))
+    check_row_gradients(first, network.loss, images)
+
+
+def train_decoder(images: tuple[Singles, Singles], descent: Descent, *, noise: NoiseSource) -> Arrays:
+    """Train encoder and decoder together, and hand out the decoder.
+
+    The paper trains the encoder without noise. A decoder's gradients are taken through the encoder, so every
+    image would have a say in all of them, and clipping them one by one would bound nothing.
+
+    Guarantee:
+        What is returned is private as the descent's cost states, between sets with one image more or less;
+        the caller has charged it before (proofs/descent.md).
+    """
+    network = descent.network
+    found = descend_from(
+        network.first_parameters(descent.seed),
+        network.loss,
+        images,
+        cost=descent.cost,
+        clip=descent.clip,
+        expected_rows=descent.expected_rows,
+        steps=Steps(descent.learning_rate, rule="adam", averaged=AVERAGED),
+        noise=noise,
+    )
+    return {name: value for name, value in found.items() if name.startswith(DECODER)}

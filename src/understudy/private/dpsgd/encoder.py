@@ -1,0 +1,106 @@
+"""Train an encoder on private images: noisy descent, charged before its first step."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.arrays import Bytes, StepProgress
+from understudy.files import check_new_directory
+from understudy.networks.public import load_torch
+from understudy.plan.encoder import ExtractorPlan
+from understudy.private.dpsgd.charging import charge, check_affordable, check_size
+from understudy.private.dpsgd.networks import check_row_gradients, noisy_descent
+from understudy.private.dpsgd.steps import Steps
+from understudy.private.noise import LongNoise, NoiseSource
+from understudy.private.release import SOFTWARE, release_facts
+from understudy.private.sealed import sealed
+from understudy.private.spending import publish, stored
+from understudy.readers import open_source
+from understudy.released.encoder import PrivateEncoder, load_private_encoder
+from understudy.schema.columns import NULL
+from understudy.schema.encode import encode_column
+from understudy.schema.pixels import pixel_array
+
+Rows = tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.float32]]
+
+
+def train_private_encoder(
+    data: object,
+    plan: ExtractorPlan,
+    *,
+    directory: str | Path | None = None,
+    ledger: str | Path | None = None,
+    key: str | None = None,
+    noise: NoiseSource | None = None,
+    progress: StepProgress | None = None,
+) -> PrivateEncoder:
+    """Read private images, and learn to name their classes by noisy descent.
+
+    Args:
+        data: an image set with its labels.
+        plan: what to train, and at which cost.
+        directory: where to write the encoder; it must not exist.
+        ledger: an SQLite ledger with a reserve for slack; charged before the first step.
+        key: names this encoder in the ledger. The same key and plan give the stored one back, at no cost.
+        noise: for tests only.
+        progress: called with steps done and steps in all.
+
+    Guarantee:
+        The encoder is (epsilon, delta)-differentially private as the plan states, between sets with one image
+        more or less. In a ledger its cost adds up with that of releases made with it.
+    """
+    torch = load_torch()
+    fresh, key = key is None, key or f"{plan.schema.name}-{secrets.token_hex(6)}"
+    if directory is not None:
+        check_new_directory(directory)
+    if ledger is not None:
+        found = (
+            None
+            if fresh
+            else stored(ledger, key=key, plan_id=plan.fingerprint, load=load_private_encoder, directory=directory)
+        )
+        if found is not None:
+            return found
+        check_affordable(ledger, plan)
+    start, row_loss = plan.start(torch), plan.row_loss(torch)
+    rows = sealed(lambda: _rows(data, plan))
+    check_size(len(rows[0]))
+    check_row_gradients(start, row_loss, rows)
+    row = charge(ledger, plan, key=key, what="encoder") if ledger is not None else None
+    source = noise or LongNoise()
+    learnt = noisy_descent(
+        start,
+        row_loss,
+        rows,
+        cost=plan.descent,
+        clip=plan.clip,
+        expected_rows=float(plan.expected_rows),
+        noise=source,
+        progress=progress,
+        steps=Steps(plan.training.learning_rate, rule="adam"),
+    )
+    convolutions = {name: value.numpy() for name, value in learnt.items() if not name.startswith("last.")}
+    charged = {"key": key, "row": row} if row is not None else None
+    facts = (*release_facts(source, None, (*SOFTWARE, "torch")), ("ledger", charged))
+    made = PrivateEncoder(plan, plan.encoder(convolutions, dict(facts)), facts)
+    publish(made, directory=directory, ledger=ledger, row=row)
+    return made
+
+
+def _rows(data: object, plan: ExtractorPlan) -> Rows:
+    """Images, classes, and whether each has one. PRIVATE."""
+    images: list[Bytes] = [np.empty((0, *plan.image.axes), np.uint8)]
+    labels: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
+    with open_source(data, columns=[*plan.image.names, plan.label.name]) as batches:
+        for batch in batches:
+            images.append(pixel_array(batch, plan.image))
+            labels.append(encode_column(plan.label, batch.column(plan.label.name)))
+    codes = np.concatenate(labels)
+    shape = (-1, plan.image.height, plan.image.width, plan.image.channels)
+    planes = np.concatenate(images).reshape(shape).transpose(0, 3, 1, 2)
+    counts = (codes != NULL).astype(np.float32)
+    return np.ascontiguousarray(planes), np.where(codes == NULL, 0, codes), counts

@@ -1,0 +1,100 @@
+"""What is done with a noisy gradient: the rules of descent. They see no rows."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from understudy.accounting import lattice_noise_std
+from understudy.accounting.dpsgd import RATE_UNITS
+from understudy.arrays import Floats, Integers
+from understudy.private.noise import NoiseSource
+
+# Poisson sampling: every row is in a step with the same chance, whatever the others do.
+
+Draw = Callable[[int, float], Integers]
+"""From a number of rows and a chance to the places of the rows that were drawn."""
+
+
+def drawn_rows(num_rows: int, rate: float) -> Integers:
+    """Places of the rows that a step looks at; there may be none.
+
+    Guarantee:
+        Each row is drawn with the chance ``rate``, exactly (it is a multiple of 2^-32), independently of all
+        others and of earlier steps, if the operating system's bytes are uniform. There is no seed.
+    """
+    words = np.frombuffer(os.urandom(4 * num_rows), dtype=np.uint32)
+    return np.flatnonzero(words < round(rate * RATE_UNITS))
+
+
+# The exact sum of clipped integer gradients, with noise: all that leaves a step.
+
+
+def noisy_sum(sums: Integers, *, radius: int, noise_multiplier: float, noise: NoiseSource) -> Floats:
+    """A sum of integer vectors inside a radius plus discrete Gaussian noise, in units of the radius.
+
+    Guarantee:
+        If one row more or less moves ``sums`` by an integer vector of norm at most ``radius``, this is
+        post-processing of a Gaussian mechanism whose noise is ``noise_multiplier`` sensitivities
+        (proofs/descent.md). The noise depends on public numbers alone.
+    """
+    whole = lattice_noise_std(radius**2, 1 / Fraction(noise_multiplier) ** 2)
+    return np.asarray(noise.add_noise(sums.ravel(), whole), dtype=np.float64) / radius
+
+
+Rule = Literal["momentum", "adam"]
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """How a descent walks.
+
+    Args:
+        learning_rate: length of a step at the start; it falls to zero along a cosine.
+        rule: ``momentum`` (a tenth of each gradient is new) or ``adam``.
+        averaged: last part of the walk whose mean is the outcome; noise averages out in it.
+    """
+
+    learning_rate: float
+    rule: Rule = "momentum"
+    averaged: float = 0.0
+
+
+class Walk:
+    """The parameters on their way, a flat vector moved by one noisy gradient after another."""
+
+    def __init__(self, start: Floats, steps: Steps, num_steps: int) -> None:
+        self.place = start.astype(np.float64)
+        self._steps, self._total, self._done = steps, num_steps, 0
+        self._first, self._second = np.zeros_like(self.place), np.zeros_like(self.place)
+        self._mean, self._counted = np.zeros_like(self.place), 0
+
+    def move(self, gradient: Floats) -> None:
+        """One step down a noisy gradient."""
+        self._done += 1
+        done = (self._done - 1) / self._total
+        pace = self._steps.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
+        self.place -= pace * self._direction(gradient)
+        if self._done > self._total * (1 - self._steps.averaged):
+            self._counted += 1
+            self._mean += (self.place - self._mean) / self._counted
+
+    def _direction(self, gradient: Floats) -> Floats:
+        self._first = 0.9 * self._first + 0.1 * gradient
+        first = self._first / (1 - 0.9**self._done)
+        if self._steps.rule == "momentum":
+            return first
+        self._second = 0.999 * self._second + 0.001 * gradient**2
+        second = self._second / (1 - 0.999**self._done)
+        return np.asarray(first / (np.sqrt(second) + 1e-8))
+
+    @property
+    def outcome(self) -> Floats:
+        """Where the walk ends, or the mean of its last part."""
+        return self._mean if self._counted else self.place

@@ -1,0 +1,252 @@
+"""What all tables of a release together say of the cells of a query: least squares.
+
+The unknowns x are the true counts of *atoms*, the cells of a query's columns. Every table tells
+sums of some of them with independent noise of known variance, y = A x + z. The estimate of a.x is
+that of generalised least squares: unbiased, of least variance among all linear unbiased ones, and
+normal if the noise is. With M the sum of A' A / variance over tables, two estimates have covariance
+a' M^-1 b. A public row count is a condition on x.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.sparse import csr_array, vstack
+from scipy.special import chdtrc
+
+from understudy.arrays import Floats, Integers
+from understudy.features import Cells
+from understudy.released.intervals import Law
+from understudy.released.tables import Counted, Measured, common_coarsening, holds_all
+
+DENSE = 1500
+"""Up to so many atoms M is one matrix; beyond, most of them must have a sum of their own."""
+
+DISAGREEMENT = 1e-9
+"""Tables that disagree with so small a chance have not counted the same rows."""
+
+LAPLACE_EXCESS = 400.0
+"""What squared Laplace noises may add up to beyond their mean and eight deviations of it: a single one exceeds this
+with a chance of exp(-sqrt(2 * 400)), 5e-13."""
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """Sums of atoms: which sum each atom is in (-1: none), the noisy sums and their variances.
+
+    If several tables told the same sums, ``scatter`` is their squared distance from the average, in
+    variances, with so many degrees of ``freedom``.
+    """
+
+    index: Integers  # (atoms,)
+    sums: Floats
+    variances: Floats
+    scatter: float = 0.0
+    freedom: int = 0
+
+    @property
+    def separates(self) -> bool:
+        """Whether every atom has a sum of its own."""
+        return len(self.sums) == len(self.index) and bool((self.index >= 0).all())
+
+
+def gather(measured: Measured, axes: Sequence[Cells]) -> list[Evidence]:
+    """What each table tells of the atoms, which are the products of the axes' cells."""
+    shape = tuple(cells.dim for cells in axes)
+    columns = {cells.column for cells in axes}
+    # If atoms surely miss rows, tables that are not over these columns count others than the atoms do.
+    short = {cells.column for cells in axes if not measured.is_whole(cells)}
+    found: dict[bytes, list[Evidence]] = {}
+    unions: dict[tuple[int, Cells], tuple[Integers, Integers, int]] = {}
+    for table in _complete(measured, columns):
+        others = (cells for cells in table.cells if cells.column not in columns)
+        if short <= set(table.columns) and all(measured.is_whole(cells) for cells in others):
+            each = _evidence(table, axes, shape, unions)
+            found.setdefault(each.index.tobytes(), []).append(each)
+    pooled = [_average(alike) for alike in found.values()]
+    size = int(np.prod(shape))
+    if len(axes) > 1 and size > DENSE:
+        return [each for each in pooled if each.separates]
+    return pooled
+
+
+def _complete(measured: Measured, columns: set[int]) -> Sequence[Counted]:
+    """Tables that have a cell for every row, if such tables are over these columns; else all of them.
+
+    Others may miss rows, fewer than noise lets be seen.
+    """
+    found = [
+        table
+        for table in measured.tables
+        if all(holds_all(cells) for cells in table.cells if cells.column not in columns)
+    ]
+    return found if any(columns <= set(table.columns) for table in found) else measured.tables
+
+
+def _evidence(
+    table: Counted,
+    axes: Sequence[Cells],
+    shape: tuple[int, ...],
+    unions: dict[tuple[int, Cells], tuple[Integers, Integers, int]],
+) -> Evidence:
+    sums, merged = table.counts, 1
+    index, is_known = np.zeros(shape, dtype=np.int64), np.ones(shape, dtype=bool)
+    sizes: Floats = np.ones(())
+    kept = 0  # axes of the sums so far that belong to the atoms
+    for cells in table.cells:
+        place = next((i for i, own in enumerate(axes) if own.column == cells.column), None)
+        if place is None:
+            sums, merged = sums.sum(axis=kept), merged * cells.dim
+            continue
+        if (place, cells) not in unions:
+            unions[place, cells] = common_coarsening(axes[place], cells)
+        mine, theirs, count = unions[place, cells]
+        sums = _summed(sums, theirs, count, axis=kept)
+        sizes = np.multiply.outer(sizes, np.bincount(theirs[theirs >= 0], minlength=count))
+        along = mine.reshape([-1 if i == place else 1 for i in range(len(axes))])
+        index, is_known, kept = index * count + along, is_known & (along >= 0), kept + 1
+    variances = (sizes * (merged * table.noise**2)).ravel()
+    return Evidence(np.where(is_known, index, -1).ravel(), np.ravel(sums), variances)
+
+
+def _summed(counts: Floats, place: Integers, size: int, *, axis: int) -> Floats:
+    """Counts added up along an axis by the union that each of its cells is in."""
+    if size == len(place) and np.array_equal(place, np.arange(size)):
+        return counts
+    moved, known = np.moveaxis(counts, axis, 0), place >= 0
+    found = np.zeros((size, *moved.shape[1:]))
+    np.add.at(found, place[known], moved[known])
+    return np.moveaxis(found, 0, axis)
+
+
+def _average(alike: list[Evidence]) -> Evidence:
+    """Several sums of the same atoms as one, each as its variance deserves."""
+    weights = np.stack([1 / each.variances for each in alike])
+    sums = np.stack([each.sums for each in alike])
+    total = weights.sum(axis=0)
+    mean = (weights * sums).sum(axis=0) / total
+    scatter = float((weights * (sums - mean) ** 2).sum())
+    freedom = (len(alike) - 1) * len(mean)
+    return Evidence(alike[0].index, mean, 1 / total, scatter, freedom)
+
+
+class LeastSquares:
+    """Estimates of sums over atoms, with the covariance of their noise.
+
+    If tables disagree more than their noise explains (``disagrees``), deviations also hold what they disagree by:
+    they are multiplied by the root of the excess, which for a single total is the spread of the tables' own totals.
+    """
+
+    def __init__(self, evidence: Sequence[Evidence], *, num_rows: int | None, law: Law = Law.NORMAL) -> None:
+        self._law = law
+        self.size = len(evidence[0].index)
+        self._parts = [(_selector(each), each.sums, 1 / each.variances, each) for each in evidence]
+        self._num_rows = num_rows
+
+    @cached_property
+    def atoms(self) -> Floats:
+        """The estimated count of each atom."""
+        told = sum(selector.T @ (weights * sums) for selector, sums, weights, _ in self._parts)
+        found = self._solve(np.asarray(told)[None, :])[0]
+        if self._num_rows is not None:
+            direction, length = self._total
+            found = found + direction * (self._num_rows - found.sum()) / length
+        return np.asarray(found)
+
+    def estimates(self, weights: Floats) -> Floats:
+        """Estimated sums of atoms with these weights.  # (..., atoms) -> (...)"""
+        return np.asarray(weights @ self.atoms)
+
+    def covariance(self, weights: Floats) -> Floats:
+        """Covariance of the noise of several estimates.  # (count, atoms) -> (count, count)"""
+        found = weights @ self._solve(weights).T
+        if self._num_rows is not None:
+            direction, length = self._total
+            along = weights @ direction
+            found = found - np.outer(along, along) / length
+        return np.asarray((found + found.T) / 2 * self._inflation)
+
+    def deviations(self, weights: Floats) -> Floats:
+        """Deviation of the noise of each of several estimates.  # (count, atoms) -> (count,)"""
+        variances = (weights * self._solve(weights)).sum(axis=1)
+        if self._num_rows is not None:
+            direction, length = self._total
+            variances = variances - (weights @ direction) ** 2 / length
+        scale = np.maximum((weights**2).sum(axis=1), 1e-300)
+        return np.sqrt(np.where(variances > 1e-9 * scale, variances * self._inflation, 0.0))
+
+    @cached_property
+    def disagrees(self) -> bool:
+        """Whether tables differ by more than their noise would let them, had they counted the same rows."""
+        apart, freedom = self._apart
+        if freedom <= 0:
+            return False
+        if self._law is Law.NORMAL:
+            return float(chdtrc(freedom, apart)) < DISAGREEMENT
+        return apart > freedom + 8 * math.sqrt(5 * freedom) + LAPLACE_EXCESS
+
+    @cached_property
+    def _inflation(self) -> float:
+        """What variances are multiplied by: 1, or the squared disagreement beyond what noise explains."""
+        apart, freedom = self._apart
+        return max(1.0, apart - freedom) if self.disagrees else 1.0
+
+    @cached_property
+    def _apart(self) -> tuple[float, int]:
+        """Squared distance of all tables from the estimates, in variances, and its degrees of freedom."""
+        apart = sum(
+            float(((selector @ self.atoms - sums) ** 2 * weights).sum()) + each.scatter
+            for selector, sums, weights, each in self._parts
+        )
+        freedom = sum(len(each.sums) + each.freedom for *_, each in self._parts)
+        return apart, freedom + (self._num_rows is not None) - self.size
+
+    @cached_property
+    def _total(self) -> tuple[Floats, float]:
+        """M^-1 1, and the variance of the total."""
+        direction = self._solve(np.ones((1, self.size)))[0]
+        return direction, float(direction.sum())
+
+    @cached_property
+    def _diagonal(self) -> Floats:
+        return np.asarray(sum(s.T @ w for s, _, w, _ in self._parts))
+
+    @cached_property
+    def _factor(self) -> tuple[Floats, bool]:
+        matrix = sum(s.T.multiply(w) @ s for s, _, w, _ in self._parts)
+        found: tuple[Floats, bool] = cho_factor(matrix.toarray())
+        return found
+
+    @cached_property
+    def _woodbury(self) -> tuple[Floats, csr_array, tuple[Floats, bool]]:
+        """M as a diagonal, from sums of one atom, and a few sums of several (Woodbury's formula)."""
+        rows = csr_array(vstack([selector for selector, *_ in self._parts]))
+        weights = np.concatenate([each for _, _, each, _ in self._parts])
+        sizes = np.diff(rows.indptr)
+        diagonal = rows[sizes == 1].T @ weights[sizes == 1]
+        several = csr_array(rows[sizes > 1])
+        inner = (several.multiply(1 / diagonal) @ several.T).toarray()
+        inner[np.diag_indices(len(inner))] += 1 / weights[sizes > 1]
+        return diagonal, several, cho_factor(inner)
+
+    def _solve(self, sides: Floats) -> Floats:
+        """M^-1 times each row.  # (count, atoms) -> (count, atoms)"""
+        if all(each.separates for *_, each in self._parts):
+            return np.asarray(sides / self._diagonal)
+        if self.size <= DENSE:
+            return np.asarray(cho_solve(self._factor, sides.T).T)
+        diagonal, several, inner = self._woodbury
+        plain = sides / diagonal
+        return np.asarray(plain - (several.T @ cho_solve(inner, several @ plain.T)).T / diagonal)
+
+
+def _selector(evidence: Evidence) -> csr_array:
+    """The matrix A of a table: which atoms each of its sums adds up."""
+    known = np.flatnonzero(evidence.index >= 0)
+    entries = (np.ones(len(known)), (evidence.index[known], known))
+    return csr_array(entries, shape=(len(evidence.sums), len(evidence.index)))

@@ -1,0 +1,244 @@
+"""Parquet and Arrow files, streamed with the columns asked for and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+
+from understudy.errors import InputError, UnderstudyError
+from understudy.readers.python_rows import PythonRecords, explain_frame, python_source
+from understudy.readers.stream import MAX_BATCH_ROWS, Batches, Field, Viewable, explain_file, listed
+
+# Per column; a column chunk is otherwise held whole, and a file may have one row group.
+_PARQUET_BUFFER_BYTES = 1 << 16
+
+# Their old files hold rows that were deleted or rewritten since: reading all would count them.
+_TABLE_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi", "metadata/*.metadata.json": "Iceberg"}
+
+
+@dataclass(frozen=True)
+class ParquetFiles:
+    """One Parquet file, or the files of a directory in the order of their paths."""
+
+    where: str
+    paths: tuple[Path, ...]
+
+    def fields(self) -> list[Field]:
+        """The schema that all the files share."""
+        first = _fields_of(pq.read_schema(self.paths[0]))
+        for path in self.paths[1:]:
+            other = _fields_of(pq.read_schema(path))
+            differing = {name for name, _ in set(first) ^ set(other)}
+            if differing:
+                raise InputError(
+                    self.where, f"its files differ in column {listed(sorted(differing))}", "Write them with one schema"
+                )
+        return first
+
+    def batches(self, columns: list[str], batch_rows: int = MAX_BATCH_ROWS) -> Batches:
+        """Pages of the columns asked for, a file at a time."""
+        for path in self.paths:
+            with pq.ParquetFile(path, buffer_size=_PARQUET_BUFFER_BYTES, pre_buffer=False) as parquet:
+                yield from parquet.iter_batches(batch_rows, columns=columns)
+
+    def count_rows(self) -> int:
+        """Rows of all files, by their footers."""
+        return sum(pq.read_metadata(path).num_rows for path in self.paths)
+
+    def attach(self, connection: Any) -> None:
+        """Show the files to DuckDB as a view, once they are known to share a schema."""
+        self.fields()
+        connection.register("data", ds.dataset([str(path) for path in self.paths]))
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        """Damage is the only thing left to go wrong."""
+        return explain_file(
+            self.where, error, rule="it is damaged, or not a Parquet file", remedy="Write it again from its source"
+        )
+
+
+def refuse_table_log(where: str, folder: Path) -> None:
+    """Refuse the folder of a table format that keeps files it no longer means."""
+    for log, name in _TABLE_LOGS.items():
+        if any(folder.glob(log)):
+            raise InputError(
+                where,
+                f"it is a {name} table, whose old files hold rows that it no longer has",
+                "Pass its current rows as an Arrow dataset, or export them to one Parquet file",
+            )
+
+
+def files_under(folder: Path) -> Iterator[Path]:
+    """The files of a folder and of those in it; hidden and underscored names are not data."""
+    # Strict, unlike glob, which would leave out a folder that this user may not read.
+    for path in folder.iterdir():
+        if path.name.startswith((".", "_")):
+            continue
+        if path.is_dir():
+            yield from files_under(path)
+        else:
+            yield path
+
+
+@dataclass(frozen=True)
+class ArrowFile:
+    """An Arrow IPC file (also known as Feather 2), or a saved IPC stream."""
+
+    where: str
+    path: Path
+    random_access: bool
+
+    def fields(self) -> list[Field]:
+        """The schema in the file."""
+        with pa.memory_map(str(self.path)) as mapped, self._reader(mapped, []) as reader:
+            return _fields_of(reader.schema)
+
+    def batches(self, columns: list[str]) -> Batches:
+        """The file's own batches, checked, because a bad offset would read foreign memory."""
+        names = [name for name, _ in self.fields()]
+        wanted = sorted(names.index(column) for column in columns)
+        with pa.memory_map(str(self.path)) as mapped, self._reader(mapped, wanted) as reader:
+            for batch in self._each(reader):
+                batch.validate(full=True)
+                yield batch
+
+    def attach(self, connection: Any) -> None:
+        """Show the file to DuckDB as a view; a saved stream is held in memory for it."""
+        if self.random_access:
+            connection.register("data", ds.dataset(str(self.path), format="ipc"))
+            return
+        with pa.memory_map(str(self.path)) as mapped, self._reader(mapped, []) as reader:
+            connection.register("data", reader.read_all())
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        """Damage is the only thing left to go wrong."""
+        return explain_file(
+            self.where, error, rule="it is damaged, or not an Arrow IPC file", remedy="Write it again from its source"
+        )
+
+    def _reader(self, mapped: Any, wanted: list[int]) -> Any:
+        options = pa.ipc.IpcReadOptions(included_fields=wanted)
+        return (pa.ipc.open_file if self.random_access else pa.ipc.open_stream)(mapped, options=options)
+
+    def _each(self, reader: Any) -> Iterator[pa.RecordBatch]:
+        if not self.random_access:
+            yield from reader
+            return
+        for index in range(reader.num_record_batches):
+            yield reader.get_batch(index)
+
+
+def arrow_file(where: str, path: Path, head: bytes) -> ArrowFile:
+    """An Arrow file, whose first bytes tell the two formats apart."""
+    if head.startswith(b"FEA1"):
+        raise InputError(where, "it is in the old Feather format", "Write it again as Feather 2")
+    return ArrowFile(where, path, random_access=head.startswith(b"ARROW1"))
+
+
+def _fields_of(schema: pa.Schema) -> list[Field]:
+    return [(field.name, field.type) for field in schema]
+
+
+# Tables in memory: those of pyarrow and of Python, and whatever offers an Arrow stream.
+
+
+def frame_source(where: str, source: Any) -> Viewable | ArrowStream | PythonRecords | None:
+    """The reader for an object in memory, or None if it is not a table."""
+    if isinstance(source, pa.RecordBatch):
+        return ArrowTable(where, pa.Table.from_batches([source]))
+    if isinstance(source, pa.Table):
+        return ArrowTable(where, source)
+    if isinstance(source, ds.Dataset):
+        return ArrowDataset(where, source)
+    if isinstance(source, pa.RecordBatchReader):
+        return ArrowStream(where, source.schema, source)
+    if isinstance(source, ds.Scanner):
+        return ArrowStream(where, source.projected_schema, source)
+    found = python_source(where, source)
+    if found is not None:
+        return found
+    if hasattr(source, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(source)
+        return ArrowStream(where, reader.schema, reader)
+    return None
+
+
+@dataclass(frozen=True)
+class ArrowTable:
+    """A pyarrow table; nothing is copied."""
+
+    where: str
+    table: pa.Table
+
+    def fields(self) -> list[Field]:
+        """The table's schema."""
+        return [(field.name, field.type) for field in self.table.schema]
+
+    def batches(self, columns: list[str]) -> Batches:
+        """Slices of the table."""
+        yield from self.table.select(columns).to_reader(max_chunksize=MAX_BATCH_ROWS)
+
+    def attach(self, connection: Any) -> None:
+        """Show the table to DuckDB as a view."""
+        connection.register("data", self.table)
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        """As for any frame."""
+        return explain_frame(self.where, error)
+
+
+@dataclass(frozen=True)
+class ArrowDataset:
+    """A pyarrow dataset; it reads ahead a little, and holds one row group at a time."""
+
+    where: str
+    dataset: ds.Dataset
+
+    def fields(self) -> list[Field]:
+        """The dataset's schema."""
+        return [(field.name, field.type) for field in self.dataset.schema]
+
+    def batches(self, columns: list[str]) -> Batches:
+        """A scan of the columns asked for."""
+        scanner = self.dataset.scanner(
+            columns=columns, batch_size=MAX_BATCH_ROWS, batch_readahead=2, fragment_readahead=1
+        )
+        yield from scanner.to_batches()
+
+    def attach(self, connection: Any) -> None:
+        """Show the dataset to DuckDB as a view."""
+        connection.register("data", self.dataset)
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        """As for any frame."""
+        return explain_frame(self.where, error)
+
+
+@dataclass(frozen=True)
+class ArrowStream:
+    """A stream that can be read once, so a query, which may read twice, is refused."""
+
+    where: str
+    schema: pa.Schema
+    stream: Any
+
+    def fields(self) -> list[Field]:
+        """The stream's schema."""
+        return [(field.name, field.type) for field in self.schema]
+
+    def batches(self, columns: list[str]) -> Batches:
+        """The stream's own batches."""
+        if isinstance(self.stream, ds.Scanner):
+            yield from self.stream.to_batches()
+        else:
+            yield from self.stream
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        """As for any frame."""
+        return explain_frame(self.where, error)

@@ -1,0 +1,303 @@
+"""One PNG or JPEG as bytes of its pixels, by rules that look at that picture alone."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from understudy.arrays import Bytes
+from understudy.errors import InputError, UnderstudyError
+from understudy.readers.arrow import ParquetFiles, files_under
+from understudy.readers.delimited import DelimitedFile
+from understudy.readers.stream import Batches, Field, RowStream, explain_file, require_columns, shielded
+from understudy.schema.images import LABEL, MOST_PIXELS, ImageShape, is_pixel, shape_of
+from understudy.schema.pixels import pixel_columns, require_pillow
+
+BATCH_IMAGES = 2_000
+"""Images are decoded and handed on in batches of this many."""
+
+LARGEST_PICTURE = 16 << 20
+"""Bytes that an encoded picture may have; a decoded one has at most MOST_PIXELS."""
+
+_PNG = b"\x89PNG\r\n\x1a\n"
+_JPEG = b"\xff\xd8\xff"
+# How a picture is stored, and as what it is taken: palettes are looked up, transparency is left out.
+_TAKEN_AS = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
+_CHANNELS = {"L": 1, "RGB": 3}
+
+
+def picture_shape(where: str, content: bytes) -> ImageShape:
+    """Size and channels of a picture, from its header alone."""
+    picture = _opened(where, content)
+    shape = ImageShape(picture.height, picture.width, _CHANNELS[_TAKEN_AS[picture.mode]])
+    if shape.num_pixels > MOST_PIXELS:
+        raise _too_large(where)
+    return shape
+
+
+def picture_pixels(where: str, content: bytes, shape: ImageShape) -> Bytes:
+    """The bytes of a picture's pixels, turned to grey (ITU-R 601 luma) or to colours if need be.
+
+    Guarantee:
+        They depend on this picture and the shape alone. A picture of another size is refused
+        before it is decoded, so none takes more memory than the shape says.
+    """
+    picture = _opened(where, content)
+    if (picture.height, picture.width) != (shape.height, shape.width):
+        raise wrong_size(where, shape)
+    own, wanted = _TAKEN_AS[picture.mode], "L" if shape.channels == 1 else "RGB"
+    picture.info.pop("transparency", None)
+    return np.asarray(picture.convert(own).convert(wanted), dtype=np.uint8).reshape(-1)
+
+
+def wrong_size(where: str, shape: ImageShape) -> InputError:
+    """The refusal of images that are not as large as the others or as the schema says."""
+    return InputError(
+        where,
+        f"every image must have {shape.height} rows and {shape.width} columns of pixels",
+        "Bring all images to one size, and write it under image: in the schema",
+    )
+
+
+def explain_pictures(where: str, error: Exception) -> UnderstudyError:
+    """What Pillow says of a picture is withheld; that it cannot be decoded is all that is told."""
+    return explain_file(where, error, rule="an image is damaged or cut short", remedy="Write it again from its source")
+
+
+def _opened(where: str, content: bytes) -> Any:
+    """A picture whose header was read, and no pixel.
+
+    Not by ``Image.open``, which knows dozens of formats and prints warnings with sizes in them.
+    """
+    require_pillow()
+    from PIL.JpegImagePlugin import JpegImageFile
+    from PIL.PngImagePlugin import PngImageFile
+
+    if not content.startswith((_PNG, _JPEG)):
+        raise InputError(where, "an image is neither PNG nor JPEG", "Convert it to PNG")
+    if len(content) > LARGEST_PICTURE:
+        raise _too_large(where)
+    is_png = content.startswith(_PNG)
+    picture = (PngImageFile if is_png else JpegImageFile)(io.BytesIO(content))
+    if picture.mode not in _TAKEN_AS:
+        raise InputError(
+            where, "an image must be grey or coloured, with 8 bits per value", "Convert it to PNG of mode L or RGB"
+        )
+    return picture
+
+
+def _too_large(where: str) -> InputError:
+    return InputError(
+        where,
+        f"images may have at most {MOST_PIXELS} numbers and {LARGEST_PICTURE >> 20} MB each",
+        "Make them smaller first",
+    )
+
+
+# Parquet files whose column ``image`` holds PNG or JPEG files, as dataset hubs keep them.
+
+IMAGE = "image"
+BYTES = "bytes"
+
+
+@dataclass(frozen=True)
+class EncodedImages:
+    """Parquet files with the pixels of their images in place of the column of images.
+
+    Where no shape is given, the first image's is the shape of all.
+    """
+
+    where: str
+    files: ParquetFiles
+    shape: ImageShape | None = None
+
+    def for_columns(self, columns: Sequence[str]) -> EncodedImages | ParquetFiles:
+        """The same set in the shape that the columns have; the files as they are if no pixel is asked for."""
+        if not any(is_pixel(column) for column in columns):
+            return self.files
+        return replace(self, shape=shape_of(columns))
+
+    def fields(self) -> list[Field]:
+        """The files' columns, with a column per pixel where the images stand."""
+        fields = self.files.fields()
+        position = [name for name, _ in fields].index(IMAGE)
+        pixels = [(name, pa.uint8()) for name in self._shape().names]
+        return [*fields[:position], *pixels, *fields[position + 1 :]]
+
+    def batches(self, columns: list[str]) -> Batches:
+        """A few thousand rows at a time, their images decoded."""
+        shape = self._shape()
+        others = [column for column in columns if not is_pixel(column)]
+        for batch in self.files.batches([self._stored(), *others], BATCH_IMAGES):
+            pixels = self._pixels(batch.column(IMAGE), shape)
+            arrays = {name: batch.column(name) for name in others}
+            yield pa.RecordBatch.from_pydict(pixel_columns(pixels, shape, columns) | arrays)
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        """Damage to the files, or to an image in them."""
+        if isinstance(error, pa.ArrowException):
+            return self.files.explain(error)
+        return explain_pictures(self.where, error)
+
+    def _stored(self) -> str:
+        """Where the bytes lie; beside them a structure may have paths, which are not read."""
+        kind = dict(self.files.fields())[IMAGE]
+        return f"{IMAGE}.{BYTES}" if pa.types.is_struct(kind) else IMAGE
+
+    def _shape(self) -> ImageShape:
+        if self.shape is not None:
+            return self.shape
+        for batch in self.files.batches([self._stored()], 1):
+            (content,) = self._contents(batch.column(IMAGE))
+            return picture_shape(self.where, content)
+        raise self._no_image()
+
+    def _pixels(self, cells: Any, shape: ImageShape) -> Bytes:
+        contents = self._contents(cells)
+        return np.stack([picture_pixels(self.where, content, shape) for content in contents])
+
+    def _contents(self, cells: Any) -> list[bytes]:
+        found = pc.struct_field(cells, BYTES) if pa.types.is_struct(cells.type) else cells
+        if found.null_count:
+            raise self._no_image()
+        contents: list[bytes] = found.to_pylist()
+        return contents
+
+    def _no_image(self) -> InputError:
+        return InputError(
+            self.where,
+            f"every cell of column '{IMAGE}' must hold a PNG or JPEG file",
+            "Leave out the rows without an image",
+        )
+
+
+def is_encoded(name: str, kind: pa.DataType | None) -> bool:
+    """Whether a column is one of encoded images, told by its name and type."""
+    if name != IMAGE or kind is None:
+        return False
+    if pa.types.is_struct(kind):
+        position = kind.get_field_index(BYTES)
+        return position >= 0 and _is_bytes(kind.field(position).type)
+    return _is_bytes(kind)
+
+
+def with_images(files: ParquetFiles) -> ParquetFiles | EncodedImages:
+    """Parquet files, seen as an image set if they have a column of images."""
+    schema = shielded(lambda: pq.read_schema(files.paths[0]), files.explain)
+    has_images = any(is_encoded(field.name, field.type) for field in schema)
+    return EncodedImages(files.where, files) if has_images else files
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+
+
+# Folders of PNG and JPEG files, with labels in a file, in the names of sub-folders, or nowhere.
+
+LABELS_FILE = "labels.csv"
+FILE = "file"
+_PICTURES = (".png", ".jpg", ".jpeg")
+_OTHER_PICTURES = (".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
+
+
+@dataclass(frozen=True)
+class PictureFolder:
+    """Pictures in the order of their paths; the paths are held in memory, the pictures are not.
+
+    Where no shape is given, the first picture's is the shape of all.
+    """
+
+    where: str
+    folder: Path
+    shape: ImageShape | None = None
+
+    def for_columns(self, columns: Sequence[str]) -> PictureFolder:
+        """The same set, whose pictures must have the shape that the columns have."""
+        return replace(self, shape=shape_of(columns))
+
+    def fields(self) -> list[Field]:
+        """A column per pixel, and the label if there are labels."""
+        paths, labels = self._listing()
+        pixels: list[Field] = [(name, pa.uint8()) for name in self._shape(paths).names]
+        if labels is None:
+            return pixels
+        return [*pixels, (LABEL, labels.type if pa.types.is_string(labels.type) else None)]
+
+    def batches(self, columns: list[str]) -> Batches:
+        """A few thousand pictures at a time, decoded if pixels are asked for."""
+        paths, labels = self._listing()
+        shape = self._shape(paths)
+        for start in range(0, len(paths), BATCH_IMAGES):
+            chosen = slice(start, start + BATCH_IMAGES)
+            arrays = {}
+            if any(is_pixel(column) for column in columns):
+                arrays = pixel_columns(self._pixels(paths[chosen], shape), shape, columns)
+            if labels is not None:
+                arrays[LABEL] = labels[chosen]
+            yield pa.RecordBatch.from_pydict(arrays)
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        """A picture that Pillow cannot decode, or a file that is gone."""
+        return explain_pictures(self.where, error)
+
+    def _shape(self, paths: list[PurePath]) -> ImageShape:
+        return self.shape or picture_shape(self.where, self._content(paths[0]))
+
+    def _pixels(self, paths: list[PurePath], shape: ImageShape) -> Bytes:
+        return np.stack(
+            [picture_pixels(self.where, self._content(path), shape) for path in paths]
+        )  # (num_pictures, num_pixels)
+
+    def _content(self, path: PurePath) -> bytes:
+        with (self.folder / path).open("rb") as opened:
+            return opened.read(LARGEST_PICTURE + 1)
+
+    def _listing(self) -> tuple[list[PurePath], pa.Array | None]:
+        """The pictures' paths inside the folder in their order, and their labels."""
+        files = [path.relative_to(self.folder) for path in files_under(self.folder)]
+        if any(path.suffix.lower() in _OTHER_PICTURES for path in files):
+            raise InputError(self.where, "it holds images that are neither PNG nor JPEG", "Convert them to PNG")
+        paths: list[PurePath] = sorted(path for path in files if path.suffix.lower() in _PICTURES)
+        if (self.folder / LABELS_FILE).exists():
+            return paths, self._labels_in_file(paths)
+        depths = {len(path.parts) for path in paths}
+        if depths == {1}:
+            return paths, None
+        if depths != {2}:
+            raise InputError(
+                self.where,
+                "its images must all lie in it, or all in sub-folders one level below, whose names are the labels",
+                f"Move them, or write a {LABELS_FILE}",
+            )
+        labels = [path.parts[0].encode("utf-8", "surrogateescape") for path in paths]
+        return paths, pa.array(labels, pa.binary()).view(pa.string())
+
+    def _labels_in_file(self, paths: list[PurePath]) -> pa.Array:
+        source = DelimitedFile(f"{self.where}, {LABELS_FILE}", self.folder / LABELS_FILE, ",", gzipped=False)
+        require_columns(source, [FILE, LABEL])
+        with RowStream(source, [FILE, LABEL]) as stream:
+            listed = [row for batch in stream for row in zip(*batch.to_pydict().values(), strict=True)]
+        labels = dict(listed)
+        names = [path.as_posix().encode("utf-8", "surrogateescape") for path in paths]
+        if len(labels) < len(listed) or set(labels) != set(names):
+            raise InputError(
+                source.where,
+                "it must list every image of the folder once, by its path inside it",
+                "Write it again with a header line: file,label",
+            )
+        return pa.array([labels[name] for name in names], pa.binary())
+
+
+def picture_folder(where: str, folder: Path) -> PictureFolder | None:
+    """A folder with pictures in it; None if it has none."""
+    known = (*_PICTURES, *_OTHER_PICTURES)
+    has_pictures = any(path.suffix.lower() in known for path in files_under(folder))
+    return PictureFolder(where, folder) if has_pictures else None

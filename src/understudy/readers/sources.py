@@ -1,0 +1,273 @@
+"""From a path, a frame or a query to the reader that fits it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from glob import glob, has_magic
+from pathlib import Path
+
+from understudy.errors import InputError, UnderstudyError
+from understudy.readers.arrow import ArrowStream, ParquetFiles, arrow_file, files_under, frame_source, refuse_table_log
+from understudy.readers.delimited import DelimitedFile, DelimitedFiles
+from understudy.readers.npz import NpzImages
+from understudy.readers.pictures import EncodedImages, PictureFolder, is_encoded, picture_folder, with_images
+from understudy.readers.python_rows import PythonRecords, explain_frame
+from understudy.readers.sql import SQLITE_MAGIC, DuckQuery, SqliteQuery
+from understudy.readers.stream import (
+    Field,
+    RowStream,
+    Source,
+    Viewable,
+    checked_fields,
+    explain_file,
+    require_columns,
+    shielded,
+)
+from understudy.schema.images import is_pixel
+
+_DELIMITERS = {".csv": ",", ".tsv": "\t"}
+_ARROW = (".arrow", ".feather", ".ipc")
+_DATABASES = (".db", ".duckdb", ".sqlite", ".sqlite3")
+_HEAD_BYTES = 16
+_DUCKDB_MAGIC = b"DUCK"
+_DUCKDB_OFFSET = 8  # a checksum comes first
+_LONGEST_NAME = 255
+
+ImageSet = NpzImages | PictureFolder | EncodedImages
+_Found = Viewable | ArrowStream | PythonRecords | DuckQuery | SqliteQuery | ImageSet
+
+
+def open_source(source: object, *, columns: Sequence[str], query: str | None = None) -> RowStream:
+    """Open a table for one pass over some of its columns.
+
+    Args:
+        source: a path to a .csv or .tsv (also .gz), .parquet, .arrow, .feather or .ipc file, a
+            directory or a pattern (``2024-*.csv``) of Parquet files or of text files, a DuckDB or
+            SQLite file; an image set in an .npz file, a
+            folder of PNG or JPEG files, or a Parquet column called image; a pyarrow, pandas or
+            polars table; a dictionary of columns or a list of dictionaries; or any object with an
+            Arrow stream.
+        columns: the columns to read, in the order wanted. Others are not read where the format
+            lets them be skipped.
+        query: one SELECT statement. A database needs it; any other source is then the table
+            called data.
+
+    Returns:
+        A stream of batches of at most 65,536 rows. CSV, SQLite, lists and columns of objects come
+        as bytes, all others in their own type. An empty table has no batches. Images come as a
+        column per pixel; the columns asked for say which size and channels they must have.
+
+    Raises:
+        InputError: the source cannot be read as asked.
+
+    Guarantee:
+        No refusal, here or while reading, holds a cell, a row number or a count of rows.
+    """
+    return RowStream(_checked(source, columns, query), columns)
+
+
+def open_parts(source: object, *, columns: Sequence[str], query: str | None = None) -> list[RowStream]:
+    """The same table as streams that may be read at once: one per file, if there are several.
+
+    Guarantee:
+        Every row is in one of them, once.
+    """
+    return [RowStream(part, columns) for part in _split(_checked(source, columns, query))]
+
+
+def _checked(source: object, columns: Sequence[str], query: str | None) -> Source:
+    """The source that a path or frame is, once it is known to have the columns."""
+    found = _find(source, query)
+    if isinstance(found, ImageSet | PythonRecords):
+        found = found.for_columns(columns)
+    elif query is not None and any(is_pixel(name) for name in columns) and _has_images(found):
+        raise _no_query(found.where)
+    require_columns(found, columns)
+    return found
+
+
+def _split(found: Source) -> list[Source]:
+    if isinstance(found, ParquetFiles):
+        return [replace(found, paths=(path,)) for path in found.paths]
+    if isinstance(found, EncodedImages):
+        files = [replace(found.files, paths=(path,)) for path in found.files.paths]
+        return [replace(found, files=each) for each in files]
+    return list(found.files) if isinstance(found, DelimitedFiles) else [found]
+
+
+def source_columns(source: object, *, query: str | None = None) -> list[Field]:
+    """Names and declared types of a table, without reading rows; a type is None for raw text."""
+    return checked_fields(_find(source, query))
+
+
+def is_one_pass(source: object) -> bool:
+    """Whether a source is a stream, which is gone once it has been read."""
+    return not isinstance(source, str | os.PathLike) and isinstance(_find_frame(source), ArrowStream)
+
+
+def source_name(source: object) -> str:
+    """A short public name: the stem of a file, or the type of an object."""
+    if not isinstance(source, str | os.PathLike):
+        return type(source).__name__
+    path = Path(source).absolute()
+    if not _is_plain(path.name):
+        return "source"
+    if has_magic(path.name):
+        return path.parent.name
+    name = Path(path.stem if path.suffix.lower() == ".gz" else path.name)
+    known = (*_DELIMITERS, *_ARROW, *_DATABASES, ".parquet", ".npz")
+    return name.stem if name.suffix.lower() in known else name.name
+
+
+def _find(source: object, query: str | None) -> Source | ImageSet:
+    if isinstance(source, str | os.PathLike):
+        found: _Found = _find_path(source, query)
+    else:
+        found = _find_frame(source)
+    if query is None or isinstance(found, DuckQuery | SqliteQuery):
+        return found
+    if isinstance(found, EncodedImages):
+        found = found.files  # a query sees what the files hold
+    if isinstance(found, ImageSet):
+        raise _no_query(found.where)
+    if isinstance(found, ArrowStream | PythonRecords):
+        raise InputError(
+            found.where,
+            "a query may read its table twice and by columns, and this is a stream or a list of rows",
+            "Pass a file, a table or a dataset, or leave out the query",
+        )
+    return DuckQuery(found.where, found, query)
+
+
+def _find_frame(source: object) -> Viewable | ArrowStream | PythonRecords:
+    where = f"source of type '{type(source).__name__}'"
+    found = shielded(lambda: frame_source(where, source), lambda e: explain_frame(where, e))
+    if found is None:
+        raise InputError(
+            where,
+            "it is not a path and not a table",
+            "Pass a file, a frame, a dictionary of columns or a list of dictionaries",
+        )
+    return found
+
+
+def _has_images(source: Source) -> bool:
+    return any(is_encoded(name, kind) for name, kind in checked_fields(source))
+
+
+def _no_query(where: str) -> InputError:
+    return InputError(where, "a query cannot select images", "Leave it out, or put the images wanted in a set apart")
+
+
+def _find_path(source: str | os.PathLike[str], query: str | None) -> Viewable | DuckQuery | SqliteQuery | ImageSet:
+    path = Path(source).absolute()
+    where = f"file '{path.name}'" if _is_plain(path.name) else "source"
+    if not os.fspath(source):
+        raise InputError("source", "the path is empty", "Name a file")
+    if has_magic(os.fspath(path)) and not path.exists():
+        paths = [Path(each) for each in glob(os.fspath(path), recursive=True)]
+        return shielded(lambda: _find_files(where, paths), lambda e: _unreadable(where, e))
+    return shielded(lambda: _find_file(where, path, query), lambda e: _unreadable(where, e))
+
+
+def _find_file(where: str, path: Path, query: str | None) -> Viewable | DuckQuery | SqliteQuery | ImageSet:
+    if path.is_dir():
+        return _find_directory(where, path)
+    with path.open("rb") as opened:
+        head = opened.read(_HEAD_BYTES)
+    if not head:
+        raise InputError(where, "the file is empty (zero bytes)", "Write it again from its source")
+    suffix, gzipped = _suffix(path)
+    if suffix in _DELIMITERS:
+        return DelimitedFile(where, path, _DELIMITERS[suffix], gzipped)
+    if suffix == ".parquet" and not gzipped:
+        return with_images(ParquetFiles(where, (path,)))
+    if suffix in _ARROW and not gzipped:
+        return arrow_file(where, path, head)
+    if suffix in _DATABASES and not gzipped:
+        return _find_database(where, path, head, query)
+    if suffix == ".npz" and not gzipped:
+        return NpzImages(where, path)
+    raise InputError(
+        where,
+        "its kind is not known from its name",
+        "Use .csv, .tsv (also .gz), .parquet, .arrow, .feather, .ipc, .duckdb, .sqlite, .db or .npz",
+    )
+
+
+def _suffix(path: Path) -> tuple[str, bool]:
+    """What kind of file a name says it is, and whether it is compressed."""
+    gzipped = path.suffix.lower() == ".gz"
+    return Path(path.stem if gzipped else path.name).suffix.lower(), gzipped
+
+
+def _find_directory(where: str, folder: Path) -> Viewable | ImageSet:
+    refuse_table_log(where, folder)
+    paths = [path for path in files_under(folder) if _is_table(path)]
+    has_parquet = any(_suffix(path)[0] == ".parquet" for path in paths)
+    # A folder of pictures may have text files beside them.
+    found = None if has_parquet else picture_folder(where, folder)
+    if found is None and paths:
+        return _find_files(where, paths)
+    if found is None:
+        raise InputError(
+            where,
+            "it is a directory without Parquet files, text files and images",
+            "Name a file, or a directory of .parquet, .csv, .png or .jpg files",
+        )
+    return found
+
+
+def _find_files(where: str, paths: Sequence[Path]) -> Viewable | ImageSet:
+    """Several files as one table; they are all Parquet files, or all text files."""
+    paths = _each_once(paths)
+    kinds = {_suffix(path)[0] for path in paths}
+    if not paths:
+        raise InputError(where, "it names no file", "Check the folder, or the pattern")
+    if not all(_is_table(path) for path in paths) or len(kinds) > 1:
+        remedy = "Name .parquet files only, or .csv files only, or .tsv files"
+        raise InputError(where, "its files are not all of one kind", remedy)
+    if kinds == {".parquet"}:
+        return with_images(ParquetFiles(where, tuple(paths)))
+    delimiter = _DELIMITERS[kinds.pop()]
+    files = [DelimitedFile(where, path, delimiter, _suffix(path)[1]) for path in paths]
+    return DelimitedFiles(where, tuple(files)) if len(files) > 1 else files[0]
+
+
+def _each_once(paths: Sequence[Path]) -> list[Path]:
+    """Files in order, each under one of its names.
+
+    A pattern with ``**`` twice finds a file several times, and a link is the file that it leads to: a row would count
+    more often than its sensitivity allows for.
+    """
+    found: dict[tuple[int, int], Path] = {}
+    for path in sorted(paths):
+        facts = path.stat()
+        found.setdefault((facts.st_dev, facts.st_ino), path)
+    return list(found.values())
+
+
+def _is_table(path: Path) -> bool:
+    suffix, gzipped = _suffix(path)
+    return path.is_file() and (suffix in _DELIMITERS or (suffix == ".parquet" and not gzipped))
+
+
+def _find_database(where: str, path: Path, head: bytes, query: str | None) -> DuckQuery | SqliteQuery:
+    """A database is known by its first bytes, because both kinds may be called .db."""
+    is_duckdb = head[_DUCKDB_OFFSET:].startswith(_DUCKDB_MAGIC)
+    if not is_duckdb and not head.startswith(SQLITE_MAGIC):
+        raise InputError(where, "it is neither a DuckDB nor an SQLite database", "Check what wrote it")
+    if query is None:
+        raise InputError(where, "a database needs a query", "Add a query such as: SELECT * FROM patients")
+    return DuckQuery(where, path, query) if is_duckdb else SqliteQuery(where, path, query)
+
+
+def _unreadable(where: str, error: Exception) -> UnderstudyError:
+    return explain_file(where, error, rule="it cannot be opened", remedy="Check the path")
+
+
+def _is_plain(name: str) -> bool:
+    """Whether text can be a file name; a table's text passed by mistake must not be echoed."""
+    return bool(name) and name.isprintable() and len(name) <= _LONGEST_NAME

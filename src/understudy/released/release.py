@@ -1,0 +1,220 @@
+"""A release: noisy integer vectors with the plan that made them, as a directory of inert files."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
+
+from understudy.arrays import Floats, Integers
+from understudy.errors import InputError
+from understudy.features import Block, Embedding
+from understudy.files import (
+    CERTIFICATE,
+    CERTIFICATE_PAGE,
+    MOST_TENSOR_BYTES,
+    has_file,
+    parse_tensors,
+    read_file,
+    read_json,
+    to_json,
+    write_directory,
+)
+from understudy.measurement import Measurement
+from understudy.plan.plan import Plan, plan_from_dict
+from understudy.released.certificate import build_certificate, render_html
+
+FORMAT = 1
+LEARNT = "learnt/"
+SETTLED = "settled/"
+"""How the names of what a descent has learnt, and of the vectors that settled maps, begin in the file of vectors."""
+
+EMBEDDING = "embedding.safetensors"
+DOCUMENT = "release.json"
+SCHEMA = "schema.yaml"
+
+STAGE_NUMBERS = {"gaussian": ("noise_std", "squared_sensitivities"), "laplace": ("noise_scale", "l1_sensitivities")}
+"""What a stage's scale of noise and its sensitivities are called in files."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The vectors that rules have settled the maps by, if rows were added since, and whose noise was in them then."""
+
+    vectors: tuple[Integers, ...]
+    parties: int
+
+
+@dataclass(frozen=True)
+class Release:
+    """Noisy sums of features, safe to publish; everything made from it is free.
+
+    ``vectors`` are integers on the plan's lattice, one per stage. ``facts`` are the public
+    circumstances of the release: when, with which software and noise, under which ledger row.
+    ``weights`` are what a descent has learnt, by name.
+    """
+
+    plan: Plan
+    vectors: tuple[Integers, ...]
+    facts: tuple[tuple[str, Any], ...]
+    weights: tuple[tuple[str, npt.NDArray[np.float32]], ...] = ()
+    settled: Settled | None = None
+
+    @cached_property
+    def embeddings(self) -> tuple[Embedding, ...]:
+        """The embedding of each stage."""
+        first = self.settled or Settled(self.vectors, self.plan.parties)
+        plan = replace(self.plan, parties=first.parties)
+        return plan.embeddings(first.vectors)[: len(plan.stages)]
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """The blocks of all stages; no two share a name."""
+        return tuple(block for embedding in self.embeddings for block in embedding.blocks)
+
+    @property
+    def label(self) -> tuple[int, int] | None:
+        """The label's span of cells, which all stages with a label share."""
+        return next((e.label for e in self.embeddings if e.label is not None), None)
+
+    @cached_property
+    def readings(self) -> tuple[Measurement, ...]:
+        """The vector of each stage, ready to be read."""
+        parts = zip(self.embeddings, self.vectors, self.plan.noise_stds, strict=True)
+        lattice, tail = self.plan.lattice, self.plan.mechanism.deviations
+        return tuple(Measurement(*part, lattice, tail) for part in parts)
+
+    def reading_of(self, name: str) -> Measurement:
+        """The stage that holds a block."""
+        return next(reading for reading in self.readings if reading.has(name))
+
+    def sums(self, name: str) -> Floats:
+        """Estimated sum over all rows of a block's features.  # (copies, block dim)"""
+        return self.reading_of(name).sums(name)
+
+    @cached_property
+    def total_rows(self) -> float:
+        """Noisy number of rows, also of those whose label is not listed; at least 1."""
+        return max(1.0, float(self.reading_of("count").all_sums("count").sum()))
+
+    def noise_std(self, name: str) -> float:
+        """Standard deviation of the noise in the entries of ``sums(name)``.
+
+        Entries of products differ in the last digits; it is that of the noisiest.
+        """
+        return self.reading_of(name).noise_of_sum(name)
+
+    @cached_property
+    def label_counts(self) -> Floats:
+        """Noisy number of rows of each label value (one entry without a label), at least 1.
+
+        If only the total was counted, label values share it equally.
+        """
+        counts = np.maximum(self.sums("count")[:, 0], 1.0)
+        num_labels = self.label[1] - self.label[0] if self.label else 1
+        return counts if len(counts) == num_labels else np.full(num_labels, counts[0] / num_labels)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The release without its vectors; it holds their hash."""
+        scale_name, sensitivity_name = STAGE_NUMBERS[self.plan.mechanism.name]
+        settled = {} if self.settled is None else {"settled_by_parties": self.settled.parties}
+        return settled | {
+            "format": FORMAT,
+            "plan": self.plan.to_dict(),
+            "facts": dict(self.facts),
+            "stages": [
+                {"name": stage.name, scale_name: scale, sensitivity_name: list(parts)}
+                for stage, scale, parts in zip(
+                    self.plan.stages, self.plan.noise_scales, self.plan.mechanism_sensitivities, strict=True
+                )
+            ],
+            "embedding_sha256": hashlib.sha256(self.tensors()).hexdigest(),
+        }
+
+    def tensors(self) -> bytes:
+        """The vectors, and what a descent has learnt, as safetensors bytes."""
+        named = {stage.name: vector for stage, vector in zip(self.plan.stages, self.vectors, strict=True)}
+        learnt = {f"{LEARNT}{name}": value for name, value in self.weights}
+        settled = (
+            {}
+            if self.settled is None
+            else {
+                f"{SETTLED}{stage.name}": vector
+                for stage, vector in zip(self.plan.stages, self.settled.vectors, strict=True)
+            }
+        )
+        return bytes(safetensors.numpy.save(named | learnt | settled))
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its noise was real, and that of the network that it was made with."""
+        return bool(dict(self.facts).get("is_private")) and not self.plan.network_has_test_noise
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over everything released; the ledger keeps it."""
+        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def files(self) -> dict[str, bytes]:
+        """Every file of the release directory."""
+        certificate = build_certificate(self.plan, dict(self.facts), fingerprint=self.fingerprint)
+        return {
+            EMBEDDING: self.tensors(),
+            DOCUMENT: to_json(self.to_dict()),
+            SCHEMA: self.plan.schema.to_yaml().encode(),
+            CERTIFICATE: to_json(certificate),
+            CERTIFICATE_PAGE: render_html(json.loads(to_json(certificate))).encode(),
+        }
+
+
+def save_release(release: Release, directory: str | Path) -> Path:
+    """Write a release so that the directory is either whole or not there at all."""
+    return write_directory(directory, release.files())
+
+
+def load_release(directory: str | Path) -> Release:
+    """Read a release back; its vectors must be the ones it was made with."""
+    folder = Path(directory)
+    if not has_file(folder, DOCUMENT):
+        raise InputError(f"'{folder}'", "is not the directory of a release", "Make one: understudy release --help")
+    content = read_file(folder / EMBEDDING, most=MOST_TENSOR_BYTES)
+    try:
+        document = read_json(folder / DOCUMENT)
+        if hashlib.sha256(content).hexdigest() != document["embedding_sha256"]:
+            raise ValueError
+        tensors = parse_tensors(content)
+        plan = plan_from_dict(document["plan"])
+        release = Release(
+            plan=plan,
+            vectors=tuple(tensors[stage.name] for stage in plan.stages),
+            facts=tuple(document["facts"].items()),
+            weights=tuple(
+                (name.removeprefix(LEARNT), value) for name, value in sorted(tensors.items()) if name.startswith(LEARNT)
+            ),
+            settled=_settled(plan, document, tensors),
+        )
+        sizes = [embedding.dim for embedding in release.embeddings]
+        kept = [release.vectors] + ([release.settled.vectors] if release.settled else [])
+        whole = all(
+            v.dtype == np.int64 and v.shape == (n,) for vectors in kept for v, n in zip(vectors, sizes, strict=True)
+        )
+    except Exception:  # rules run on what the files say, and may stumble over anything in them
+        whole = False
+    if not whole:
+        raise InputError(f"release '{folder}'", "is damaged: its files do not fit each other", "Fetch it again")
+    return release
+
+
+def _settled(plan: Plan, document: dict[str, Any], tensors: dict[str, Any]) -> Settled | None:
+    if "settled_by_parties" not in document:
+        return None
+    vectors = tuple(tensors[f"{SETTLED}{stage.name}"] for stage in plan.stages)
+    return Settled(vectors, int(document["settled_by_parties"]))

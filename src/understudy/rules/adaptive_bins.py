@@ -1,0 +1,253 @@
+"""Where a column's cells lie: the rule that puts them where noisy histograms show the rows to be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.arrays import Floats, Integers
+from understudy.features.embedding import Embedding
+from understudy.features.tables import Cells
+from understudy.measurement import Measurement
+from understudy.rules.denoise import haar_threshold, project_to_simplex, universal_threshold
+
+COLUMNS = "columns"
+VALUES = "values"
+CELLS = "cells"
+LOOKS = "looks"
+"""Blocks: every column by itself (coarsely, and value by value), columns by label, and a first look
+at pairs."""
+
+
+MOST_CELLS = 100
+MOST_WIDTH = 6_000
+"""Cells of one column, and of all columns together."""
+
+CELL_DEVIATIONS = 6.0
+ATOM_DEVIATIONS = 2.0
+"""A cell holds at least so many noise deviations of rows; a value that repeats may do with fewer."""
+
+ATOM_SHARE = 0.5
+"""In a pair, a cell with this part of what a union should hold is left by itself."""
+
+TOP_DEVIATIONS = 3.0
+LOOK_CELLS = (2, 8)
+LOOK_NOISE = 1.5
+"""Cells per column in the first look at pairs: a pair's cell should hold 1.5 deviations of rows."""
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """A column in runs of codes, with the estimated number of rows in each."""
+
+    lows: tuple[int, ...]
+    masses: Floats
+    atoms: npt.NDArray[np.bool_]
+    null_mass: float
+
+
+def adaptive_bins(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
+    """Cut every column into cells for the second stage (a rule of ``adapt.RULES``)."""
+    first, embedding = earlier[0], planned.embedding
+    noise = planned.noise_of_count(CELLS)
+    maps = {CELLS: planned.map(CELLS)}
+    template = maps[CELLS].factors
+    most = max(2, min(MOST_CELLS, MOST_WIDTH // len(template)))
+    cells = tuple(_cut(first, factor.column, noise, most) for factor in template)
+    maps[CELLS] = replace(maps[CELLS], factors=cells)
+    if planned.has(LOOKS):
+        rows = total_rows(first)
+        wanted = np.sqrt(max(rows, 1.0) / (LOOK_NOISE * planned.noise_of_count(LOOKS)))
+        count = float(np.clip(np.rint(wanted), *LOOK_CELLS))
+        coarse = tuple(merged(first, each, count) for each in cells)
+        maps[LOOKS] = replace(planned.map(LOOKS), factors=coarse)
+    blocks = (replace(block, map=maps.get(block.name, block.map)) for block in embedding.blocks)
+    return replace(embedding, blocks=tuple(blocks))
+
+
+def total_rows(first: Measurement) -> float:
+    """The noisy number of rows."""
+    return max(1.0, float(first.all_sums("count").sum()))
+
+
+def pieces_of(first: Measurement, column: int) -> Pieces:
+    """Runs of codes of a column and their rows, from its noisy histograms."""
+    return first.once(("pieces", column), lambda: _pieces(first, column))
+
+
+def masses_in(cells: Cells, first: Measurement) -> Floats:
+    """Rows in each piece of a column's cells, from its noisy histograms.
+
+    If rows were added since the cells were placed, histograms show other pieces; rows of each of them are then taken to
+    be spread evenly over its codes.
+    """
+    found = pieces_of(first, cells.column)
+    if tuple(cells.first_codes.tolist()) == found.lows:
+        return found.masses
+    edges = np.append(found.lows, cells.num_codes)
+    below = np.append(0.0, np.cumsum(found.masses))
+    return np.diff(np.interp(np.append(cells.first_codes, cells.num_codes), edges, below))
+
+
+def level_starts(first: Measurement, column: int) -> Integers:
+    """Where the runs of codes begin that a column's noisy histograms tell apart, before long ones are split."""
+    return first.once(("level starts", column), lambda: np.asarray(_level_pieces(first, column).lows))
+
+
+def _pieces(first: Measurement, column: int) -> Pieces:
+    found, whole = _level_pieces(first, column), first.map(COLUMNS).factors[column]
+    return _split(found, whole.num_codes, total_rows(first) / (2 * MOST_CELLS)) if whole.is_ordered else found
+
+
+def _split(pieces: Pieces, num_codes: int, limit: float) -> Pieces:
+    """Pieces with more rows than a cell should have, in parts of equal numbers of codes."""
+    lows = np.asarray(pieces.lows, dtype=np.int64)
+    spans = np.diff(np.append(lows, num_codes))
+    parts = np.clip(np.ceil(pieces.masses / limit), 1, spans).astype(np.int64)
+    whole = np.repeat(np.arange(len(lows)), parts)
+    place = np.arange(len(whole)) - np.repeat(np.cumsum(parts) - parts, parts)
+    starts = lows[whole] + place * spans[whole] // parts[whole]
+    masses = pieces.masses[whole] / parts[whole]
+    return Pieces(tuple(starts.tolist()), masses, pieces.atoms[whole], pieces.null_mass)
+
+
+def _level_pieces(first: Measurement, column: int) -> Pieces:
+    """Runs of codes in which nothing stands out."""
+    cells, noise = first.map(COLUMNS).factors[column], first.noise_of_count(COLUMNS)
+    counts = first.tables(COLUMNS)[column][0]
+    known = counts[: cells.num_known].copy()
+    # Bounds have bars of one code, which share no level with the wide ones between them.
+    has_bounds = cells.is_ordered and cells.num_codes > cells.num_pieces > 4
+    inner = slice(1, -1) if has_bounds else slice(None)
+    if cells.is_ordered and cells.num_known > 2:
+        known[inner] = haar_threshold(known[inner], noise, deviations=TOP_DEVIATIONS)
+    masses = project_to_simplex(np.append(known, counts[cells.num_known :]), total_rows(first))
+    null_mass = float(masses[cells.num_known]) if cells.has_null else 0.0
+    masses = masses[: cells.num_known]
+    fine = _fine(first, column)
+    if has_bounds:
+        stands_out = known[[0, -1]] > TOP_DEVIATIONS * noise
+        cells, masses = _without_bounds(cells, masses, stands_out)
+        if fine is not None and fine[0].num_codes > fine[0].num_pieces:
+            fine = (*_without_bounds(fine[0], fine[1], stands_out), fine[2])
+    if fine is None:
+        lows = tuple(cells.first_codes.tolist())
+        is_atom = cells.is_ordered & (masses > ATOM_DEVIATIONS * noise) & (cells.num_codes > cells.num_pieces)
+        return Pieces(lows, masses, is_atom & (cells.last_codes == cells.first_codes), null_mass)
+    return _refined(cells, masses, null_mass, *fine, tail=first.tail)
+
+
+def _without_bounds(cells: Cells, masses: Floats, kept: npt.NDArray[np.bool_]) -> tuple[Cells, Floats]:
+    """Bars of one code at the bounds made part of the next, unless rows surely pile up there."""
+    begins = np.ones(len(masses), dtype=bool)
+    begins[1], begins[-1] = kept
+    starts = np.flatnonzero(begins)
+    lows = tuple(cells.first_codes[starts].tolist())
+    return replace(cells, lows=lows), np.add.reduceat(masses, starts)
+
+
+def _fine(first: Measurement, column: int) -> tuple[Cells, Floats, float] | None:
+    """The value-by-value histogram of a column, if there is one."""
+    if not first.has(VALUES):
+        return None
+    factors = first.map(VALUES).factors
+    place = next((i for i, factor in enumerate(factors) if factor.column == column), None)
+    if place is None:
+        return None
+    counts = first.tables(VALUES)[place][0][: factors[place].num_known]
+    return factors[place], counts, first.noise_of_count(VALUES)
+
+
+def _refined(
+    tops: Cells,
+    masses: Floats,
+    null_mass: float,
+    fine: Cells,
+    counts: Floats,
+    noise: float,
+    *,
+    tail: Callable[[float], float],
+) -> Pieces:
+    """Masses of coarse cells shared out by the finer histogram, where that tells of anything."""
+    level = np.maximum(haar_threshold(counts, noise, deviations=tail(universal_threshold(len(counts)))), 0.0)
+    top = np.searchsorted(tops.first_codes, fine.first_codes, side="right") - 1
+    within = np.bincount(top, weights=level, minlength=len(masses))
+    widths = np.bincount(top, minlength=len(masses))
+    even = masses[top] / np.maximum(widths[top], 1)
+    shared = np.where(within[top] > 0, masses[top] * level / np.where(within > 0, within, 1)[top], even)
+    starts = np.flatnonzero(np.concatenate([[True], (np.diff(top) != 0) | (np.diff(level) != 0)]))
+    runs = np.add.reduceat(shared, starts)
+    lows = fine.first_codes[starts]
+    singles = np.append(np.diff(starts), len(level) - starts[-1]) == 1
+    single_codes = fine.last_codes[starts] == lows
+    atoms = singles & single_codes & (level[starts] > ATOM_DEVIATIONS * noise)
+    return Pieces(tuple(lows.tolist()), runs, atoms, null_mass)
+
+
+def _cut(first: Measurement, column: int, noise: float, most: int) -> Cells:
+    """Cells of about equal numbers of rows, finer in the tails, values that repeat by themselves."""
+    whole, pieces = first.map(COLUMNS).factors[column], pieces_of(first, column)
+    least = CELL_DEVIATIONS * noise
+    if whole.is_ordered:
+        atoms = pieces.atoms & (pieces.masses > ATOM_DEVIATIONS * noise)
+        if atoms.sum() > most // 2:  # the most frequent ones; runs between them need cells too
+            atoms &= pieces.masses > np.sort(pieces.masses[atoms])[-(most // 2) - 1]
+        groups = _runs(pieces.masses, atoms, least, most)
+    else:
+        least = max(2 * first.noise_of_count(COLUMNS), noise)
+        counts = first.tables(COLUMNS)[column][0][: whole.num_known]
+        groups = _largest(counts, least, most)
+    return replace(whole, lows=pieces.lows, groups=tuple(groups.tolist()))
+
+
+def merged(first: Measurement, cells: Cells, count: float) -> Cells:
+    """The same column in about ``count`` cells, each a union of the given ones."""
+    pieces = pieces_of(first, cells.column)
+    masses: Floats = np.bincount(cells.cell_of_piece, weights=pieces.masses).astype(np.float64)
+    total = float(masses.sum())
+    if cells.is_ordered:
+        nothing = np.zeros(len(masses), dtype=bool)
+        union = _runs(masses, nothing, total / count, max(2, round(count)), has_tails=False)
+    else:
+        union = _largest(masses, total / count / 4, MOST_CELLS)
+    return replace(cells, groups=tuple(union[cells.cell_of_piece].tolist()))
+
+
+def _runs(masses: Floats, atoms: npt.NDArray[np.bool_], least: float, most: int, *, has_tails: bool = True) -> Integers:
+    """The run of each piece: neighbours together until they hold enough rows.
+
+    Towards both ends less is enough (half of what lies beyond), so that tails are seen.
+    """
+    total = float(masses.sum())
+    largest = max(least, total / most)
+    groups = np.empty(len(masses), dtype=np.int64)
+    group, held, beyond, is_open = -1, 0.0, 0.0, False
+    for i, (mass, is_atom) in enumerate(zip(masses.tolist(), atoms.tolist(), strict=True)):
+        enough = largest
+        if has_tails:
+            enough = min(largest, max(least, 0.5 * min(beyond, total - beyond)))
+        if is_atom or mass >= (largest if has_tails else ATOM_SHARE * largest):
+            group, is_open = group + 1, False
+        elif not is_open:
+            group, held, is_open = group + 1, mass, True
+        else:
+            held += mass
+        groups[i] = group
+        beyond += mass
+        is_open = is_open and held < enough
+    return groups
+
+
+def _largest(counts: Floats, least: float, most: int) -> Integers:
+    """A cell for each category with enough rows, and one for all others together."""
+    order = np.argsort(-counts, kind="stable")
+    own = np.zeros(len(counts), dtype=bool)
+    own[order[: max(1, most - 1)]] = True
+    own &= counts >= least
+    if (~own).sum() == 1:
+        own[:] = True
+    groups = np.cumsum(own) - 1
+    return np.where(own, groups, own.sum())

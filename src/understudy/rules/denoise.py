@@ -1,0 +1,105 @@
+"""Nonnegative estimates from noisy counts. Only sums, products and roots: exact the same anywhere."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from understudy.arrays import Floats
+
+REACH = 4
+"""Counts on either side that a single one is held against."""
+
+LARGE = 3.5
+"""Deviations of noise beyond which a difference stands out by itself."""
+
+
+def project_to_simplex(counts: Floats, total: float) -> Floats:
+    """The nonnegative numbers of that sum which are nearest to the counts."""
+    if total <= 0:
+        return np.full(len(counts), 0.0)
+    descending = np.sort(counts)[::-1]
+    excess = (np.cumsum(descending) - total) / np.arange(1, len(counts) + 1)
+    last = np.flatnonzero(descending > excess)[-1]
+    return np.asarray(np.maximum(counts - excess[last], 0.0))
+
+
+def universal_threshold(count: int) -> float:
+    """Deviations beyond which so many normal noises seldom reach."""
+    return math.sqrt(2 * math.log(max(2, count)))
+
+
+def haar_threshold(counts: Floats, noise: float, *, deviations: float | None = None) -> Floats:
+    """Counts along an ordered column without what is noise: thresholded Haar wavelets.
+
+    A difference between neighbours (of any width) stays if it, or one inside it, is larger than
+    ``deviations`` of its noise; by default beyond what normal noise seldom reaches. So a value
+    that repeats keeps its count to itself, and where nothing stands out counts are level. A single
+    count is held against eight around it, of which a peak differs by more than of one.
+    """
+    if deviations is None:
+        deviations = universal_threshold(len(counts))
+    around = _around(counts)
+    is_peak = counts - around > deviations * noise * math.sqrt(1 + 1 / (2 * REACH))
+    level, details = _differences(np.where(is_peak, around, counts))
+    kept: list[Floats] = []
+    inside = np.zeros(2 * len(details[0]), dtype=bool) if details else np.zeros(0, dtype=bool)
+    for detail in details:
+        inside = (np.abs(detail) > deviations * noise) | inside[0::2] | inside[1::2]
+        kept.append(np.where(inside, detail, 0.0))
+    return np.where(is_peak, counts, _joined(level, kept)[: len(counts)])
+
+
+def _around(counts: Floats) -> Floats:
+    """The middle one of the counts around each: other peaks among them do not matter."""
+    padded = np.pad(counts, REACH, mode="symmetric")
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * REACH + 1)
+    return np.asarray(np.median(windows, axis=1))
+
+
+def shrink_levels(counts: Floats, noise: float) -> Floats:
+    """Differences from what is expected, along an ordered column, as far as they are no noise.
+
+    Differences between neighbours are shrunk together, width by width (James & Stein), except
+    the ones that stand out by themselves.
+    """
+    level, details = _differences(counts)
+    return _joined(level, [james_stein(detail, noise) for detail in details])[: len(counts)]
+
+
+def james_stein(values: Floats, noise: float) -> Floats:
+    """Values of one kind, shrunk by the share of noise in their energy; large ones stay."""
+    stands_out = np.abs(values) > LARGE * noise
+    rest = np.where(stands_out, 0.0, values)
+    energy = float((rest**2).sum())
+    expected = float((~stands_out).sum()) * noise**2
+    factor = max(0.0, 1 - expected / energy) if energy > 0 else 0.0
+    return np.where(stands_out, values, factor * values)
+
+
+def _differences(counts: Floats) -> tuple[Floats, list[Floats]]:
+    """Haar wavelets: the overall level, and differences of neighbours from narrow to wide."""
+    missing = (1 << max(1, (len(counts) - 1).bit_length())) - len(counts)
+    # Mirrored at the end: zeros there would be a step, and draw rows out of the last counts.
+    level = np.pad(counts, (0, missing), mode="symmetric")
+    details = []
+    while len(level) > 1:
+        details.append((level[0::2] - level[1::2]) / math.sqrt(2))
+        level = (level[0::2] + level[1::2]) / math.sqrt(2)
+    return level, details
+
+
+def _joined(level: Floats, details: list[Floats]) -> Floats:
+    """The counts that these differences belong to."""
+    for detail in reversed(details):
+        finer = np.empty(2 * len(level))
+        finer[0::2], finer[1::2] = (level + detail) / math.sqrt(2), (level - detail) / math.sqrt(2)
+        level = finer
+    return level
+
+
+def centred(table: Floats) -> Floats:
+    """A table without what its margins explain: the part that is interaction."""
+    rows, columns = table.mean(axis=-1, keepdims=True), table.mean(axis=-2, keepdims=True)
+    return np.asarray(table - rows - columns + table.mean(axis=(-2, -1), keepdims=True))

@@ -1,0 +1,153 @@
+"""One consistent estimate of every column's cells, from all tables that say anything of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from understudy.arrays import Floats
+from understudy.features.tables import Cells
+from understudy.measurement import Measurement
+from understudy.rules.adaptive_bins import CELLS, COLUMNS, total_rows
+from understudy.rules.denoise import james_stein, project_to_simplex, shrink_levels
+
+Positive = Callable[[Cells, Floats, float, float], Floats]
+"""Noisy counts of a column's cells, their noise and total, to counts that are not negative."""
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """Shares of each label value, and of each column's cells within each label value."""
+
+    total: float
+    label_shares: Floats  # (labels,)
+    by_label: tuple[Floats, ...]  # (labels, cells) of each column
+    cells: tuple[Cells, ...]
+
+    def independent(self, pair: tuple[int, int], cells: Sequence[Cells]) -> Floats:
+        """The table of a pair if its columns were independent within labels.
+
+        # (labels, cells of one, cells of the other)
+        """
+        left, right = (self.over(cells[j]) for j in pair)
+        joint = left[:, :, None] * right[:, None, :]
+        return np.asarray(self.label_shares[:, None, None] * joint)
+
+    def over(self, cells: Cells) -> Floats:
+        """A column's shares over unions of its cells.  # (labels, cells)"""
+        place = self.place(cells)
+        union = unions(self.cells[place], cells)
+        return np.stack([np.bincount(union, weights=row, minlength=cells.dim) for row in self.by_label[place]])
+
+    def place(self, cells: Cells) -> int:
+        """Where the column of these cells stands among the columns here."""
+        return next(i for i, own in enumerate(self.cells) if own.column == cells.column)
+
+
+def unions(finer: Cells, coarser: Cells) -> npt.NDArray[np.int64]:
+    """Which cell of ``coarser`` each cell of ``finer`` is in; both cut the same pieces."""
+    found = np.full(finer.dim, coarser.dim - 1, dtype=np.int64)  # nulls stay nulls
+    found[finer.cell_of_piece] = coarser.cell_of_piece
+    return found
+
+
+def project_positive(cells: Cells, counts: Floats, noise: float, total: float) -> Floats:
+    """The nearest nonnegative counts of that total."""
+    return project_to_simplex(counts, total)
+
+
+def find_marginals(readings: Sequence[Measurement], *, positive: Positive = project_positive) -> Marginals:
+    """Combine histograms, columns by label, and the margins of all pairs, by inverse variance."""
+    first, second = readings[0], readings[1]
+    total = total_rows(first)
+    tables, noise = second.tables(CELLS), second.noise_of_count(CELLS)
+    num_labels = len(tables[0])
+    counts = np.maximum(first.sums("count")[:, 0], 1.0)
+    shares = counts / counts.sum() if len(counts) == num_labels else np.full(num_labels, 1 / num_labels)
+    cells, by_label = second.map(CELLS).factors, []
+    evidence = _pair_margins(readings[1:])
+    for own, table in zip(cells, tables, strict=True):
+        known, variance = _from_histogram(first, own, table, noise)
+        for union, sums, spread in evidence.get(own.column, []):
+            known, variance = _updated(known, variance, unions(own, union), sums, spread)
+        adjusted = table + (known - table.sum(axis=0)) / num_labels
+        pooled = project_to_simplex(known, total)
+        by_label.append(
+            np.stack(
+                [
+                    positive(own, _likely(own, row, pooled * share, noise), noise, total * share) / (total * share)
+                    for row, share in zip(adjusted, shares, strict=True)
+                ]
+            )
+        )
+    return Marginals(total, shares, tuple(by_label), cells)
+
+
+def _likely(cells: Cells, counts: Floats, expected: Floats, noise: float) -> Floats:
+    """A label's counts, pulled towards what all labels together make one expect."""
+    apart = counts - expected
+    if not cells.is_ordered:
+        return expected + james_stein(apart, noise)
+    known = shrink_levels(apart[: cells.num_known], noise)
+    return np.asarray(expected + np.append(known, apart[cells.num_known :]))
+
+
+def _from_histogram(first: Measurement, cells: Cells, table: Floats, noise: float) -> tuple[Floats, Floats]:
+    """Counts of cells, and their variances, from the first stage and the columns by label."""
+    sums, spread = table.sum(axis=0), np.full(cells.dim, len(table) * noise**2)
+    whole = first.map(COLUMNS).factors[cells.column]
+    place = np.searchsorted(cells.first_codes, whole.first_codes, side="right") - 1
+    found = cells.cell_of_piece[place]
+    if cells.has_null:
+        found = np.append(found, cells.num_known)
+    counts = np.bincount(found, weights=first.tables(COLUMNS)[cells.column][0], minlength=cells.dim)
+    # Cells that split a bar of the histogram learn nothing from it.
+    bar_of_piece = np.searchsorted(whole.first_codes, cells.first_codes, side="right") - 1
+    overlaps = np.unique(np.stack([bar_of_piece, cells.cell_of_piece]), axis=1)
+    split = np.bincount(overlaps[0], minlength=len(whole.first_codes)) > 1
+    spoilt = np.zeros(cells.dim, dtype=bool)
+    spoilt[found[: len(split)][split]] = True
+    spoilt[cells.cell_of_piece[split[bar_of_piece]]] = True
+    bars = np.bincount(found, minlength=cells.dim) * first.noise_of_count(COLUMNS) ** 2
+    weight = np.where(spoilt | (bars == 0), 0.0, 1 / np.maximum(bars, 1e-300))
+    variance = 1 / (1 / spread + weight)
+    return variance * (sums / spread + counts * weight), variance
+
+
+def _pair_margins(readings: Sequence[Measurement]) -> dict[int, list[tuple[Cells, Floats, float]]]:
+    """For each column, cells with their counts and variance, one entry per way of cutting it."""
+    found: dict[int, dict[Cells, list[tuple[Floats, float]]]] = {}
+    for reading in readings:
+        for block in reading.embedding.blocks:
+            if block.name in (CELLS, "count"):
+                continue
+            map_, noise = reading.map(block.name), reading.noise_of_count(block.name)
+            for pair, table in zip(map_.subsets, reading.tables(block.name), strict=True):
+                for axis, j in enumerate(pair):
+                    sums = table.sum(axis=(0, 2 - axis))
+                    variance = table.size / len(sums) * noise**2
+                    ways = found.setdefault(map_.factors[j].column, {})
+                    ways.setdefault(map_.factors[j], []).append((sums, variance))
+    return {j: [(cells, *_average(entries)) for cells, entries in ways.items()] for j, ways in found.items()}
+
+
+def _average(entries: list[tuple[Floats, float]]) -> tuple[Floats, float]:
+    weights = np.array([1 / variance for _, variance in entries])
+    sums = np.stack([sums for sums, _ in entries])
+    return (weights[:, None] * sums).sum(axis=0) / weights.sum(), float(1 / weights.sum())
+
+
+def _updated(
+    known: Floats, variance: Floats, union: npt.NDArray[np.int64], sums: Floats, spread: float
+) -> tuple[Floats, Floats]:
+    """Counts corrected by new counts of unions of their cells, each as its variance deserves."""
+    size = len(sums)
+    current = np.bincount(union, weights=known, minlength=size)
+    doubt = np.bincount(union, weights=variance, minlength=size)
+    gain = doubt / (doubt + spread)
+    part = variance / doubt[union]
+    known = known + part * (gain * (sums - current))[union]
+    return known, variance * (1 - part * gain[union])

@@ -1,0 +1,236 @@
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from understudy.accounting import Budget
+from understudy.features import Embedding, Tables
+from understudy.measurement import Measurement
+from understudy.methods import dp_anova
+from understudy.plan.plan import Plan
+from understudy.private.sums import Rows, partial_sum
+from understudy.rules import pair_selection
+from understudy.rules.adaptive_bins import CELLS
+from understudy.rules.marginals import find_marginals
+from understudy.rules.pair_selection import FEWEST_CELLS, MOST_CELLS, PAIRS, cells_per_column, dependence, select_pairs
+from understudy.schema import load_schema
+
+Integers = npt.NDArray[np.int64]
+SCHEMA = load_schema(
+    {
+        "name": "t",
+        "columns": [
+            *({"name": f"x{i}", "kind": "integer", "bounds": [0, 400]} for i in range(4)),
+            *({"name": f"c{i}", "kind": "categorical", "categories": list("abcd")} for i in range(2)),
+            {"name": "y", "kind": "binary", "categories": ["no", "yes"], "role": "label"},
+        ],
+    }
+)
+ROWS = 10_000
+
+
+@cache
+def plan_for(epsilon: float = 3.0, labels: str = "auto") -> Plan:
+    return dp_anova(SCHEMA, Budget(epsilon), pairs=True, num_rows=ROWS, labels=labels)
+
+
+def independent_rows(seed: int) -> Integers:
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, [401] * 4 + [4] * 2 + [2], (ROWS, 7))
+
+
+def readings_of(plan: Plan, codes: Integers, *, seed: int = 0) -> list[Measurement]:
+    """The first two stages with noise."""
+    rng = np.random.default_rng(seed)
+    found: list[Measurement] = []
+    for index, noise in enumerate(plan.noise_stds[:2]):
+        embedding = plan.embeddings([reading.vector for reading in found])[index]
+        vector = partial_sum(Rows(plan.layout, codes), embedding=embedding, lattice=plan.lattice)
+        vector = vector + np.rint(rng.normal(0, noise, embedding.dim)).astype(np.int64)
+        found.append(Measurement(embedding, vector, noise, plan.lattice))
+    return found
+
+
+def chosen_by(plan: Plan, earlier: list[Measurement]) -> Embedding:
+    nothing = np.empty(0, dtype=np.int64)
+    planned = Measurement(plan.stages[2].embedding, nothing, plan.noise_stds[2], plan.lattice)
+    return select_pairs(planned, earlier)
+
+
+def tables_of(settled: Embedding) -> Tables:
+    map_ = settled.block(PAIRS).map
+    assert isinstance(map_, Tables)
+    return map_
+
+
+def tied(codes: Integers, pair: tuple[int, int], *, by: float, seed: int = 9) -> Integers:
+    """The same rows, in a part of which the one column follows the other."""
+    rng = np.random.default_rng(seed)
+    left, right = pair
+    found = codes.copy()
+    sizes = [401] * 4 + [4] * 2
+    follows = found[:, left] * sizes[right] // sizes[left]
+    found[:, right] = np.where(rng.random(len(codes)) < by, follows, found[:, right])
+    return found
+
+
+# Which pairs
+
+
+@pytest.mark.parametrize("labels", ["auto", "none"])
+@pytest.mark.parametrize("pair", [(0, 1), (2, 4), (4, 5)], ids=str)
+def test_a_pair_that_depends_comes_before_all_that_do_not(pair: tuple[int, int], labels: str) -> None:
+    codes = tied(independent_rows(1), pair, by=0.3)
+    plan = plan_for(labels=labels)
+    earlier = readings_of(plan, codes)
+    strengths = dependence(find_marginals(earlier), earlier[1])
+    assert max(strengths, key=lambda each: strengths[each]) == pair
+    others = [strength for each, strength in strengths.items() if each != pair]
+    assert strengths[pair] > 2 * max(others)
+    assert pair in tables_of(chosen_by(plan, earlier)).subsets
+
+
+def test_the_stronger_of_two_dependent_pairs_comes_first() -> None:
+    codes = tied(tied(independent_rows(2), (0, 1), by=0.6), (2, 3), by=0.2)
+    earlier = readings_of(plan_for(), codes)
+    strengths = dependence(find_marginals(earlier), earlier[1])
+    first, second, *_ = sorted(strengths, key=lambda each: -strengths[each])
+    assert (first, second) == ((0, 1), (2, 3))
+
+
+def test_a_pair_that_depends_only_through_the_label_is_not_taken_for_dependent() -> None:
+    """Within labels the columns are independent, and columns by label are measured anyway."""
+    rng = np.random.default_rng(3)
+    codes = independent_rows(3)
+    high = codes[:, 6] == 1
+    codes[:, 0] = np.where(high, rng.integers(200, 401, ROWS), rng.integers(0, 201, ROWS))
+    codes[:, 1] = np.where(high, rng.integers(200, 401, ROWS), rng.integers(0, 201, ROWS))
+    found = {}
+    for labels in ("auto", "none"):
+        earlier = readings_of(plan_for(labels=labels), codes)
+        found[labels] = dependence(find_marginals(earlier), earlier[1])[0, 1]
+    assert found["auto"] < 0.25 * found["none"]
+
+
+def test_where_nothing_depends_few_pairs_are_measured() -> None:
+    counts = []
+    for seed in range(8):
+        earlier = readings_of(plan_for(), independent_rows(seed), seed=seed)
+        counts.append(len(tables_of(chosen_by(plan_for(), earlier)).subsets))
+    assert min(counts) >= 1
+    assert np.mean(counts) <= 5, f"{counts} of 15 pairs"
+
+
+def test_where_noise_drowns_everything_few_pairs_are_measured() -> None:
+    plan = plan_for(0.01)
+    counts = []
+    for seed in range(8):
+        earlier = readings_of(plan, tied(independent_rows(seed), (0, 1), by=0.5), seed=seed)
+        counts.append(len(tables_of(chosen_by(plan, earlier)).subsets))
+    assert np.mean(counts) <= 5, f"{counts} of 15 pairs"
+
+
+def test_where_everything_depends_many_pairs_are_measured() -> None:
+    codes = independent_rows(4)
+    for j in range(1, 6):
+        codes = tied(codes, (0, j), by=0.9, seed=j)
+    found = tables_of(chosen_by(plan_for(), readings_of(plan_for(), codes)))
+    assert len(found.subsets) >= 10
+
+
+def test_strengths_of_noise_alone_are_zero_half_of_the_time_and_never_negative() -> None:
+    """The energy of noise is taken away: what is left is as often above zero as below."""
+    plan, found = plan_for(0.3), []
+    for seed in range(12):
+        earlier = readings_of(plan, independent_rows(seed), seed=seed)
+        strengths = dependence(find_marginals(earlier), earlier[1])
+        assert set(strengths) == set(combinations(range(6), 2))
+        found.extend(strengths.values())
+    assert min(found) >= 0
+    assert 0.3 < np.mean(np.array(found) == 0) < 0.75
+    strong = readings_of(plan, tied(independent_rows(0), (0, 1), by=0.9))
+    assert np.mean(found) < 0.2 * dependence(find_marginals(strong), strong[1])[0, 1]
+
+
+# Sizes
+
+
+def test_cells_of_a_pair_are_unions_of_the_columns_own() -> None:
+    earlier = readings_of(plan_for(), tied(independent_rows(5), (0, 1), by=0.5))
+    found = tables_of(chosen_by(plan_for(), earlier))
+    owns = {cells.column: cells for cells in earlier[1].map(CELLS).factors}
+    assert {cells.column for cells in found.factors} == set(owns)
+    for coarser in found.factors:
+        own = owns[coarser.column]
+        codes = np.arange(own.num_codes)
+        both = set(zip(own(codes).tolist(), coarser(codes).tolist(), strict=True))
+        assert len(both) == own.num_known
+        assert (own.column, own.has_null) == (coarser.column, coarser.has_null)
+        assert coarser.dim <= own.dim
+
+
+def test_a_release_never_grows_beyond_its_limit_of_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = independent_rows(6)
+    for j in range(1, 6):
+        codes = tied(codes, (0, j), by=0.9, seed=j)
+    earlier = readings_of(plan_for(), codes)
+    free = tables_of(chosen_by(plan_for(), earlier))
+    for limit in (free.dim, free.dim // 2, free.dim // 5):
+        monkeypatch.setattr(pair_selection, "MOST_NUMBERS", limit)
+        assert tables_of(chosen_by(plan_for(), earlier)).dim <= limit
+    monkeypatch.setattr(pair_selection, "MOST_NUMBERS", 1)
+    assert len(tables_of(chosen_by(plan_for(), earlier)).subsets) == 1, "there is always a table"
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_never_more_pairs_than_allowed(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    codes = independent_rows(7)
+    for j in range(1, 6):
+        codes = tied(codes, (0, j), by=0.9, seed=j)
+    monkeypatch.setattr(pair_selection, "MOST_PAIRS", most)
+    found = tables_of(chosen_by(plan_for(), readings_of(plan_for(), codes)))
+    assert 1 <= len(found.subsets) <= most
+
+
+@settings(max_examples=100, deadline=None)
+@given(total=st.floats(-1e9, 1e9), noise=st.floats(1e-6, 1e9))
+def test_cells_per_column_stay_within_their_limits(total: float, noise: float) -> None:
+    assert FEWEST_CELLS <= cells_per_column(total, noise) <= MOST_CELLS
+    assert cells_per_column(total, 2 * noise) <= cells_per_column(total, noise)
+
+
+# Whatever the noisy vectors
+
+
+@pytest.mark.parametrize("labels", ["auto", "none", "balanced"])
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32), size=st.sampled_from([0, 2**20, 2**36, 2**45]))
+def test_any_vectors_at_all_choose_pairs_that_were_looked_at_at_the_planned_sensitivity(
+    labels: str, seed: int, size: int
+) -> None:
+    plan, rng = plan_for(1.0, labels), np.random.default_rng(seed)
+    earlier: list[Measurement] = []
+    for index, noise in enumerate(plan.noise_stds[:2]):
+        embedding = plan.embeddings([reading.vector for reading in earlier])[index]
+        vector = np.rint(rng.normal(0, 1, embedding.dim) * size).astype(np.int64)
+        earlier.append(Measurement(embedding, vector, noise, plan.lattice))
+    settled = chosen_by(plan, earlier)
+    found = tables_of(settled)
+    looks = earlier[1].map(pair_selection.LOOKS)
+    looked_at, pairs = (
+        [tuple(each.factors[j].column for j in pair) for pair in each.subsets] for each in (looks, found)
+    )
+    assert set(pairs) <= set(looked_at)
+    assert len(set(pairs)) == len(pairs), "no pair is measured twice"
+    assert list(found.subsets) == sorted(found.subsets), "the order tells nothing"
+    for replace in (False, True):
+        before, after = (
+            each.mechanism_sensitivities(plan.lattice, replace=replace) for each in (plan.stages[2].embedding, settled)
+        )
+        assert before == after
