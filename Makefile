@@ -18,11 +18,13 @@ demo: $(STAMP)
 	$(BIN)/understudy demo -o demo-output
 
 # All tests, or those of a folder or file: make test FOLDER=tests/queries
+# TIMED=--record-slow says anew which tests are slow.
 FOLDER :=
+TIMED :=
 test: check
-	$(PYTEST) $(FOLDER)
+	$(PYTEST) $(TIMED) $(FOLDER)
 
-# A minute while one works: everything but the tests marked slow. `make test` decides.
+# A minute while one works: everything but slow tests (tests/slow.txt). `make test` decides.
 quick: check
 	$(PYTEST) -m "not slow" $(FOLDER)
 
