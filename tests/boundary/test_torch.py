@@ -123,7 +123,7 @@ from understudy import Budget, load_schema
 from understudy.classifier.explain import explain_row
 from understudy.classifier.model import load_classifier, verify_classifier
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.private.training import train_classifier
+from understudy.private.dpsgd.classifier import train_classifier
 
 folder = Path(sys.argv[1])
 plan = ClassifierPlan(load_schema(folder / "schema.yaml"), Budget(1.0), Training(steps=2))

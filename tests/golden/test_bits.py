@@ -365,8 +365,16 @@ def release_of(case: Case) -> Release:
 
 @pytest.fixture(autouse=True)
 def _seeded_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is drawn from the operating system is drawn from a seed: rows of steps of a descent, names of releases."""
-    monkeypatch.setattr(os, "urandom", np.random.default_rng(17).bytes)
+    """What is drawn from the operating system is drawn from a seed: rows of steps of a descent, names of releases.
+
+    One stream for each length, as modules that are imported meanwhile may draw some bytes too.
+    """
+    streams: dict[int, np.random.Generator] = {}
+
+    def seeded(count: int) -> bytes:
+        return streams.setdefault(count, np.random.default_rng([17, count])).bytes(count)
+
+    monkeypatch.setattr(os, "urandom", seeded)
 
 
 each_case = pytest.mark.parametrize("case", CASES, ids=str)

@@ -112,9 +112,8 @@ def known_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     streams: dict[tuple[str, int], np.random.Generator] = {}
 
     def stream(purpose: str, count: int) -> bytes:
-        length = 0 if purpose == "urandom" else count
-        made = np.random.default_rng([len(purpose), length])
-        return streams.setdefault((purpose, length), made).bytes(count)
+        made = np.random.default_rng([len(purpose), count])
+        return streams.setdefault((purpose, count), made).bytes(count)
 
     monkeypatch.setattr(os, "urandom", lambda count: stream("urandom", count))
     monkeypatch.setattr(secrets, "token_bytes", lambda count: stream("token_bytes", count))

@@ -22,10 +22,10 @@ from understudy.rules.adaptive_bins import (
     LOOK_CELLS,
     LOOKS,
     MOST_CELLS,
-    adaptive_bins,
     masses_in,
     merged,
     pieces_of,
+    place_bins,
     total_rows,
 )
 from understudy.schema import NULL, load_schema
@@ -63,7 +63,7 @@ def planned(plan: Plan) -> Measurement:
 
 def placed(plan: Plan, first: Measurement) -> tuple[Cells, Cells]:
     """The cells of the first column, and its cells in the first look at pairs."""
-    settled = adaptive_bins(planned(plan), [first])
+    settled = place_bins(planned(plan), [first])
     cells, looks = settled.block(CELLS).map, settled.block(LOOKS).map
     assert isinstance(cells, Tables)
     assert isinstance(looks, Tables)
@@ -297,7 +297,7 @@ def test_any_vector_at_all_makes_a_partition_and_the_planned_sensitivity(
     embedding = plan.stages[0].embedding
     values = rng.normal(0, 1, embedding.dim) ** (5 if is_skewed else 1) * size
     first = Measurement(embedding, np.rint(values).astype(np.int64), plan.noise_stds[0], plan.lattice)
-    settled = adaptive_bins(planned(plan), [first])
+    settled = place_bins(planned(plan), [first])
     assert_same_sensitivity(plan, settled)
     for name in (CELLS, LOOKS):
         map_ = settled.block(name).map
@@ -329,7 +329,7 @@ def cached_plan(top: int) -> Plan:
 @pytest.mark.parametrize("replace", [False, True])
 def test_a_row_reaches_no_further_in_settled_cells_than_planned(replace: bool) -> None:
     plan, values = plan_for(number(5000)), heavy_tail(np.random.default_rng(9))
-    settled = adaptive_bins(planned(plan), [first_reading(plan, values)])
+    settled = place_bins(planned(plan), [first_reading(plan, values)])
     stated = plan.stages[1].embedding.sensitivity(plan.lattice, replace=replace)
     sums = [
         partial_sum(Rows(plan.layout, np.array([[code, bit]])), embedding=settled, lattice=plan.lattice)

@@ -8,7 +8,7 @@ import pytest
 from understudy import Budget, load_schema, make_plan
 from understudy.features import Lengths
 from understudy.measurement import Measurement
-from understudy.rules.clipping_norm import LENGTHS, REACHED_SHARE, clipping_norm
+from understudy.rules.clipping_norm import LENGTHS, REACHED_SHARE, choose_clipping_norm
 
 PLAN = make_plan(load_schema({"image": {"height": 6, "width": 6}}), Budget(1.0), options={"num_rows": 1000})
 
@@ -27,7 +27,7 @@ def readings(counts: np.ndarray) -> tuple[Measurement, Measurement]:
 
 def reach_of(counts: np.ndarray) -> tuple[float, Lengths]:
     first, planned = readings(counts)
-    settled = clipping_norm(planned, [first])
+    settled = choose_clipping_norm(planned, [first])
     spectra = [settled.block("means").map, settled.block("seconds").map.factors[0]]
     assert spectra[0] == spectra[1]
     return spectra[0].reach, first.embedding.block(LENGTHS).map
@@ -51,4 +51,4 @@ def test_noise_alone_still_gives_a_reach():
 def test_a_stage_without_lengths_is_refused():
     _, planned = readings(np.zeros(64))
     with pytest.raises((TypeError, KeyError)):
-        clipping_norm(planned, [planned])
+        choose_clipping_norm(planned, [planned])

@@ -69,8 +69,6 @@ class PublicNetwork:
     @cached_property
     def module(self) -> Any:
         """The module: evaluated only, never trained."""
-        # MERGED
-
         module = self.build(load_torch()).train(False)
         for parameter in module.parameters():
             parameter.requires_grad_(False)

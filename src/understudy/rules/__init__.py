@@ -15,9 +15,9 @@ from understudy.features.embedding import Embedding
 from understudy.features.fourier import Fourier
 from understudy.features.grid import Grid
 from understudy.measurement import Measurement
-from understudy.rules.adaptive_bins import adaptive_bins
+from understudy.rules.adaptive_bins import place_bins
 from understudy.rules.class_splits import split_classes
-from understudy.rules.clipping_norm import clipping_norm
+from understudy.rules.clipping_norm import choose_clipping_norm
 from understudy.rules.pair_selection import select_pairs
 from understudy.rules.pivots import choose_landmarks
 
@@ -67,9 +67,9 @@ def spreads(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 RULES: dict[str, Rule] = {
     "scale-by-histograms": scale_by_histograms,
-    "place-cells": adaptive_bins,
+    "place-cells": place_bins,
     "choose-pairs": select_pairs,
     "choose-landmarks": choose_landmarks,
-    "place-reach": clipping_norm,
+    "place-reach": choose_clipping_norm,
     "split-classes": split_classes,
 }

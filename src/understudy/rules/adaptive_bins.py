@@ -49,7 +49,7 @@ class Pieces:
     null_mass: float
 
 
-def adaptive_bins(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
+def place_bins(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
     """Cut every column into cells for the second stage (a rule of ``adapt.RULES``)."""
     first, embedding = earlier[0], planned.embedding
     noise = planned.noise_of_count(CELLS)

@@ -13,7 +13,7 @@ from understudy.features.combine import Tensors
 from understudy.features.embedding import Embedding
 from understudy.features.spectrum import Sides, Spectrum
 from understudy.measurement import Measurement
-from understudy.rules.clipping_norm import clipping_norm
+from understudy.rules.clipping_norm import choose_clipping_norm
 
 LOOK_MEANS = "look, means"
 LOOK_SECONDS = "look, seconds"
@@ -42,7 +42,7 @@ def split_classes(planned: Measurement, earlier: Sequence[Measurement]) -> Embed
         scaled = (normals / spectrum.reach).tolist()
         return replace(map_, normals=tuple(map(tuple, scaled)), offsets=tuple(offsets))
 
-    embedding = clipping_norm(planned, earlier)
+    embedding = choose_clipping_norm(planned, earlier)
     blocks = tuple(replace(each, map=settled(each.map)) for each in embedding.blocks)
     return replace(embedding, blocks=blocks)
 

@@ -19,7 +19,7 @@ REACHED_SHARE = 0.85
 """The share of images that are not cut."""
 
 
-def clipping_norm(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
+def choose_clipping_norm(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
     """Cut as few images as noise is worth: a rule that reads the noisy histogram of lengths."""
     first = earlier[0]
     lengths = first.embedding.block(LENGTHS).map

@@ -1,0 +1,403 @@
+"""The default method, DP-ANOVA, from private rows to synthetic rows, to be read from top to bottom.
+
+Rows become integer codes; codes are counted in tables; counts get noise; noisy counts decide what is counted next.
+Three stages share one budget: histograms of all columns tell where bins should lie; columns and coarse pairs of
+columns in those bins tell which columns depend on one another; those pairs are counted again in finer bins. All that
+follows the noise is post-processing, and free.
+
+The package does the same for more kinds of noise and neighbours, in parallel, with a ledger and a certificate. A test
+holds that both give the same integers, bins, pairs and rows. Left out here: tables with so few rows that the budget
+carries fewer bars, no finer histograms or not all pairs; ``understudy.methods.anova`` decides that by the noise.
+
+    python examples/spine.py
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from understudy.accounting import Budget, mechanism_for
+from understudy.arrays import Floats, Integers, Truths
+from understudy.demo import demo_schema, demo_table
+from understudy.features import Block, Cells, Constant, Embedding, Tables
+from understudy.generators.base import Generator
+from understudy.measurement import Measurement
+from understudy.methods import fit_release, make_plan
+from understudy.released import Release
+from understudy.rules.denoise import centred, haar_threshold, project_to_simplex
+from understudy.rules.marginals import find_marginals
+from understudy.schema import Column, Schema
+from understudy.schema.columns import UNLISTED
+from understudy.schema.encode import encode_batch
+from understudy.schema.layout import from_position
+
+LATTICE = 2**32  # a contribution of norm 1 as an integer: sums are exact, and so is the noise on them
+SHARES = {"count": 0.015, "columns": 0.15, "values": 0.02, "cells": 0.33, "looks": 0.1, "pairs": 0.385}  # of the budget
+STAGES = (("count", "columns", "values"), ("cells", "looks"), ("pairs",))
+
+AddNoise = Callable[[Integers, int], Integers]
+"""From integer sums and a standard deviation to noisy sums."""
+
+
+def discrete_gaussian(sums: Integers, deviation: int) -> Integers:
+    """Exact noise from the operating system's randomness. Real noise has no seed; only a test may bring its own."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+    return np.asarray(dp.m.make_gaussian(*space, scale=float(deviation))(sums.tolist()), dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """What the steps have come to."""
+
+    measurements: tuple[Measurement, ...]  # of the three stages: all that is ever learnt of the rows
+    bins: tuple[Cells, ...]  # of every column but the label
+    pairs: tuple[tuple[int, ...], ...]  # places in ``bins`` (or in finer ones after them) of columns counted together
+    generator: Generator
+
+
+def synthesize(
+    schema: Schema, rows: pa.RecordBatch, budget: Budget, *, add_noise: AddNoise = discrete_gaussian, **fit: Any
+) -> Synthesis:
+    """The whole path; ``fit`` are options of the last step alone."""
+    # 1. Rows to codes: a number to its step between public bounds, a category to its place in the public list.
+    codes = encode_batch(schema, rows, unlisted=UNLISTED)  # (num_rows, num_columns); -1 is null, -2 not listed
+    label = schema.label if schema.label is not None and schema.label.is_choice else None
+    classes = np.zeros(len(codes), dtype=np.int64) if label is None else codes[:, schema.used.index(label)]
+    private = PrivateRows(codes, classes, label, add_noise)
+    columns = [j for j, column in enumerate(schema.used) if column is not label]
+    pairs = tuple(combinations(range(len(columns)), 2))
+
+    # 2. Stage one: the number of rows, and a histogram of every column in bars of equal width.
+    bars = [equal_bars(j, column, most=256) for j, column in enumerate(schema.used)]
+    fine = finer_bars(schema, bars)
+    shares, maps = dict(SHARES), {"count": None, "columns": each_alone(bars)}
+    if fine:
+        maps["values"] = each_alone(fine)
+    else:
+        shares["cells"] += shares.pop("values")
+    noise = share_out(budget, shares)
+    first = private.measure(maps, noise)
+    total = max(1.0, float(first.all_sums("count").sum()))
+
+    # 3. Bins that hold about equally many rows by the noisy histograms, and several deviations of the noise to come.
+    runs = [estimated_runs(first, j, total) for j in columns]
+    bins = [cut(first, run, noise["cells"].of_count(len(columns))) for run in runs]
+    wanted = np.rint(np.sqrt(total / (1.5 * noise["looks"].of_count(len(pairs)))))
+    coarse = [coarsened(own, run.rows, float(np.clip(wanted, 2, 8))) for own, run in zip(bins, runs, strict=True)]
+
+    # 4. Stage two: every column in its bins, and all pairs coarsely; by class, if there is a label.
+    second = private.measure({"cells": each_alone(bins), "looks": tables(coarse, pairs)}, noise)
+
+    # 5. Stage three: the pairs whose dependence is worth its noise, counted again in finer bins.
+    chosen, factors = select_pairs(dependence(first, second), bins, runs, total, noise["pairs"].of_count(1))
+    third = private.measure({"pairs": tables(factors, chosen)}, noise)
+
+    # 6. Shrink the tables towards what their margins explain, fit a mixture of products to them (descent with
+    #    torch), and sample it. The package's plan holds the same decisions as steps 2 to 5, written as a document.
+    plan = make_plan(schema, budget, method="dp-anova", options={"pairs": True} | fit)
+    release = Release(plan, (first.vector, second.vector, third.vector), facts=())
+    return Synthesis((first, second, third), tuple(bins), chosen, fit_release(release))
+
+
+# Measuring: integer counts, and noise by the share of the budget.
+
+
+@dataclass(frozen=True)
+class BlockNoise:
+    """The Euclidean norm that one row has in a block, and the deviation of the noise on its stage's integers."""
+
+    weight: float
+    deviation: int
+
+    def row_unit(self, num_tables: int) -> int:
+        """What a row adds to one count of each of T tables: sqrt(T) units are at most the norm."""
+        return math.isqrt(math.floor(self.weight * LATTICE) ** 2 // num_tables)
+
+    def of_count(self, num_tables: int) -> float:
+        """Deviation of the noise on a count, in rows."""
+        return self.deviation / self.row_unit(num_tables)
+
+
+def share_out(budget: Budget, shares: dict[str, float]) -> dict[str, BlockNoise]:
+    """A row has norm 1 in every stage, split over its blocks; mu squared (Gaussian DP) adds up over the stages."""
+    mechanism = mechanism_for(budget)
+    found: dict[str, BlockNoise] = {}
+    for names in STAGES:
+        own = {name: shares[name] for name in names if name in shares}
+        share = sum(own.values())
+        weights = {name: math.sqrt(part / share) for name, part in own.items()}
+        squared = sum(math.floor(weight * LATTICE) ** 2 for weight in weights.values())  # sensitivity, exactly
+        deviation = mechanism.noise_scale(squared, mechanism.total(budget) * Fraction(share))
+        found |= {name: BlockNoise(weight, deviation) for name, weight in weights.items()}
+    return found
+
+
+@dataclass(frozen=True)
+class PrivateRows:
+    """The rows as codes. Nothing leaves but noisy sums."""
+
+    codes: Integers
+    classes: Integers  # the codes of the label
+    label: Column | None
+    add_noise: AddNoise
+
+    def measure(self, maps: dict[str, Tables | None], noise: dict[str, BlockNoise]) -> Measurement:
+        """One stage: integer sums over the rows, with noise."""
+        blocks, sums, span = [], [], None
+        if self.label is not None:
+            span = (0, len(self.label.categories) + self.label.nullable)
+        for name, map_ in maps.items():
+            own, classes, copies, unlisted = noise[name], np.zeros(len(self.codes), dtype=np.int64), 1, False
+            if self.label is not None and name in ("count", "cells", "looks"):
+                last = len(self.label.categories)  # a copy for each class, and one for rows without a listed class
+                classes, copies = np.where(self.classes < 0, last, self.classes), last + 1
+                unlisted = not self.label.nullable
+            if map_ is None:  # the number of rows: a constant, just inside its norm in units of 2^8
+                unit = 2**8 * (math.floor(own.weight * LATTICE) // 2**8 - 2)
+                sums.append(np.bincount(classes, minlength=copies) * unit)
+            else:
+                sums.append(count_rows(map_, self.codes, classes, copies).ravel() * own.row_unit(len(map_.subsets)))
+            blocks.append(Block(name, map_ or Constant(), own.weight, copies > 1, with_unlisted=unlisted))
+        noisy = self.add_noise(np.concatenate(sums), own.deviation)
+        return Measurement(Embedding(tuple(blocks), span), noisy, own.deviation, LATTICE)
+
+
+def count_rows(map_: Tables, codes: Integers, classes: Integers, copies: int) -> Integers:
+    """Rows in every cell of every table, for each class.  # (copies, cells of all tables)"""
+    found = []
+    for subset in map_.subsets:
+        factors = [map_.factors[j] for j in subset]
+        counts = np.zeros((copies, *(cells.dim + 1 for cells in factors)), dtype=np.int64)  # the last: not listed
+        np.add.at(counts, (classes, *(cells(codes[:, cells.column]) for cells in factors)), 1)
+        found.append(counts.reshape(copies, -1))
+    return np.concatenate(found, axis=1)
+
+
+def tables(factors: Sequence[Cells], subsets: Sequence[tuple[int, ...]]) -> Tables:
+    return Tables(tuple(factors), tuple(subsets), with_unlisted=True)
+
+
+def each_alone(factors: Sequence[Cells]) -> Tables:
+    return tables(factors, [(j,) for j in range(len(factors))])
+
+
+# Stage one: bars that depend on the schema alone.
+
+
+def equal_bars(place: int, column: Column, most: int) -> Cells:
+    """A bar per category or value; long columns in bars of equal width, and one for each bound."""
+    if column.is_choice:
+        return Cells(place, len(column.categories), column.nullable)
+    whole = Cells(place, column.num_steps + 1, column.nullable, is_ordered=True)
+    if column.num_steps < most:
+        return whole
+    edges = from_position(column, np.arange(most) / most)
+    return replace(whole, lows=tuple(np.unique([*edges, 1, column.num_steps]).tolist()))
+
+
+def finer_bars(schema: Schema, bars: Sequence[Cells]) -> list[Cells]:
+    """For long columns, code by code if there is room, so that values which repeat are found; else 4096 bars."""
+    found, room = [], 2**17
+    for own, column in zip(bars, schema.used, strict=True):
+        if own.num_codes > own.num_pieces:
+            fine = equal_bars(own.column, column, own.num_codes if own.num_codes <= room - own.has_null else 4096)
+            if fine.num_known <= room:
+                found.append(replace(fine, has_null=False))
+                room -= fine.num_known
+    return found
+
+
+# Stage two: adaptive bins.
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A column as runs of codes, with the estimated rows in each and whether it is one value that repeats."""
+
+    column: int
+    starts: Integers
+    rows: Floats
+    repeats: Truths
+
+
+def estimated_runs(first: Measurement, column: int, total: float) -> Runs:
+    """Runs of codes in which nothing stands out of the noise, from a column's two noisy histograms."""
+    bars, noise = first.map("columns").factors[column], first.noise_of_count("columns")
+    noisy = first.tables("columns")[column][0]
+    counts = noisy[: bars.num_known].copy()
+    is_long = bars.is_ordered and bars.num_codes > bars.num_pieces
+    if bars.is_ordered and len(counts) > 2:  # level out neighbours that differ by noise; bars of one bound stay apart
+        inner = slice(1, -1) if is_long else slice(None)
+        counts[inner] = haar_threshold(counts[inner], noise, deviations=3.0)
+    rows = project_to_simplex(np.append(counts, noisy[bars.num_known :]), total)[: bars.num_known]
+    runs = Runs(column, bars.first_codes, rows, np.zeros(len(rows), dtype=bool))
+    if is_long:
+        piles_up = counts[[0, -1]] > 3.0 * noise
+        starts, rows = without_bounds(runs.starts, rows, piles_up)
+        is_one_code = np.diff(np.append(starts, bars.num_codes)) == 1
+        runs = refined(first, Runs(column, starts, rows, is_one_code & (rows > 2.0 * noise)), piles_up)
+    return halved(runs, bars.num_codes, total / 200) if bars.is_ordered else runs
+
+
+def refined(first: Measurement, runs: Runs, piles_up: Truths) -> Runs:
+    """The rows of every bar shared out as the finer histogram has them, where that shows more than noise."""
+    factors = first.map("values").factors
+    place = next((i for i, cells in enumerate(factors) if cells.column == runs.column), None)
+    if place is None:  # there was no room for one
+        return runs
+    cells, noise = factors[place], first.noise_of_count("values")
+    marks, values = cells.first_codes, first.tables("values")[place][0][: cells.num_known]
+    if cells.num_codes > cells.num_pieces:
+        marks, values = without_bounds(marks, values, piles_up)
+    level = np.maximum(haar_threshold(values, noise), 0.0)
+    bar = np.searchsorted(runs.starts, marks, side="right") - 1  # the bar that each finer one lies in
+    held = np.bincount(bar, weights=level, minlength=len(runs.rows))[bar]
+    even = runs.rows[bar] / np.bincount(bar, minlength=len(runs.rows))[bar]
+    rows = np.where(held > 0, runs.rows[bar] * level / np.where(held > 0, held, 1), even)
+    begins = np.flatnonzero(np.append(True, (np.diff(bar) != 0) | (np.diff(level) != 0)))
+    is_one_code = np.diff(np.append(marks, cells.num_codes))[begins] == 1
+    is_alone = np.diff(np.append(begins, len(level))) == 1
+    repeats = is_one_code & is_alone & (level[begins] > 2.0 * noise)
+    return Runs(runs.column, marks[begins], np.asarray(np.add.reduceat(rows, begins)), repeats)
+
+
+def halved(runs: Runs, num_codes: int, most_rows: float) -> Runs:
+    """Runs with more rows than half a bin should have, in parts of equally many codes."""
+    spans = np.diff(np.append(runs.starts, num_codes))
+    parts = np.clip(np.ceil(runs.rows / most_rows), 1, spans).astype(np.int64)
+    whole = np.repeat(np.arange(len(parts)), parts)
+    part = np.concatenate([np.arange(count) for count in parts.tolist()])
+    starts = runs.starts[whole] + (part * spans[whole] // parts[whole]).astype(np.int64)
+    return Runs(runs.column, starts, runs.rows[whole] / parts[whole], runs.repeats[whole])
+
+
+def without_bounds(starts: Integers, rows: Floats, piles_up: Truths) -> tuple[Integers, Floats]:
+    """Bars of one code at the bounds made part of their neighbours, unless rows surely pile up there."""
+    begins = np.ones(len(rows), dtype=bool)
+    begins[1], begins[-1] = piles_up
+    return starts[begins], np.add.reduceat(rows, np.flatnonzero(begins))
+
+
+def cut(first: Measurement, run: Runs, noise: float) -> Cells:
+    """Bins of a column: unions of its runs."""
+    whole, most = first.map("columns").factors[run.column], 100
+    if whole.is_ordered:
+        alone = run.repeats & (run.rows > 2.0 * noise)
+        if alone.sum() > most // 2:
+            alone &= run.rows > np.sort(run.rows[alone])[-(most // 2) - 1]
+        groups = neighbours_together(run.rows, alone, least=6.0 * noise, most=most)
+    else:
+        noisy = first.tables("columns")[run.column][0][: whole.num_known]
+        groups = rare_together(noisy, max(2 * first.noise_of_count("columns"), noise), most)
+    return replace(whole, lows=tuple(run.starts.tolist()), groups=tuple(groups.tolist()))
+
+
+def coarsened(cells: Cells, rows: Floats, count: float) -> Cells:
+    """The same column in about ``count`` bins, each a union of the given ones."""
+    held = np.bincount(cells.cell_of_piece, weights=rows).astype(np.float64)
+    share = float(held.sum()) / count
+    if cells.is_ordered:
+        union = neighbours_together(held, np.zeros(len(held), dtype=bool), share, max(2, round(count)), has_tails=False)
+    else:
+        union = rare_together(held, share / 4, 100)
+    return replace(cells, groups=tuple(union[cells.cell_of_piece].tolist()))
+
+
+def neighbours_together(rows: Floats, alone: Truths, least: float, most: int, *, has_tails: bool = True) -> Integers:
+    """Close a bin once it holds enough rows; towards both tails half of what lies beyond is enough."""
+    total = float(rows.sum())
+    largest = max(least, total / most)
+    groups, group, held, beyond, is_open = [], -1, 0.0, 0.0, False
+    for own, is_alone in zip(rows.tolist(), alone.tolist(), strict=True):
+        enough = min(largest, max(least, 0.5 * min(beyond, total - beyond))) if has_tails else largest
+        if is_alone or own >= (largest if has_tails else 0.5 * largest):
+            group, is_open = group + 1, False
+        elif is_open:
+            held += own
+        else:
+            group, held, is_open = group + 1, own, True
+        groups.append(group)
+        beyond += own
+        is_open = is_open and held < enough
+    return np.array(groups)
+
+
+def rare_together(counts: Floats, least: float, most: int) -> Integers:
+    """A bin for each frequent category, and one for all others together."""
+    own = np.zeros(len(counts), dtype=bool)
+    own[np.argsort(-counts, kind="stable")[: most - 1]] = True
+    own &= counts >= least
+    if (~own).sum() == 1:
+        own[:] = True
+    return np.where(own, np.cumsum(own) - 1, own.sum())
+
+
+# Stage three: pair selection.
+
+
+def dependence(first: Measurement, second: Measurement) -> dict[tuple[int, ...], float]:
+    """How far each coarse table is from independent within classes, without what noise alone would add."""
+    margins = find_marginals([first, second])  # one estimate of every column, by inverse-variance weighting
+    looks, found = second.map("looks"), {}
+    for pair, table in zip(looks.subsets, second.tables("looks"), strict=True):
+        expected = margins.independent((pair[0], pair[1]), looks.factors).sum(axis=0)
+        apart = centred(table.sum(axis=0) / margins.total - expected)
+        variance = len(table) * (second.noise_of_count("looks") / margins.total) ** 2
+        energy = float((apart**2).sum()) - (apart.shape[0] - 1) * (apart.shape[1] - 1) * variance
+        found[pair] = math.sqrt(max(0.0, energy) * apart.size)
+    return found
+
+
+def select_pairs(
+    strengths: dict[tuple[int, ...], float], bins: list[Cells], runs: list[Runs], total: float, noise: float
+) -> tuple[tuple[tuple[int, ...], ...], list[Cells]]:
+    """The strongest pairs, as many as cost least: each brings noise to all, and each left out its dependence."""
+
+    def width(count: int) -> float:
+        """Bins per column if so many pairs share the stage: about four deviations of rows in a cell."""
+        return min(32, max(3, math.sqrt(total / (4.0 * noise * math.sqrt(count)))))
+
+    order = sorted(strengths, key=lambda pair: -strengths[pair])[:400]
+    left_out = sum(strengths.values())
+    errors = []
+    for count, pair in enumerate(order, start=1):
+        left_out -= strengths[pair]
+        errors.append(count * 0.35 * noise * math.sqrt(count) / total * width(count) ** 2 + left_out)
+    best = int(np.argmin(errors)) + 1
+    factors = [coarsened(own, run.rows, width(best)) for own, run in zip(bins, runs, strict=True)]
+    close = [pair for pair in order[:best] if strengths[pair] >= 1.0]  # they nearly determine one another: finest bins
+    finest = {j: len(bins) + i for i, j in enumerate(sorted({j for pair in close for j in pair}))}
+    factors += [bins[j] for j in finest]
+    chosen = [(finest[i], finest[j]) if (i, j) in close else (i, j) for i, j in order[:best]]
+    sizes = np.cumsum([factors[i].dim * factors[j].dim for i, j in chosen])
+    return tuple(sorted(chosen[: max(1, int((sizes <= 150_000).sum()))])), factors
+
+
+def main() -> None:
+    """Show every step on the table of the demo."""
+    schema, frame = demo_schema(), demo_table()
+    rows = pa.RecordBatch.from_pandas(frame[[column.name for column in schema.used]], preserve_index=False)
+    found = synthesize(schema, rows, Budget(1.0, 1e-5))
+    for name, reading in zip(("columns", "cells", "pairs"), found.measurements, strict=True):
+        noise = reading.noise_of_count(name)
+        print(f"{name:8} {len(reading.vector):7,} noisy integers; noise on a count: {noise:.0f} rows")
+    print("bins    ", ", ".join(f"{schema.used[own.column].name} {own.num_known}" for own in found.bins))
+    factors = found.measurements[2].map("pairs").factors
+    names = [" x ".join(schema.used[factors[j].column].name for j in pair) for pair in found.pairs]
+    print("pairs   ", ", ".join(names))
+    print(found.generator.sample(5).to_pandas().to_string(index=False))
+
+
+if __name__ == "__main__":
+    main()
