@@ -33,17 +33,20 @@ engines: $(ENGINES_STAMP)
 	@command -v java >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 		&& apt-get install -qq -y --no-install-recommends default-jre-headless >/dev/null; } || true
 
+# Engines wait more than they work: tests of two files run at a time. Workers import from the folder's own conftest.
+ENGINES_PYTEST := OMP_NUM_THREADS=1 $(ENGINES)/bin/pytest -n 2 --dist loadfile --import-mode=prepend \
+	--confcutdir=tests/clusters tests/clusters
 test-engines: engines
 	@if command -v java >/dev/null; then \
-		$(ENGINES)/bin/pytest --import-mode=prepend tests/clusters; \
+		$(ENGINES_PYTEST); \
 	else \
 		echo "MISSING: a Java runtime (such as default-jre-headless). Spark is not tested."; \
-		$(ENGINES)/bin/pytest --import-mode=prepend tests/clusters --ignore-glob='*/test_spark*'; \
+		$(ENGINES_PYTEST) --ignore-glob='*/test_spark*'; \
 	fi
 
 $(ENGINES_STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(ENGINES)
-	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[fast,parties,ray,spark,sql]" hypothesis pytest -c constraints.txt
+	$(ENGINES)/bin/python -m pip install --quiet --disable-pip-version-check -e ".[fast,parties,ray,spark,sql]" hypothesis pytest pytest-xdist -c constraints.txt
 	touch $(ENGINES_STAMP)
 
 check: $(STAMP)
