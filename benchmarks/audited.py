@@ -189,13 +189,13 @@ def of_classifier(**wish: Any) -> Audited:
     training = ClassifierTraining(clip=0.02, **wish)
     plan = ClassifierPlan(SCHEMA, BUDGET, training)
     table, row = visits()
-    names = ("second moments", "descent")[-len(plan.charges) :]
-    claimed = {name: math.sqrt(charge.mu_squared) for name, charge in zip(names, plan.charges, strict=True)}
+    names = ("second moments", "descent")[-len(plan.descent.charges) :]
+    claimed = {name: math.sqrt(charge.mu_squared) for name, charge in zip(names, plan.descent.charges, strict=True)}
 
     def run(is_there: bool) -> Parts:
         return classifier_parts(plan, table, row, is_there=is_there)
 
-    return Audited(run, claimed, plan.descent if plan.descent.is_sampled else None)
+    return Audited(run, claimed, plan.descent.cost if plan.descent.cost.is_sampled else None)
 
 
 def of_encoder(*, steps: int, batch: int) -> Audited:
@@ -208,8 +208,8 @@ def of_encoder(*, steps: int, batch: int) -> Audited:
     def run(is_there: bool) -> Parts:
         return encoder_parts(plan, table, row, is_there=is_there)
 
-    claimed = {"descent": math.sqrt(plan.charge.mu_squared)}
-    return Audited(run, claimed, plan.descent if plan.descent.is_sampled else None)
+    claimed = {"descent": math.sqrt(plan.descent.charge.mu_squared)}
+    return Audited(run, claimed, plan.descent.cost if plan.descent.cost.is_sampled else None)
 
 
 NEARBY = pa.table({"age": [15, 15], "ward": ["c", "c"], "ill": ["yes", "yes"]})

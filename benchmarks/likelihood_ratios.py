@@ -330,7 +330,7 @@ def classifier_parts(plan: ClassifierPlan, table: pa.Table, row: pa.Table, *, is
         moved, before = (classifier.second_moments(rows.inputs)[upper] for rows in (own, base))
         ratio, apart, residue = mechanism_seen(moved, published[0] - before, plan.look_noise, is_there=is_there)
         published, looks = published[1:], [Parts((ratio,), (apart,), (residue,))]
-    descent = plan.descent
+    descent = plan.descent.cost
     deviation = descent.noise_multiplier * INPUT_RADIUS**2
     return joined(*looks, descent_parts(steps, published, deviation=deviation, rate=descent.sampling_rate))
 
@@ -360,7 +360,7 @@ def encoder_parts(plan: Any, table: pa.Table, row: pa.Table, *, is_there: bool) 
     noise = Overheard(LongNoise())
     with watched_network(encoder._rows(row, plan), is_there=is_there) as steps:
         encoder.train_private_encoder(data, plan, noise=noise)
-    cost = plan.descent
+    cost = plan.descent.cost
     return descent_parts(
         steps, noise.published, rate=cost.sampling_rate, deviation=cost.noise_multiplier * networks.RADIUS
     )

@@ -69,7 +69,7 @@ def test_it_learns_and_predicts_with_names() -> None:
     assert found.score(X, y) > 0.9
     assert list(found.classes_) == ["a", "b", "c"]
     assert found.predict_proba(X[:5]).shape == (5, 3)
-    assert found.classifier_.plan.epsilon() <= 2.0
+    assert found.classifier_.plan.descent.epsilon() <= 2.0
     assert clone(found).get_params() == found.get_params()
 
 

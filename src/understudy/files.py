@@ -6,6 +6,7 @@ from elsewhere points at files of whoever reads it. Sizes are looked at before a
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -204,6 +205,11 @@ def parse_tensors(content: bytes) -> dict[str, npt.NDArray[Any]]:
 def to_json(document: dict[str, Any]) -> bytes:
     """JSON for people and diffs: sorted, indented, plain ASCII."""
     return (json.dumps(document, indent=1, sort_keys=True, ensure_ascii=True) + "\n").encode()
+
+
+def canonical_sha256(document: dict[str, Any]) -> str:
+    """SHA-256 of a document's canonical form: sorted JSON in plain ASCII."""
+    return hashlib.sha256(json.dumps(document, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
 # New directories, which are whole or not there at all.

@@ -47,7 +47,7 @@ def test_a_whole_directory_is_verified(trained: Classifier, tmp_path: Path) -> N
     assert found.is_private
     assert found.epsilon <= 3.0
     assert found.fingerprint == trained.fingerprint
-    assert found.noise_std[1] == trained.plan.descent.noise_multiplier
+    assert found.noise_std[1] == trained.plan.descent.cost.noise_multiplier
 
 
 @pytest.mark.parametrize("name", ["certificate.json", "certificate.html", "schema.yaml"])
@@ -96,8 +96,8 @@ def test_how_often_odds_move_further_counts_what_slack_lets_through() -> None:
     # The worst pair of a Gaussian and its slack: an event that gives the table away, and a tail.
     training = Training(steps=30, sampling_rate=0.05, look=0.0)
     plan = ClassifierPlan(TABLE, Budget(1.0), training, 1000)
-    (charge,) = plan.charges
-    mu, slack, odds = math.sqrt(charge.mu_squared), float(charge.slack), math.exp(plan.epsilon())
+    (charge,) = plan.descent.charges
+    mu, slack, odds = math.sqrt(charge.mu_squared), float(charge.slack), math.exp(plan.descent.epsilon())
     tails = np.linspace(0.0, 12.0, 20_001)
     seen, unseen = slack + (1 - slack) * norm.cdf(mu - tails), (1 - slack) * norm.cdf(-tails)
     worst = seen[seen >= odds * unseen].max()

@@ -16,24 +16,24 @@ from .conftest import IMAGES, TABLE
 @pytest.mark.parametrize("rate", [1.0, 0.25])
 def test_look_and_descent_together_meet_the_budget(rate: float) -> None:
     plan = ClassifierPlan(TABLE, Budget(1.0), Training(sampling_rate=rate, steps=50))
-    assert 0.99 < plan.epsilon() <= 1.0
-    assert plan.epsilon() <= plan.charged_epsilon() + 1e-9 <= 1.0 + 1e-9
-    look, descent = plan.charges
+    assert 0.99 < plan.descent.epsilon() <= 1.0
+    assert plan.descent.epsilon() <= plan.descent.charged_epsilon() + 1e-9 <= 1.0 + 1e-9
+    look, descent = plan.descent.charges
     assert look.slack == 0
     assert (descent.slack > 0) == (rate < 1)
     assert plan.look_noise is not None
     assert look.mu_squared == Fraction(RADIUS**4, plan.look_noise**2 - 4)
     if rate == 1:
-        costs = [look.mu_squared, 50 / Fraction(plan.descent.noise_multiplier) ** 2]
-        assert plan.epsilon() == pytest.approx(epsilon_of(costs, 1e-5))
+        costs = [look.mu_squared, 50 / Fraction(plan.descent.cost.noise_multiplier) ** 2]
+        assert plan.descent.epsilon() == pytest.approx(epsilon_of(costs, 1e-5))
     else:
-        expected = epsilon_of_descent(plan.descent, 1e-5, beside=[look.mu_squared])
-        assert plan.epsilon() == expected
+        expected = epsilon_of_descent(plan.descent.cost, 1e-5, beside=[look.mu_squared])
+        assert plan.descent.epsilon() == expected
 
 
 def test_noise_depends_on_public_numbers_alone() -> None:
     plans = [ClassifierPlan(TABLE, Budget(1.0), num_rows=rows) for rows in (None, 10, 10**6)]
-    assert len({plan.descent for plan in plans}) == 1
+    assert len({plan.descent.cost for plan in plans}) == 1
     assert len({plan.look_noise for plan in plans}) == 1
 
 

@@ -45,8 +45,7 @@ from understudy.features.base import MAP_KINDS, map_from_dict
 from understudy.features.fourier import SLACK
 from understudy.features.image_bases import principal_of
 from understudy.features.landmarks import kernel_sums
-from understudy.features.nonzeros import most_nonzeros
-from understudy.features.perceptual import perceptual
+from understudy.features.perceptual import NetworkLayers, perceptual
 from understudy.features.points import points_of_codes
 from understudy.networks.public import PIXELS, Intake, network_of_module
 from understudy.plan.plan import LATTICE
@@ -214,7 +213,7 @@ code_rows = st.lists(
 def inputs(map_: FeatureMap, codes: npt.ArrayLike) -> npt.NDArray[Any]:
     """What a map reads of rows: tables read their codes, everything else their cells."""
     rows = np.asarray(codes, dtype=np.int64)
-    return rows if isinstance(map_, Tables) else LAYOUT.expand(rows)
+    return rows if map_.reads_codes else LAYOUT.expand(rows)
 
 
 def random_codes(count: int, seed: int) -> Integers:
@@ -308,13 +307,13 @@ def test_a_row_in_its_l1_ball_is_its_features_times_the_stated_scales(map_: Feat
     found = whole_of_codes(map_, codes, norm=Norm.L1) / scales
     assert np.abs(found - features).max() < (2e-3 if isinstance(map_, Tensors) else 1e-7)
     assert scales.max() <= scales.min() * 1.02, "noise is the same on all features of a block"
-    assert scales.min() > 0.9 * LATTICE / math.sqrt(most_nonzeros(map_))
+    assert scales.min() > 0.9 * LATTICE / math.sqrt(map_.most_nonzeros)
 
 
 @each_map
 def test_no_row_has_more_features_than_stated_that_are_not_zero(map_: FeatureMap) -> None:
     features = np.asarray(map_(inputs(map_, random_codes(400, 12))))
-    assert np.count_nonzero(features, axis=1).max() <= most_nonzeros(map_) <= map_.dim
+    assert np.count_nonzero(features, axis=1).max() <= map_.most_nonzeros <= map_.dim
 
 
 @each_map
@@ -413,3 +412,124 @@ def test_a_map_comes_back_from_its_description(map_: FeatureMap) -> None:
     assert again == map_
     assert (again.dim, again.sign) == (map_.dim, map_.sign)
     assert np.array_equal(again(seen), map_(seen))
+
+
+@each_map
+def test_a_table_of_counts_is_what_rows_add_to_it(map_: FeatureMap) -> None:
+    """One over the scale in one entry at most, and in the entry of the row's own codes where codes tell."""
+    # A blank where a schema allows for none lies in some bin of a grid, so codes do not tell there.
+    never_null = np.array([not column.nullable for column in SCHEMA.used])
+    codes = np.where(never_null, np.maximum(random_codes(300, 13), 0), random_codes(300, 13))
+    features = np.asarray(map_(inputs(map_, codes)), dtype=np.float64)
+    for table in map_.count_tables:
+        counts = table.counts(features).reshape(len(codes), -1)  # (num_rows, size)
+        assert np.isin(np.rint(counts), (0, 1)).all()
+        assert np.abs(counts - np.rint(counts)).max(initial=0.0) < 1e-9
+        assert (np.rint(counts).sum(axis=1) <= 1).all()
+        cut = [axis.cells_in(LAYOUT) for axis in table.axes]
+        known = [cells for cells in cut if cells is not None]
+        if len(known) < len(cut):
+            continue
+        assert tuple(cells.dim for cells in known) == table.shape
+        expected = np.zeros((len(codes), *(cells.dim + 1 for cells in known)))
+        expected[(np.arange(len(codes)), *(cells(codes[:, cells.column]) for cells in known))] = 1.0
+        listed = expected[(slice(None), *(slice(cells.dim) for cells in known))]
+        assert np.array_equal(np.rint(counts), listed.reshape(len(codes), -1))
+
+
+@each_map
+def test_tables_of_counts_do_not_overlap(map_: FeatureMap) -> None:
+    taken = np.zeros(map_.dim, dtype=np.int64)
+    for table in map_.count_tables:
+        assert 0 <= table.start <= table.start + table.size <= map_.dim
+        taken[table.start : table.start + table.size] += 1
+    assert taken.max() <= 1
+
+
+@each_map
+def test_no_column_but_those_named_moves_a_feature(map_: FeatureMap) -> None:
+    codes, others = random_codes(80, 14), random_codes(80, 15)
+    before = np.asarray(map_(inputs(map_, codes)))
+    groups = map_.groups(LAYOUT)
+    every = np.concatenate([group.features for group in groups])
+    assert np.array_equal(np.sort(every), np.arange(map_.dim)), "every feature is in one group"
+    for group in groups:
+        if group.columns is None:
+            continue
+        moved_codes = codes.copy()
+        for place, column in enumerate(SCHEMA.used):
+            if column.name not in group.columns:
+                moved_codes[:, place] = others[:, place]
+        after = np.asarray(map_(inputs(map_, moved_codes)))
+        assert np.array_equal(after[:, group.features], before[:, group.features])
+
+
+@each_map
+def test_a_group_is_as_long_as_its_scale_says_and_its_own_map_has_the_same_features(map_: FeatureMap) -> None:
+    seen = inputs(map_, random_codes(50, 16))
+    features = np.asarray(map_(seen), dtype=np.float64)
+    for group in map_.groups(LAYOUT):
+        own = features[:, group.features] * group.scale
+        assert np.linalg.norm(own, axis=1).max() <= 1 + 1e-6
+        if group.map is not None:
+            assert np.allclose(np.asarray(group.map(seen)), own, atol=1e-12)
+        if group.bands is not None:
+            assert group.bands.shape == group.features.shape
+
+
+@each_map
+def test_sums_and_inner_products_of_public_rows_are_those_of_their_features(map_: FeatureMap) -> None:
+    codes = random_codes(40, 17)
+    cells, slots = LAYOUT.expand(codes), np.arange(40) % 4
+    features = np.asarray(map_(inputs(map_, codes)), dtype=np.float64)
+    expected = np.stack([features[slots == copy].sum(axis=0) for copy in range(3)])
+    assert np.allclose(map_.sums(codes, cells, slots, 3), expected, atol=1e-6)
+    noisy = np.random.default_rng(18).normal(size=(4, map_.dim))
+    products, own = map_.inner_products(codes, cells, sums=noisy, copy=slots)
+    assert np.allclose(products, features @ features.T, atol=1e-6)
+    assert np.allclose(own, (features * noisy[slots]).sum(axis=1), atol=1e-6)
+
+
+@each_map
+def test_means_of_groups_of_rows_are_those_of_their_features(map_: FeatureMap) -> None:
+    seen = inputs(map_, random_codes(30, 19))
+    features = np.asarray(map_(seen), dtype=np.float64)
+    means, squares = map_.means(seen, [10, 20])
+    for part, mean, square in zip((features[:10], features[10:]), means, squares, strict=True):
+        assert np.allclose(np.asarray(mean), part.mean(axis=0), atol=1e-6)
+        assert np.isclose(float(square), (part**2).sum(axis=1).mean(), atol=1e-6)
+
+
+def test_a_map_that_says_nothing_of_itself_gets_answers_that_are_safe() -> None:
+    """A loose bound, no tables to query, and features that any column may move."""
+
+    class Quiet(FeatureMap):
+        dim = 3
+        sign = Sign.SIGNED
+
+        def __call__(self, cells: Any) -> Any:
+            return cells[:, :3] / 2
+
+        def to_dict(self) -> dict[str, Any]:
+            return {"kind": "quiet"}
+
+    quiet = Quiet()
+    (group,) = quiet.groups(LAYOUT)
+    assert quiet.most_nonzeros == 3
+    assert quiet.l1_bound == math.sqrt(3)
+    assert quiet.count_tables == ()
+    assert group.columns is None
+    assert group.features.tolist() == [0, 1, 2]
+    assert product(quiet, OneHot(SPANS[:1])).groups(LAYOUT)[0].columns is None
+    assert product(quiet, OneHot(SPANS[:1])).count_tables == ()
+
+
+def test_public_inputs_are_found_wherever_a_map_holds_them() -> None:
+    nearby = EXAMPLES["landmarks, gaussian"]
+    assert nearby.public_inputs == (PUBLIC,)
+    assert product(Constant(), nearby).public_inputs == (PUBLIC,)
+    assert EXAMPLES["spectrum, principal"].public_inputs == (PRINCIPAL,)
+    assert EXAMPLES["spectrum"].public_inputs == ()
+    assert EXAMPLES["one-hot"].public_inputs == ()
+    (layers,) = EXAMPLES["perceptual, products"].public_inputs
+    assert layers == NetworkLayers("grey", GREY.sha256, ("2",))

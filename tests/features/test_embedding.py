@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from understudy.errors import InputError
-from understudy.features import Block, Constant, Embedding, Fourier, Grid, Norm, OneHot, Scales, Sign
+from understudy.features import Block, Constant, Embedding, FeatureMap, Fourier, Grid, Norm, OneHot, Scales, Sign
 from understudy.features.embedding import embedding_from_dict
 from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
@@ -25,11 +25,11 @@ LATTICE = 2**24
 
 
 @dataclass(frozen=True)
-class Stub:
+class Stub(FeatureMap):
     """A map known by its size and sign alone, or by a table of what it gives to row i."""
 
-    dim: int
-    sign: Sign
+    dim: int = 1
+    sign: Sign = Sign.SIGNED
     table: npt.NDArray[np.float64] | None = None
 
     def __call__(self, cells: Any) -> Any:

@@ -9,7 +9,6 @@ import pytest
 
 from understudy import Budget, Neighbours, dp_anova, dp_hp, dp_merf, load_schema
 from understudy.features import Fourier, Hermite, Norm, Sign
-from understudy.features.nonzeros import most_nonzeros
 from understudy.methods.anova import PURE_SHARES, PURE_WITHOUT_PAIRS
 from understudy.methods.common import noise_of_mean
 from understudy.plan.plan import Plan
@@ -55,7 +54,7 @@ def test_the_noise_that_is_planned_for_is_the_noise_of_the_plan(
                 neighbours,
                 share=stage.parts[block.name],
                 num_rows=rows,
-                nonzeros=most_nonzeros(block.map),
+                nonzeros=block.map.most_nonzeros,
                 sign=block.map.sign,
             )
             # Under replace-one a constant count costs nothing, or less than its share.

@@ -304,7 +304,7 @@ def test_constant_products_are_the_same_for_every_row() -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Liar:
+class Liar(FeatureMap):
     """A map that gives row i whatever stands in its table, in the table's own precision."""
 
     table: npt.NDArray[Any]

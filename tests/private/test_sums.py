@@ -13,7 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError
-from understudy.features import Block, Cells, Constant, Embedding, Fourier, Grid, OneHot, Scales, Sign, Tables
+from understudy.features import (
+    Block,
+    Cells,
+    Constant,
+    Embedding,
+    FeatureMap,
+    Fourier,
+    Grid,
+    OneHot,
+    Scales,
+    Sign,
+    Tables,
+)
 from understudy.plan.plan import LATTICE, ROW_CAP
 from understudy.private import sums
 from understudy.private.row_independence import check_purity
@@ -195,7 +207,7 @@ def test_the_row_cap_leaves_room_for_every_sum_in_64_bits() -> None:
 
 
 @dataclass(frozen=True)
-class Impure:
+class Impure(FeatureMap):
     """A map whose rows depend on how many rows come with them."""
 
     dim: int = 2

@@ -1,11 +1,12 @@
-"""What noisy gradient descent costs: many Gaussian steps, each on a random part of the rows.
+"""What noisy gradient descent (DP-SGD, Abadi et al. 2016) costs: many Gaussian steps, each on a Poisson sample of rows.
 
-A step looks at every row with the same chance, independently (Poisson sampling), and adds Gaussian
-noise to the sum of clipped gradients. Steps are composed by dp_accounting's privacy loss
-distributions, which are never below the truth. Rows that are not looked at are protected by that alone, so a sampled
-descent is *almost* a Gaussian mechanism of a small mu: up to a tiny chance, its ``slack``, it is
-dominated by one (proofs/descent.md). In these terms it adds up with Gaussian releases, and ledgers
-count it. A descent that looks at all rows in every step is a Gaussian mechanism, without slack.
+A step looks at every row with the same chance, independently, and adds Gaussian noise to the sum of clipped
+gradients. Steps are composed numerically, by convolving privacy loss distributions with the fast Fourier transform
+(Koskela, Jälkö & Honkela 2020; Doroshenko et al. 2022, whose pessimistic rounding in dp_accounting is never below
+the truth). Rows that are not looked at are protected by that alone, so a sampled descent is *almost* a Gaussian
+mechanism of a small mu: up to a tiny chance, its ``slack``, it is dominated by one (proofs/descent.md). In these terms
+it adds up with Gaussian releases (Dong, Roth & Su 2022), and ledgers count it. A descent that looks at all rows in
+every step is a Gaussian mechanism, without slack.
 """
 
 from __future__ import annotations
@@ -21,34 +22,44 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.accounting.budget import UNITS_PER_COST, Budget
-from understudy.accounting.gaussian import epsilon_of, mu_squared_of_budget
+from understudy.accounting.mechanisms import epsilon_of, mu_squared_of_budget
 from understudy.errors import UsageError
 
 RATE_UNITS = 2**32
 """Chances of sampling are whole multiples of one over this, so that random bits meet them exactly."""
 
 MULTIPLIER_UNITS = 4096
-CLOSE = 1e-3
+"""Noise multipliers are whole multiples of one over this, rounded up."""
+
+LARGEST_MULTIPLIER = 2.0**20
+
+MOST_STEPS = 10**6
+"""Steps of a noisy descent; each reads rows and has noise of its own."""
+
+CALIBRATION_TOLERANCE = 1e-3
+"""A calibrated descent spends the budget up to this part of its mu; a closer search would hardly be felt."""
+
 MOST_SECANTS = 12
+"""Secant steps of the calibration, each of which composes all steps anew."""
+
 SLACK_SHARE = 0.01
 """Part of delta that a sampled descent may use up as slack."""
 
 SMALLEST_DELTA = 1e-10
 """Below it, rounding inside the accountant would be felt in the slack."""
 
-FINEST = 1e-5
-COARSEST = 5e-3
+FINEST_INTERVAL = 1e-5
+COARSEST_INTERVAL = 5e-3
+"""Between these lies the interval that privacy losses are rounded up to: a finer one needs more memory, a coarser
+one states more than is spent."""
+
 ROUNDING = 1e-13
 ROUNDING_OF_A_STEP = 5e-16
 """Absolute error of any computed delta, several times over, and how much each composed step adds to it: a
 Fourier transform's relative error grows with the power that it is raised to."""
 
 GRID = 2000
-LARGEST_MULTIPLIER = 2.0**20
-
-
-MOST_STEPS = 10**6
-"""Steps of a noisy descent; each reads rows and has noise of its own."""
+"""Values of epsilon at which two curves delta(epsilon) are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,7 +278,7 @@ def _gaussian_losses(deviation: float, sampling_rate: float, interval: float) ->
 def _interval(cost: DescentCost) -> float:
     """How finely losses are counted: a small part of one step's and of the total deviation."""
     step = cost.sampling_rate / cost.noise_multiplier
-    return min(COARSEST, max(FINEST, min(step / 10, step * math.sqrt(cost.steps) / 500)))
+    return min(COARSEST_INTERVAL, max(FINEST_INTERVAL, min(step / 10, step * math.sqrt(cost.steps) / 500)))
 
 
 def _gaussian_delta(mu: float, epsilon: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -292,17 +303,17 @@ def _least_multiplier(excess: Callable[[float], float], guess: float) -> float:
     slope, multiplier = -1.0, _whole_units(guess)
     over = excess(multiplier)
     for _ in range(MOST_SECANTS):
-        if -CLOSE < over <= 0:
+        if -CALIBRATION_TOLERANCE < over <= 0:
             break
         # Aim a little past zero: a multiplier that is met is wanted, not one that is missed by a hair.
-        following = _whole_units(multiplier * math.exp(-(over + CLOSE / 2) / slope))
+        following = _whole_units(multiplier * math.exp(-(over + CALIBRATION_TOLERANCE / 2) / slope))
         if following == multiplier:
             break
         found = excess(following)
         slope = min(-0.5, (found - over) / math.log(following / multiplier))
         multiplier, over = following, found
     while over > 0:
-        multiplier = _whole_units(multiplier * (1 + CLOSE))
+        multiplier = _whole_units(multiplier * (1 + CALIBRATION_TOLERANCE))
         over = excess(multiplier)
     return multiplier
 

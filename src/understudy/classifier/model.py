@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import safetensors.numpy
 
@@ -17,25 +17,11 @@ from understudy.arrays import Floats, Integers
 from understudy.classifier.inputs import Whitening, unit_inputs
 from understudy.classifier.maps import LocallyLinearMaps
 from understudy.classifier.plan import RADIUS, ClassifierPlan, classifier_plan_from_dict
-from understudy.errors import InputError
-from understudy.files import (
-    CERTIFICATE,
-    CERTIFICATE_PAGE,
-    MOST_TENSOR_BYTES,
-    has_file,
-    parse_tensors,
-    read_file,
-    read_json,
-    to_json,
-    write_directory,
-)
-from understudy.released.certificate import render_html
-from understudy.released.release import SCHEMA
-from understudy.released.trained import gradient_stage, trained_certificate, verify_trained
-from understudy.released.verify import Verification
+from understudy.files import canonical_sha256, has_file, write_directory
+from understudy.released.certificate import trained_certificate
+from understudy.released.product import Facts, load_product, product_files
+from understudy.released.verify import Verification, verify_trained
 from understudy.schema.encode import encode_batch
-
-# The certificate of a classifier: what is claimed of it follows from its plan alone.
 
 METHOD = "DP-LLM (locally linear maps)"
 WORDS = {
@@ -57,37 +43,29 @@ FURTHER = [
 
 
 def classifier_certificate(plan: ClassifierPlan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
-    """All statements about a classifier."""
-    return trained_certificate(
-        plan,
-        facts,
-        fingerprint=fingerprint,
-        method=METHOD,
-        mechanism={
-            "name": "Discrete Gaussian noise on exact integer sums of second moments and of clipped gradients",
-            "stages": _stages(plan),
-            "clip": plan.training.clip,
-        },
-        settings=plan.to_dict()["training"],
-        further=FURTHER,
-        words=WORDS,
-    )
-
-
-def _stages(plan: ClassifierPlan) -> list[dict[str, Any]]:
-    shape, stages = plan.shape, []
+    """All statements about a classifier; they follow from its plan alone."""
+    shape, dim, stages = plan.shape, plan.inputs.dim, []
     if plan.look_noise is not None:
-        dim = plan.inputs.dim
-        stages.append(
+        stages = [
             {
                 "name": "second moments of inputs",
                 "numbers_released": dim * (dim + 1) // 2,
                 "sensitivity": 1.0,
                 "noise_std": plan.look_noise / RADIUS**2,
             }
-        )
-    numbers = shape.num_maps * shape.num_classes * shape.map_dim
-    return [*stages, gradient_stage(plan.descent, numbers)]
+        ]
+    return trained_certificate(
+        plan,
+        facts,
+        fingerprint=fingerprint,
+        method=METHOD,
+        mechanism="Discrete Gaussian noise on exact integer sums of second moments and of clipped gradients",
+        stages=stages,
+        numbers=shape.num_maps * shape.num_classes * shape.map_dim,
+        settings=plan.to_dict()["training"],
+        further=FURTHER,
+        words=WORDS,
+    )
 
 
 DOCUMENT = "classifier.json"
@@ -102,7 +80,7 @@ class Classifier:
     plan: ClassifierPlan
     maps: LocallyLinearMaps
     whitening: Whitening | None
-    facts: tuple[tuple[str, Any], ...]
+    facts: Facts
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -146,11 +124,7 @@ class Classifier:
             "plan": self.plan.to_dict(),
             "facts": dict(self.facts),
             "num_rows": None if self.whitening is None else self.whitening.num_rows,
-            "descent": {
-                "sampling_rate": self.plan.descent.sampling_rate,
-                "noise_multiplier": self.plan.descent.noise_multiplier,
-                "steps": self.plan.descent.steps,
-            },
+            "descent": asdict(self.plan.descent.cost),
             "maps_sha256": hashlib.sha256(self.tensors()).hexdigest(),
         }
 
@@ -170,19 +144,13 @@ class Classifier:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over everything released; the ledger keeps it."""
-        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return canonical_sha256(self.to_dict())
 
     def files(self) -> dict[str, bytes]:
         """Every file of the directory."""
         certificate = classifier_certificate(self.plan, dict(self.facts), fingerprint=self.fingerprint)
-        return {
-            MODEL: self.tensors(),
-            DOCUMENT: to_json(self.to_dict()),
-            SCHEMA: self.plan.schema.to_yaml().encode(),
-            CERTIFICATE: to_json(certificate),
-            CERTIFICATE_PAGE: render_html(json.loads(to_json(certificate))).encode(),
-        }
+        document, tensors = (DOCUMENT, self.to_dict()), (MODEL, self.tensors())
+        return product_files(self.plan.schema, certificate, document=document, tensors=tensors)
 
 
 def save_classifier(classifier: Classifier, directory: str | Path) -> Path:
@@ -197,37 +165,30 @@ def is_classifier(directory: str | Path) -> bool:
 
 def load_classifier(directory: str | Path) -> Classifier:
     """Read a classifier back; its numbers must be the ones it was trained to."""
-    folder = Path(directory)
-    if not is_classifier(folder):
-        raise InputError(f"'{folder}'", "is not the directory of a classifier", "Make one: understudy classify --help")
-    found, content = None, read_file(folder / MODEL, most=MOST_TENSOR_BYTES)
-    try:
-        document = read_json(folder / DOCUMENT)
-        if hashlib.sha256(content).hexdigest() != document["maps_sha256"]:
-            raise ValueError
-        tensors = parse_tensors(content)
-        plan = classifier_plan_from_dict(document["plan"])
-        shape = plan.shape
-        maps = LocallyLinearMaps(shape, tensors["weights"])
-        whitening = None
-        if plan.training.look:
-            whitening = Whitening(
-                matrix=tensors["whitening"],
-                mean=tensors["mean"],
-                spread=tensors["spread"],
-                num_rows=float(document["num_rows"]),
-            )
-        sizes: dict[str, tuple[int, ...]] = {"weights": (shape.num_maps, shape.num_classes, shape.map_dim)}
-        if whitening is not None:
-            dim = plan.inputs.dim
-            sizes |= {"whitening": (dim, dim), "mean": (dim,), "spread": (dim,)}
-        if {name: tensor.shape for name, tensor in tensors.items()} == sizes:
-            found = Classifier(plan, maps, whitening, tuple(document["facts"].items()))
-    except Exception:  # files may say anything
-        found = None
-    if found is None:
-        raise InputError(f"classifier '{folder}'", "is damaged: its files do not fit each other", "Fetch it again")
-    return found
+    return load_product(
+        directory,
+        _built,
+        what="classifier",
+        verb="classify",
+        document=DOCUMENT,
+        tensors=MODEL,
+        sha256="maps_sha256",
+    )
+
+
+def _built(document: dict[str, Any], tensors: dict[str, npt.NDArray[Any]]) -> Classifier | None:
+    """The classifier that a document and its numbers are of, if they fit each other."""
+    plan = classifier_plan_from_dict(document["plan"])
+    shape, dim, whitening = plan.shape, plan.inputs.dim, None
+    sizes: dict[str, tuple[int, ...]] = {"weights": (shape.num_maps, shape.num_classes, shape.map_dim)}
+    if plan.training.look:
+        sizes |= {"whitening": (dim, dim), "mean": (dim,), "spread": (dim,)}
+        matrix, mean, spread = (tensors[name] for name in ("whitening", "mean", "spread"))
+        whitening = Whitening(matrix, mean, spread, float(document["num_rows"]))
+    if {name: tensor.shape for name, tensor in tensors.items()} != sizes:
+        return None
+    maps = LocallyLinearMaps(shape, tensors["weights"])
+    return Classifier(plan, maps, whitening, tuple(document["facts"].items()))
 
 
 def verify_classifier(directory: str | Path) -> Verification:
@@ -236,6 +197,4 @@ def verify_classifier(directory: str | Path) -> Verification:
     Raises:
         InputError: it names the first file that does not follow from the classifier.
     """
-    folder = Path(directory)
-    classifier = load_classifier(folder)
-    return verify_trained(classifier, folder, classifier.files(), what="classifier")
+    return verify_trained(load_classifier(directory), directory, what="classifier")

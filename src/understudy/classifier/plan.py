@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from dataclasses import asdict, dataclass
 from fractions import Fraction
@@ -11,19 +9,12 @@ from functools import cached_property
 from typing import Any
 
 from understudy.accounting import Budget, lattice_noise_std, mu_squared_of_budget, spent_mu_squared
-from understudy.accounting.dpsgd import (
-    Charge,
-    DescentCost,
-    calibrated_descent,
-    charge_of_descent,
-    epsilon_of_charges,
-    epsilon_of_descent,
-    exact_rate,
-    slack_for,
-)
+from understudy.accounting.dpsgd import calibrated_descent, exact_rate, slack_for
 from understudy.classifier.inputs import Inputs, features_of, inputs_for
 from understudy.classifier.maps import MapShape
 from understudy.errors import InputError, UsageError
+from understudy.files import canonical_sha256
+from understudy.plan.descent import DescentPlan
 from understudy.plan.plan import MOST_NUMBERS, ROW_CAP
 from understudy.schema import Schema
 from understudy.schema.columns import Column
@@ -197,27 +188,21 @@ class ClassifierPlan:
         return round(min(max(wanted, FEWEST_STEPS), MOST_STEPS))
 
     @cached_property
-    def descent(self) -> DescentCost:
-        """Steps, sampling and noise of the descent."""
-        return calibrated_descent(
-            self.budget, sampling_rate=self.training.sampling_rate, steps=self.steps, beside=self.look_cost
+    def descent(self) -> DescentPlan:
+        """The noisy descent that trains the maps, beside the look at second moments."""
+        training = self.training
+        cost = calibrated_descent(
+            self.budget, sampling_rate=training.sampling_rate, steps=self.steps, beside=self.look_cost
         )
-
-    @cached_property
-    def charges(self) -> tuple[Charge, ...]:
-        """What is charged to a ledger: the look, then the descent."""
-        slack = slack_for(self.budget, self.training.sampling_rate)
-        looks = [Charge(cost) for cost in self.look_cost]
-        return (*looks, charge_of_descent(self.descent, slack))
-
-    def epsilon(self, delta: float | None = None) -> float:
-        """The epsilon of everything together, by privacy loss distributions."""
-        delta = self.budget.delta if delta is None else delta
-        return epsilon_of_descent(self.descent, delta, beside=self.look_cost)
-
-    def charged_epsilon(self) -> float:
-        """The same as ledgers count it, which is a little more where rows are sampled."""
-        return epsilon_of_charges(self.charges, self.budget.delta)
+        return DescentPlan(
+            self.budget,
+            cost,
+            training.clip,
+            training.learning_rate * self.shape.map_dim,
+            self.expected_rows,
+            training.seed,
+            self.look_cost,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The plan in its canonical form."""
@@ -233,8 +218,7 @@ class ClassifierPlan:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical form."""
-        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return canonical_sha256(self.to_dict())
 
 
 def classifier_plan_from_dict(document: dict[str, Any]) -> ClassifierPlan:

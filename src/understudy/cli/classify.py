@@ -99,9 +99,9 @@ def classify(
             query=query,
             progress=None if bar is None else lambda done, total: bar("training", done, total),
         )
-    charged = dict(made.facts)["ledger"]
+    charged, spent = dict(made.facts)["ledger"], plan.descent.epsilon()
     lines = [
-        f"[bold green]Trained[/bold green] with epsilon {round_up(plan.epsilon())} at delta {delta:g} (add-remove)",
+        f"[bold green]Trained[/bold green] with epsilon {round_up(spent)} at delta {delta:g} (add-remove)",
         f"  classifier   {verbatim(output)}",
         f"  certificate  {verbatim(output / 'certificate.html')}",
         f"  fingerprint  {made.fingerprint}",
@@ -109,9 +109,9 @@ def classify(
     ]
     document = {
         "classifier": str(output),
-        "epsilon": plan.epsilon(),
+        "epsilon": spent,
         "delta": delta,
-        "noise_multiplier": plan.descent.noise_multiplier,
+        "noise_multiplier": plan.descent.cost.noise_multiplier,
         "fingerprint": made.fingerprint,
         "ledger": charged,
     }

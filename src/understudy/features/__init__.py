@@ -1,6 +1,6 @@
 """Norm-bounded feature maps: pure functions of a row's cells and public randomness."""
 
-from understudy.features.base import FeatureMap, Norm, Sign, map_from_dict
+from understudy.features.base import CountTable, FeatureGroup, FeatureMap, Norm, PublicInput, Sign, map_from_dict
 from understudy.features.buckets import Buckets
 from understudy.features.combine import Tensors, product
 from understudy.features.embedding import Block, Embedding
@@ -19,7 +19,9 @@ __all__ = [
     "Buckets",
     "Cells",
     "Constant",
+    "CountTable",
     "Embedding",
+    "FeatureGroup",
     "FeatureMap",
     "Fourier",
     "Grid",
@@ -33,6 +35,7 @@ __all__ = [
     "OneHot",
     "Perceptual",
     "Points",
+    "PublicInput",
     "Scales",
     "Sides",
     "Sign",

@@ -1,11 +1,26 @@
-"""What a feature map is: an interface, and how one is named in a file."""
+"""What a feature map is, what it says of itself to everybody else, and how one is named in a file.
+
+Sums, noise, queries, two-sample tests, reports and training ask a map and never for its class. What a map does not
+say has an answer that is safe: a loose bound, no tables to query, one group of features about all columns.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+import array_api_compat
+import numpy as np
+
+from understudy.arrays import Floats, Integers
+
+if TYPE_CHECKING:
+    from understudy.features.tables import Cells
+    from understudy.schema import Layout
 
 Array = Any
 """A NumPy array or a torch tensor; maps speak the array-API namespace of what they get."""
@@ -51,28 +66,205 @@ class Norm(StrEnum):
         return math.sqrt(share) if self is Norm.L2 else share
 
 
-class FeatureMap(Protocol):
+class Axis(Protocol):
+    """One axis of a table of counts: how a row's place along it is found. Equal axes count the same rows alike."""
+
+    @property
+    def dim(self) -> int:
+        """Places along the axis."""
+
+    def cells_in(self, layout: Layout) -> Cells | None:
+        """The cells of a schema's column that the places are; none if they cannot be told from codes."""
+
+    def edges_in(self, layout: Layout) -> tuple[str, Integers] | None:
+        """For a chart: the column, and the codes at which runs of numbers begin, and the last one ends.
+
+        No codes: places are categories. None: the axis is no scale that could be drawn.
+        """
+
+
+@dataclass(frozen=True)
+class OwnPlaces:
+    """An axis whose places only its own kind of map can tell; no query is about them."""
+
+    kind: str
+    dim: int
+
+    def cells_in(self, layout: Layout) -> None:
+        """Codes do not tell."""
+
+    def edges_in(self, layout: Layout) -> None:
+        """Nothing to draw."""
+
+
+@dataclass(frozen=True)
+class CountTable:
+    """A table of counts among a map's features: a row adds 1 / ``scale`` to one of its entries, or to none.
+
+    Its features are those from ``start`` on, the last axis varying fastest. Without axes it is the row count.
+    """
+
+    axes: tuple[Axis, ...]
+    start: int
+    scale: float
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Places along each axis."""
+        return tuple(axis.dim for axis in self.axes)
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return math.prod(self.shape)
+
+    def counts(self, sums: Floats) -> Floats:
+        """The counts in sums of the map's features.  # (copies, dim) -> (copies, *shape)"""
+        part = sums[:, self.start : self.start + self.size]
+        return np.asarray(part * self.scale).reshape(len(sums), *self.shape)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureGroup:
+    """Features that are about the same columns; their norm is 1 at most if they are times ``scale``.
+
+    ``columns`` are names of a schema's columns: no other column moves these features. None: any column may.
+    ``num_ordered`` of the features, the first, are neighbours on a scale; ``bands`` says of each how fine a
+    structure it sees, the coarsest first. ``map`` has these features alone, times ``scale``, where that is less work
+    than to take them from all.
+    """
+
+    columns: tuple[str, ...] | None
+    features: Integers
+    scale: float = 1.0
+    num_ordered: int = 0
+    bands: Integers | None = None
+    map: FeatureMap | None = None
+
+
+class PublicInput:
+    """What a map holds of the world outside the schema: public rows, networks, directions of images."""
+
+
+Piece = tuple["FeatureMap", Any, float]
+"""A map with some of another's features, where they lie there, and their scale here."""
+
+
+class FeatureMap(ABC):
     """Cells in, features out.
 
     Guarantee:
-        For cells as ``Layout.expand`` makes them (``Tables``: for codes), every row's features have Euclidean norm at
-        most 1, depend on that row alone (bit for bit, in NumPy float64), and have the stated
+        For cells as ``Layout.expand`` makes them (if ``reads_codes``: for codes), every row's features have Euclidean
+        norm at most 1, depend on that row alone (bit for bit, in NumPy float64), and have the stated
         ``sign``. The private side checks the norm again, in integers.
     """
 
+    reads_codes: bool = False
+    """Whether the map is given a row's codes, not its cells."""
+
+    is_linear: bool = False
+    """Whether features are linear in cells: features of expected cells are then expected features."""
+
+    words: str = "features"
+    """What the features are, for people."""
+
     @property
+    @abstractmethod
     def dim(self) -> int:
         """Number of features."""
 
     @property
+    @abstractmethod
     def sign(self) -> Sign:
         """What is known of inner products of two rows' features."""
 
+    @abstractmethod
     def __call__(self, cells: Array) -> Array:
         """Features of each row.  # (num_rows, width) -> (num_rows, dim)"""
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """A public description from which ``map_from_dict`` builds the same map."""
+
+    @property
+    def is_differentiable(self) -> bool:
+        """Whether features change smoothly with cells, so that a generator can be trained through the map."""
+        return True
+
+    @property
+    def most_nonzeros(self) -> int:
+        """The largest number of features of one row that are not zero: few, where features are counts.
+
+        Nothing private rests on it: the private side checks L1 norms row by row. It decides how large features may be
+        made without being cut there.
+        """
+        return self.dim
+
+    @property
+    def l1_bound(self) -> float:
+        """The largest sum of absolute values of a row's features: sqrt(k) for k nonzeros (Cauchy and Schwarz)."""
+        return math.sqrt(self.most_nonzeros)
+
+    @property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """The tables of counts among the features; queries can be answered from these alone."""
+        return ()
+
+    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
+        """The features by the columns that they are about; every feature is in one group."""
+        return (FeatureGroup(None, np.arange(self.dim)),)
+
+    @property
+    def components(self) -> tuple[FeatureMap, ...]:
+        """The maps whose features are multiplied; itself, if the map is no product."""
+        return (self,)
+
+    @property
+    def public_inputs(self) -> tuple[PublicInput, ...]:
+        """Public rows, networks and directions that the map holds; found in its fields, so none is forgotten."""
+        return tuple(_inputs_in(self))
+
+    @property
+    def row_width(self) -> int:
+        """How many numbers a row takes while features are summed."""
+        return self.dim
+
+    def sums(self, codes: Integers, cells: Floats, slots: Integers, copies: int) -> Floats:
+        """Sums of public rows' features by copy, not rounded; a slot of ``copies`` is in none.  # (copies, dim)"""
+        members = np.asarray(slots[:, None] == np.arange(copies), dtype=np.float64)
+        return np.asarray(members.T @ np.asarray(self(codes if self.reads_codes else cells), dtype=np.float64))
+
+    def inner_products(self, codes: Integers, cells: Floats, *, sums: Floats, copy: Integers) -> tuple[Floats, Floats]:
+        """Of public rows' features with one another, and with the sums of each row's copy.  # (rows, rows), (rows,)"""
+        features = np.asarray(self(codes if self.reads_codes else cells), dtype=np.float64)
+        return features @ features.T, (features * sums[copy]).sum(axis=1)
+
+    def means(self, cells: Array, sizes: Sequence[int]) -> tuple[Array, Array]:
+        """Mean features, and mean squared norm, of each of several groups of consecutive rows.
+
+        # (num_rows, width) -> (groups, dim), (groups,)
+        """
+        features = self(cells)
+        xp = array_api_compat.array_namespace(features)
+        shares = np.repeat(np.eye(len(sizes)), sizes, axis=1) / np.asarray(sizes)[:, None]
+        averaging = xp.asarray(shares, dtype=features.dtype)  # (groups, num_rows)
+        return averaging @ features, averaging @ (features**2).sum(1)
+
+    def pieces(self, num_features: int, num_subsets: int) -> list[Piece]:
+        """The map in pieces of about so many features or products, any of which stands for all in a training step."""
+        return [(self, slice(None), 1.0)]
+
+
+def _inputs_in(value: Any) -> Iterator[PublicInput]:
+    """Every public input inside a value."""
+    if isinstance(value, PublicInput):
+        yield value
+    elif isinstance(value, tuple):
+        for each in value:
+            yield from _inputs_in(each)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from _inputs_in(getattr(value, field.name))
 
 
 MAP_KINDS: dict[str, Callable[[dict[str, Any]], FeatureMap]] = {}

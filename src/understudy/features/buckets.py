@@ -10,16 +10,17 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, OwnPlaces, Sign
 from understudy.features.exact import exact_weights
 from understudy.features.points import uniforms
+from understudy.schema import Layout
 
 SPREAD = 64.0
 """Weights reach this far, so that a step of one number turns the draw around."""
 
 
 @dataclass(frozen=True)
-class Buckets:
+class Buckets(FeatureMap):
     """One-hot: which of ``count`` batches a row is in, namely the fraction of a random sum of its numbers.
 
     Were batches dealt out by the rows' order, one row more could move all others to other batches.
@@ -28,6 +29,8 @@ class Buckets:
     numbers: tuple[int, ...]
     count: int
     seed: int
+    is_differentiable = False
+    words = "rows in each batch"
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= 2**16:
@@ -42,6 +45,20 @@ class Buckets:
     def sign(self) -> Sign:
         """Counts are never negative."""
         return Sign.NONNEGATIVE
+
+    @property
+    def most_nonzeros(self) -> int:
+        """A row is in one batch."""
+        return 1
+
+    @property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """The rows of each batch."""
+        return (CountTable((OwnPlaces("buckets", self.count),), 0, 1.0),)
+
+    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
+        """All numbers together decide on the batch."""
+        return (FeatureGroup(tuple(layout.numbers[number] for number in self.numbers), np.arange(self.dim)),)
 
     @cached_property
     def weights(self) -> npt.NDArray[np.float64]:

@@ -13,14 +13,27 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features.base import MAP_KINDS, Array, FeatureMap, Sign, map_from_dict
+from understudy.arrays import Floats, Integers
+from understudy.features.base import (
+    MAP_KINDS,
+    Array,
+    CountTable,
+    FeatureGroup,
+    FeatureMap,
+    Piece,
+    PublicInput,
+    Sign,
+    map_from_dict,
+)
+from understudy.features.buckets import Buckets
+from understudy.schema import Layout
 
 DENSE = 32
 """A Gram matrix of all columns is worth it while it holds at most so many times what is wanted."""
 
 
 @dataclass(frozen=True)
-class Tensors:
+class Tensors(FeatureMap):
     """For each subset of ``factors``, all products of one feature of each; every subset alike.
 
     The kernel is the mean over subsets S of prod_{j in S} k_j. With P subsets features carry
@@ -33,6 +46,7 @@ class Tensors:
 
     factors: tuple[FeatureMap, ...]
     subsets: tuple[tuple[int, ...], ...]
+    words = "products over sets of columns"
 
     def __post_init__(self) -> None:
         if not self.subsets or any(len(subset) < 2 for subset in self.subsets):
@@ -72,6 +86,86 @@ class Tensors:
             if sign in signs:
                 return sign
         return Sign.CONSTANT
+
+    @property
+    def components(self) -> tuple[FeatureMap, ...]:
+        """The maps whose features are multiplied."""
+        return self.factors
+
+    @property
+    def is_differentiable(self) -> bool:
+        """As far as its factors are."""
+        return any(self.factors[j].is_differentiable for j in self._used)
+
+    @property
+    def public_inputs(self) -> tuple[PublicInput, ...]:
+        """Those of its factors."""
+        return tuple(each for factor in self.factors for each in factor.public_inputs)
+
+    def nonzeros_of(self, part: tuple[int, ...]) -> int:
+        """The largest number of products of these factors that are not zero in one row."""
+        return math.prod(self.factors[j].most_nonzeros for j in part)
+
+    @cached_property
+    def most_nonzeros(self) -> int:
+        """Those of all subsets together."""
+        return sum(self.nonzeros_of(subset) for subset in self.subsets)
+
+    @property
+    def l1_bound(self) -> float:
+        """Of P subsets each has a norm of 1 / sqrt(P) at most, and its own number of features."""
+        return sum(math.sqrt(self.nonzeros_of(subset)) for subset in self.subsets) / math.sqrt(len(self.subsets))
+
+    @cached_property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """Products of memberships are tables too, if every factor is one table."""
+        found, start, root = [], 0, math.sqrt(len(self.subsets))
+        for subset, size in zip(self.subsets, self.sizes, strict=True):
+            tables = [self.factors[j].count_tables for j in subset]
+            if all(len(own) == 1 and own[0].size == self.factors[j].dim for j, own in zip(subset, tables, strict=True)):
+                axes = tuple(axis for (table,) in tables for axis in table.axes)
+                found.append(CountTable(axes, start, root * math.prod(table.scale for (table,) in tables)))
+            start += size
+        return tuple(found)
+
+    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
+        """Every subset's products by themselves."""
+        found, start, scale = [], 0, math.sqrt(len(self.subsets))
+        for subset, size in zip(self.subsets, self.sizes, strict=True):
+            own = [group.columns for j in subset for group in self.factors[j].groups(layout)]
+            columns = None
+            if None not in own:
+                columns = tuple(dict.fromkeys(name for names in own for name in names or ()))
+            only = Tensors(self.factors, (subset,))
+            found.append(FeatureGroup(columns, np.arange(start, start + size), scale, map=only))
+            start += size
+        return tuple(found)
+
+    @cached_property
+    def row_width(self) -> int:
+        """Rows are summed by the features of halves; no row's own products are formed."""
+        return sum(self.size_of(half) for half in {half for halves in self.halves for half in halves})
+
+    def sums(self, codes: Integers, cells: Floats, slots: Integers, copies: int) -> Floats:
+        """Sums of products are products of matrices."""
+        found = np.zeros((copies, self.dim))
+        for copy in np.unique(slots[slots < copies]):
+            rows = cells[slots == copy]
+            means, _ = self.means(rows, [len(rows)])
+            found[copy] = np.asarray(means)[0] * len(rows)
+        return found
+
+    def pieces(self, num_features: int, num_subsets: int) -> list[Piece]:
+        """Some of the subsets; of products with a row's batch, the other factor for each batch."""
+        if isinstance(self.factors[0], Buckets):
+            batches, other = self.factors  # of as many rows each, on average
+            starts = range(0, self.dim, other.dim)
+            return [(other, slice(start, start + other.dim), batches.dim) for start in starts]
+        if self.is_dense:
+            return [(self, slice(None), 1.0)]
+        count = math.ceil(len(self.subsets) / num_subsets)
+        edges = [len(self.subsets) * i // count for i in range(count + 1)]
+        return [self.part(slice(start, stop)) for start, stop in pairwise(edges)]
 
     def __call__(self, cells: Array) -> Array:
         """Features of each row.  # (num_rows, dim)"""

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from understudy.errors import InputError
 from understudy.features.base import FeatureMap, Norm, Sign, map_from_dict
 from understudy.features.combine import Tensors
-from understudy.features.nonzeros import l1_bound, most_nonzeros, nonzeros_of
 from understudy.features.tables import Tables
 
 FINEST_ROUNDING = 2**24
@@ -61,7 +60,7 @@ class Block:
     @property
     def trust(self) -> float:
         """One over the variance of the noise on a feature, up to a factor that blocks share."""
-        return (self.weight if self.norm is Norm.L2 else self.weight / l1_bound(self.map)) ** 2
+        return (self.weight if self.norm is Norm.L2 else self.weight / self.map.l1_bound) ** 2
 
     def rounding(self, lattice: int) -> tuple[int, int]:
         """At which integer norm a row's features are rounded, and what the whole numbers are times.
@@ -91,7 +90,7 @@ class Block:
         if self.norm is Norm.L2:
             common = math.isqrt(math.isqrt(radius**2 // len(map_.subsets)))
             return dict.fromkeys(halves, common)
-        roots = {half: math.sqrt(nonzeros_of(map_, half)) for half in halves}
+        roots = {half: math.sqrt(map_.nonzeros_of(half)) for half in halves}
         unit = math.sqrt(radius / sum(roots[left] * roots[right] for left, right in map_.halves))
         while True:
             found = {half: math.floor(unit * root) for half, root in roots.items()}
@@ -105,11 +104,11 @@ class Block:
         if isinstance(self.map, Tables):
             return np.full(self.map.dim, radius * math.sqrt(len(self.map.subsets)))
         if not isinstance(self.map, Tensors):
-            kept = kept_radius(radius, self.map.dim, self.norm, most_nonzeros(self.map))
+            kept = kept_radius(radius, self.map.dim, self.norm, self.map.most_nonzeros)
             return np.full(self.map.dim, float(kept * unit))
         map_, of_half = self.map, {}
         for half, own in self.half_radii(self.map, lattice).items():
-            of_half[half] = kept_radius(own, map_.size_of(half), self.norm, nonzeros_of(map_, half))
+            of_half[half] = kept_radius(own, map_.size_of(half), self.norm, map_.nonzeros_of(half))
         products = [float(of_half[left] * of_half[right]) for left, right in map_.halves]
         return np.repeat(products, map_.sizes) * math.sqrt(len(map_.subsets))
 

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.features.base import MAP_KINDS, Array, FeatureGroup, FeatureMap, Piece, Sign
 from understudy.features.exact import PHASE_BITS, cosines_and_sines, phases_of
 from understudy.features.points import uniforms
+from understudy.schema import Layout
 from understudy.schema.layout import POSITION_BITS
 
 LAST_POSITION = 1 - 2.0**-POSITION_BITS
@@ -26,6 +27,9 @@ LAST_POSITION = 1 - 2.0**-POSITION_BITS
 
 STEP_BITS = 15
 """A frequency is a whole number of steps for each column, with as many bits and a sign."""
+
+FREQUENCY_BANDS = (0.75, 1.5, 3.0, 6.0, 12.0)
+"""Turns per range of a column at which features are taken apart by how fine a structure they see."""
 
 SLACK = 2.0**-22
 """By how much cosine and sine together, in single precision, may be longer than one."""
@@ -45,7 +49,7 @@ class Scales(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Fourier:
+class Fourier(FeatureMap):
     """phi(x) = sqrt(2/dim) [cos(2 pi F x), sin(2 pi F x)], with E phi(x).phi(x') = k(x, x').
 
     k is the average over ``parts``, over the draws of their columns S and scale l, of
@@ -63,6 +67,7 @@ class Fourier:
     num_features: int
     seed: int
     cache: dict[str, Array] = field(default_factory=dict, compare=False, repr=False)
+    words = "waves over the numbers (random Fourier features)"
 
     @property
     def dim(self) -> int:
@@ -138,6 +143,29 @@ class Fourier:
         part.__dict__["frequencies"] = np.ascontiguousarray(self.frequencies[:, start:stop])
         half = np.arange(start, stop)
         return part, np.concatenate([half, half + self.num_features // 2])
+
+    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
+        """Frequencies of one column by that column, all others together, in bands from slow to fast."""
+        turns = self.frequencies  # (numbers, count)
+        touched = turns != 0
+        speeds = np.digitize(np.sqrt((turns**2).sum(axis=0)), FREQUENCY_BANDS)
+        own = np.where(touched.sum(axis=0) == 1, touched.argmax(axis=0), -1)
+        found = []
+        for which in np.unique(own):
+            chosen = np.flatnonzero(own == which)
+            numbers = self.numbers if which < 0 else (self.numbers[which],)
+            features = np.concatenate([chosen, chosen + self.dim // 2])
+            scale, bands = math.sqrt(self.dim / len(features)), np.tile(speeds[chosen], 2)
+            found.append(FeatureGroup(tuple(layout.numbers[n] for n in numbers), features, scale, bands=bands))
+        return tuple(found)
+
+    def pieces(self, num_features: int, num_subsets: int) -> list[Piece]:
+        """Runs of frequencies, which are drawn independently: any of them estimates the same kernel."""
+        if self.dim <= num_features:
+            return [(self, slice(None), 1.0)]
+        step = num_features // 2
+        cut = [self.slice(start, start + step) for start in range(0, self.dim // 2 - step + 1, step)]
+        return [(piece, features, math.sqrt(self.dim / piece.dim)) for piece, features in cut]
 
     def _frequencies_like(self, xp: Any, cells: Array) -> Array:
         key = f"{xp.__name__} {cells.dtype}"

@@ -3,20 +3,105 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any
 
 import array_api_compat
+import numpy as np
 
-from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.arrays import Integers
+from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, Sign
+from understudy.features.tables import Cells
+from understudy.schema import Column, Layout
+from understudy.schema.layout import Choice, from_position, to_position
+
+
+@dataclass(frozen=True)
+class Memberships:
+    """The axis of a choice: a category, null, or for a number with a null flag, there or not."""
+
+    span: tuple[int, int]
+
+    @property
+    def dim(self) -> int:
+        """Cells of the choice."""
+        return self.span[1] - self.span[0]
+
+    def choice_in(self, layout: Layout) -> Choice:
+        """The choice that has these cells."""
+        return next(choice for choice in layout.choices if (choice.start, choice.stop) == self.span)
+
+    def cells_in(self, layout: Layout) -> Cells:
+        """Every category by itself."""
+        choice = self.choice_in(layout)
+        place, column = _column(layout, choice.column)
+        if choice.flags_null:
+            return Cells(place, column.num_steps + 1, True, is_ordered=True, lows=(0,))
+        return Cells(place, len(column.categories), choice.width > len(column.categories))
+
+    def edges_in(self, layout: Layout) -> tuple[str, Integers] | None:
+        """Categories have no edges; whether a number is null is no scale."""
+        choice = self.choice_in(layout)
+        return None if choice.flags_null else (choice.column, np.zeros(0, dtype=np.int64))
+
+
+@dataclass(frozen=True)
+class Bins:
+    """The axis of a number cut into equal bins of its position."""
+
+    number: int
+    dim: int
+
+    def cells_in(self, layout: Layout) -> Cells | None:
+        """The codes in each bin; a null lies among the others, so nullable numbers tell nothing."""
+        place, column = _column(layout, layout.numbers[self.number])
+        if column.nullable:
+            return None
+        found = _codes_in_bins(place, column, self.dim)
+        return found if found.num_pieces == self.dim else None
+
+    def edges_in(self, layout: Layout) -> tuple[str, Integers]:
+        """The codes nearest to the bins' ends."""
+        _, column = _column(layout, layout.numbers[self.number])
+        return column.name, from_position(column, np.arange(self.dim + 1) / self.dim)
+
+
+def _column(layout: Layout, name: str) -> tuple[int, Column]:
+    return next((i, column) for i, column in enumerate(layout.schema.used) if column.name == name)
+
+
+def _codes_in_bins(place: int, column: Column, count: int) -> Cells:
+    """The first code of each of equal bins of positions, by bisection; bins without a code have none."""
+    low = np.zeros(count, dtype=np.int64)
+    high = np.full(count, column.num_steps + 1)
+    edges = np.arange(count) / count
+    while (low < high).any():
+        middle = (low + high) // 2
+        reached = to_position(column, middle) >= edges
+        high = np.where(reached, middle, high)
+        low = np.where(reached | (low >= high), low, middle + 1)
+    whole = Cells(place, column.num_steps + 1, is_ordered=True)
+    return replace(whole, lows=tuple(np.unique(low[low <= column.num_steps]).tolist()))
 
 
 @dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(FeatureMap):
     """One feature that is 1 for every row: its sum is the row count."""
 
     dim: int = 1
     sign: Sign = Sign.CONSTANT
+    is_differentiable = False
+    words = "rows with each label"
+
+    @property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """The row count."""
+        return (CountTable((), 0, 1.0),)
+
+    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
+        """No column moves it."""
+        return (FeatureGroup((), np.arange(1)),)
 
     def __call__(self, cells: Array) -> Array:
         """Ones.  # (num_rows, 1)"""
@@ -29,7 +114,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class OneHot:
+class OneHot(FeatureMap):
     """Memberships of several choices, scaled by the root of their number (DP-MERF, sec. 4.3).
 
     ``spans`` are the (start, stop) cells of each choice. Each membership vector is zero or
@@ -37,11 +122,34 @@ class OneHot:
     """
 
     spans: tuple[tuple[int, int], ...]
+    is_linear = True
+    words = "rows in each category"
 
     @property
     def dim(self) -> int:
         """Number of memberships."""
         return sum(stop - start for start, stop in self.spans)
+
+    @property
+    def most_nonzeros(self) -> int:
+        """A row has one value of each choice."""
+        return len(self.spans)
+
+    @property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """The counts of each choice's values."""
+        starts = accumulate((stop - start for start, stop in self.spans[:-1]), initial=0)
+        scale = math.sqrt(len(self.spans))
+        return tuple(
+            CountTable((Memberships(span),), start, scale) for span, start in zip(self.spans, starts, strict=True)
+        )
+
+    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
+        """The values of each choice."""
+        return tuple(
+            FeatureGroup((Memberships(span).choice_in(layout).column,), np.arange(t.start, t.start + t.size), t.scale)
+            for span, t in zip(self.spans, self.count_tables, strict=True)
+        )
 
     @property
     def sign(self) -> Sign:
@@ -60,7 +168,7 @@ class OneHot:
 
 
 @dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(FeatureMap):
     """Histograms: each number's position falls into one of equal bins; scaled like OneHot.
 
     Bins are half-open, the last one closed. For torch the map is piecewise constant, so its
@@ -69,11 +177,36 @@ class Grid:
 
     numbers: tuple[int, ...]
     num_bins: int
+    is_differentiable = False
+    words = "rows in each bin"
 
     @property
     def dim(self) -> int:
         """Bins of all numbers."""
         return len(self.numbers) * self.num_bins
+
+    @property
+    def most_nonzeros(self) -> int:
+        """Every number is in one bin."""
+        return len(self.numbers)
+
+    @property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """A histogram of each number."""
+        scale = math.sqrt(len(self.numbers))
+        return tuple(
+            CountTable((Bins(number, self.num_bins),), i * self.num_bins, scale)
+            for i, number in enumerate(self.numbers)
+        )
+
+    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
+        """The bins of each number, in order."""
+        return tuple(
+            FeatureGroup(
+                (layout.numbers[number],), np.arange(t.start, t.start + t.size), t.scale, num_ordered=self.num_bins
+            )
+            for number, t in zip(self.numbers, self.count_tables, strict=True)
+        )
 
     @property
     def sign(self) -> Sign:

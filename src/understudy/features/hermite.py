@@ -23,8 +23,9 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.features.base import MAP_KINDS, Array, FeatureGroup, FeatureMap, Sign
 from understudy.features.exact import exact_weights
+from understudy.schema import Layout
 
 HIGHEST_ORDER = 300
 SEED_EXPONENT = 700.0
@@ -67,7 +68,7 @@ def mehler_features(points: Array, rho: Sequence[float], order: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Hermite:
+class Hermite(FeatureMap):
     """Hermite features of several numbers, each with a Gaussian kernel of its own (sum kernel).
 
     A position in [0, 1] is first mapped to the public centred range x in [-half_range,
@@ -81,6 +82,7 @@ class Hermite:
     length_scales: tuple[float, ...]
     order: int
     half_range: float
+    words = "Hermite functions of the numbers"
 
     def __post_init__(self) -> None:
         if not 0 <= self.order <= HIGHEST_ORDER:
@@ -97,6 +99,15 @@ class Hermite:
     def sign(self) -> Sign:
         """Features of odd order change sign, and cut-off kernels can be negative."""
         return Sign.SIGNED
+
+    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
+        """The orders of each number; twice the order sees twice as fine a structure."""
+        orders, scale = np.arange(self.order + 1), math.sqrt(len(self.numbers))
+        bands = np.floor(np.log2(np.maximum(orders, 1))).astype(np.int64)
+        return tuple(
+            FeatureGroup((layout.numbers[number],), i * len(orders) + orders, scale, bands=bands)
+            for i, number in enumerate(self.numbers)
+        )
 
     @cached_property
     def rho(self) -> tuple[float, ...]:
@@ -133,7 +144,7 @@ def best_half_range(length_scale: float) -> float:
 
 
 @dataclass(frozen=True)
-class Mahalanobis:
+class Mahalanobis(FeatureMap):
     """Generalised Hermite features: k(x, y) = exp(-(x - y) A (x - y)^T) over several numbers.
 
     The paper's Prop. C.3: the kernel is a product of one-dimensional ones in z = sqrt(c) A^(1/2) x,
@@ -147,6 +158,7 @@ class Mahalanobis:
     matrix: tuple[tuple[float, ...], ...]
     order: int
     rho: float = 1 / 3
+    words = "Hermite functions of the numbers, rescaled"
 
     def __post_init__(self) -> None:
         if not 0 <= self.order <= HIGHEST_ORDER:
@@ -166,6 +178,10 @@ class Mahalanobis:
     def sign(self) -> Sign:
         """As for ``Hermite``."""
         return Sign.SIGNED
+
+    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
+        """Every feature is of all numbers."""
+        return (FeatureGroup(tuple(layout.numbers[number] for number in self.numbers), np.arange(self.dim)),)
 
     @cached_property
     def stretch(self) -> npt.NDArray[np.float64]:

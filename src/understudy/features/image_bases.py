@@ -13,6 +13,7 @@ import numpy.typing as npt
 from scipy.fft import dctn, idctn
 
 from understudy.arrays import Floats, Integers
+from understudy.features.base import PublicInput
 from understudy.schema.images import LIGHTEST, ImageShape, shape_from_dict
 
 # The cosine basis of images: public, orthonormal, and ordered by frequency.
@@ -87,7 +88,7 @@ STEEPEST = 1e3
 
 
 @dataclass(frozen=True)
-class Principal:
+class Principal(PublicInput):
     """Directions in which public images vary, the most first, with frequencies to weigh them by.
 
     A frequency is the root of the first variance over a direction's own: as with waves, variance falls as

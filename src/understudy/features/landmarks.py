@@ -18,7 +18,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from understudy.arrays import Floats
-from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.features.base import MAP_KINDS, Array, FeatureMap, Sign
 from understudy.features.kernels import Kernel, Side, kernel_from_dict
 from understudy.features.points import Points, points_from_dict
 
@@ -48,7 +48,7 @@ class _Near:
 
 
 @dataclass(frozen=True)
-class Landmarks:
+class Landmarks(FeatureMap):
     """Coordinates of a row's kernel in the span of the kernels of some points.
 
     ``kept`` are the places of the points that span the space; the others are public points that go
@@ -63,6 +63,7 @@ class Landmarks:
     kernel: Kernel
     points: Points
     kept: tuple[int, ...]
+    words = "coordinates in the span of public points"
 
     @property
     def dim(self) -> int:
@@ -147,7 +148,7 @@ class Landmarks:
 
 
 @dataclass(frozen=True)
-class KernelSums:
+class KernelSums(FeatureMap):
     """A row's kernel values at many points, over ``reach``: its sum is the embedding at the points.
 
     k(x)^T K^-1 k(x) <= k(x, x) = 1 for the Gram matrix K, so |k(x)|^2 is at most K's largest
@@ -158,6 +159,7 @@ class KernelSums:
     kernel: Kernel
     points: Points
     reach: float
+    words = "kernel values at public points"
 
     @property
     def dim(self) -> int:

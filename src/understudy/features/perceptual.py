@@ -11,7 +11,7 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.features.base import MAP_KINDS, Array, FeatureMap, PublicInput, Sign
 from understudy.networks.activations import activations, activations_of_rows, sizes_of
 from understudy.networks.public import PublicNetwork, from_shelf
 from understudy.schema.images import ImageShape, shape_from_dict
@@ -21,7 +21,16 @@ EXACT_BITS = 52
 
 
 @dataclass(frozen=True)
-class Perceptual:
+class NetworkLayers(PublicInput):
+    """Which layers of which public network features are taken from."""
+
+    network: str
+    sha256: str
+    layers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Perceptual(FeatureMap):
     """Activations of several layers (``moment`` 1) or their squares (2), each layer alike.
 
     A layer's numbers are divided by their Euclidean norm, so that every row has norm 1 in each of L
@@ -38,6 +47,12 @@ class Perceptual:
     sizes: tuple[int, ...]
     moment: int = 1
     rectified: bool = False
+    words = "activations of a public network"
+
+    @property
+    def public_inputs(self) -> tuple[PublicInput, ...]:
+        """The network's layers; its weights are not here."""
+        return (NetworkLayers(self.network, self.sha256, self.layers),)
 
     def __post_init__(self) -> None:
         if not self.layers or len(self.layers) != len(self.sizes) or min(self.sizes) < 1:

@@ -14,6 +14,7 @@ from scipy.special import ndtri
 
 from understudy.arrays import Floats, Integers
 from understudy.errors import UsageError
+from understudy.features.base import PublicInput
 from understudy.schema import NULL, Column, Layout, Schema
 from understudy.schema.encode import encode_column
 from understudy.schema.layout import POSITION_BITS, from_position
@@ -38,7 +39,7 @@ def uniform_stream(seed: int, count: int) -> Iterator[npt.NDArray[np.float64]]:
 
 
 @dataclass(frozen=True)
-class Points:
+class Points(PublicInput):
     """Rows as positions (in steps of 2^-16) and slots of choices (-1 for no listed value).
 
     ``spans`` are the cells of the choices. That is what feature maps see of a row, so a number with

@@ -10,7 +10,7 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
-from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureMap, OwnPlaces, Sign
 from understudy.features.exact import exact_weights
 from understudy.features.image_bases import Cosines, Principal, principal_from_dict
 from understudy.schema.images import ImageShape, shape_from_dict
@@ -97,11 +97,12 @@ class Weighted:
 
 
 @dataclass(frozen=True)
-class Spectrum:
+class Spectrum(FeatureMap):
     """Weighted coefficients over ``reach``; longer ones are cut to length 1."""
 
     weighted: Weighted
     reach: float
+    words = "low frequencies of images"
 
     def __post_init__(self) -> None:
         if not self.reach > 0:
@@ -130,15 +131,27 @@ class Spectrum:
 
 
 @dataclass(frozen=True)
-class Lengths:
+class Lengths(FeatureMap):
     """Which of several bins an image's weighted length is in; each is longer by a constant factor."""
 
     weighted: Weighted
+    is_differentiable = False
+    words = "images of each length"
 
     @property
     def dim(self) -> int:
         """Number of bins."""
         return NUM_BINS
+
+    @property
+    def most_nonzeros(self) -> int:
+        """An image has one length."""
+        return 1
+
+    @property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """The histogram of lengths."""
+        return (CountTable((OwnPlaces("lengths", NUM_BINS),), 0, 1.0),)
 
     @property
     def sign(self) -> Sign:
@@ -180,7 +193,7 @@ MAP_KINDS["lengths"] = lambda document: Lengths(weighted_from_dict(document))
 
 
 @dataclass(frozen=True)
-class Sides:
+class Sides(FeatureMap):
     """One-hot: which of 2^s parts of its class an image is in, by s planes that each class has to itself.
 
     A plane holds the images whose ``weighted`` coefficients, times its ``normals``, add up to its
@@ -191,6 +204,8 @@ class Sides:
     classes: tuple[int, int] | None
     normals: tuple[tuple[float, ...], ...]
     offsets: tuple[float, ...]
+    is_differentiable = False
+    words = "images in each part of a class"
 
     def __post_init__(self) -> None:
         if len(self.normals) != len(self.offsets) or len(self.normals) % self.num_classes:
@@ -213,6 +228,16 @@ class Sides:
     def dim(self) -> int:
         """Parts of a class."""
         return int(2**self.num_planes)
+
+    @property
+    def most_nonzeros(self) -> int:
+        """An image is in one part."""
+        return 1
+
+    @property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """The images of each part."""
+        return (CountTable((OwnPlaces("sides", self.dim),), 0, 1.0),)
 
     @property
     def sign(self) -> Sign:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,8 +12,9 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Integers
-from understudy.features.base import MAP_KINDS, Array, Sign
+from understudy.arrays import Floats, Integers
+from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, Sign
+from understudy.schema import Layout
 from understudy.schema.columns import NULL, UNLISTED
 
 MOST_LISTED = 2**17
@@ -92,6 +93,18 @@ class Cells:
         """The cell of every code."""
         return self._searched(np.arange(self.num_codes))
 
+    def cells_in(self, layout: Layout) -> Cells:
+        """As the axis of a table: itself."""
+        return self
+
+    def edges_in(self, layout: Layout) -> tuple[str, Integers] | None:
+        """The first code of every run, and the last code of all; nothing for groups of runs."""
+        column = layout.schema.used[self.column]
+        if self.groups:
+            return None
+        no_edges = np.zeros(0, dtype=np.int64)
+        return column.name, no_edges if column.is_choice else np.append(self.first_codes, self.num_codes - 1)
+
     def _searched(self, codes: Integers) -> Integers:
         pieces = np.searchsorted(self.first_codes, codes, side="right") - 1 if self.lows else codes
         return self.cell_of_piece[pieces] if self.groups else pieces
@@ -109,7 +122,7 @@ class Cells:
 
 
 @dataclass(frozen=True)
-class Tables:
+class Tables(FeatureMap):
     """For each subset of columns, the table of counts over their cells; every table alike.
 
     A row is in at most one cell of a table, and in exactly one if ``with_unlisted``: every column then
@@ -124,6 +137,9 @@ class Tables:
     factors: tuple[Cells, ...]
     subsets: tuple[tuple[int, ...], ...]
     with_unlisted: bool = False
+    reads_codes = True
+    is_differentiable = False
+    words = "rows in each cell of the tables"
 
     def __post_init__(self) -> None:
         if not self.subsets or not all(self.subsets):
@@ -137,6 +153,55 @@ class Tables:
     def sign(self) -> Sign:
         """Counts are never negative."""
         return Sign.NONNEGATIVE
+
+    @property
+    def most_nonzeros(self) -> int:
+        """A row is in one cell of a table."""
+        return len(self.subsets)
+
+    @cached_property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """The tables, with the cell of unlisted values if there is one."""
+        axes = [replace(cells, has_unlisted=self.with_unlisted) for cells in self.factors]
+        found, start = [], 0
+        for subset, shape in zip(self.subsets, self.shapes, strict=True):
+            found.append(CountTable(tuple(axes[j] for j in subset), start, math.sqrt(len(self.subsets))))
+            start += math.prod(shape)
+        return tuple(found)
+
+    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
+        """The cells of each table."""
+        used = layout.schema.used
+        return tuple(
+            FeatureGroup(
+                tuple(dict.fromkeys(used[self.factors[j].column].name for j in subset)),
+                np.arange(table.start, table.start + table.size),
+                table.scale,
+            )
+            for subset, table in zip(self.subsets, self.count_tables, strict=True)
+        )
+
+    @property
+    def row_width(self) -> int:
+        """No row's features are formed: cells are counted."""
+        return 0
+
+    def sums(self, codes: Integers, cells: Floats, slots: Integers, copies: int) -> Floats:
+        """Counts over the root of the number of tables."""
+        return np.asarray(self.counts(codes, slots, copies + 1)[:copies] / math.sqrt(len(self.subsets)))
+
+    def inner_products(self, codes: Integers, cells: Floats, *, sums: Floats, copy: Integers) -> tuple[Floats, Floats]:
+        """Features are too many to be formed: rows in the same cell of a table have a product."""
+        products, own, start = np.zeros((len(codes), len(codes))), np.zeros(len(codes)), 0
+        for subset, shape in zip(self.subsets, self.shapes, strict=True):
+            place, inside = np.zeros(len(codes), dtype=np.int64), np.ones(len(codes), dtype=bool)
+            for j, width in zip(subset, shape, strict=True):
+                cell = self.factors[j](codes[:, self.factors[j].column])
+                place, inside = place * width + np.minimum(cell, width - 1), inside & (cell < width)
+            products += (place[:, None] == place[None, :]) & inside[:, None] & inside[None, :]
+            own += np.where(inside, sums[copy, start + place], 0.0)
+            start += math.prod(shape)
+        return products / len(self.subsets), own / math.sqrt(len(self.subsets))
 
     @cached_property
     def shapes(self) -> tuple[tuple[int, ...], ...]:

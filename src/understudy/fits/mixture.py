@@ -119,7 +119,7 @@ class _ComponentCells:
         flags = self._torch.stack([1 - null, null], dim=2).reshape(len(filled), -1)
         return self._torch.cat([filled, flags], dim=1)
 
-    def expected(self, map_: FeatureMap) -> FeatureMap:
+    def expected(self, map_: FeatureMap) -> Any:
         """The map of expected features, as a function of a component's probabilities."""
         if isinstance(map_, OneHot):
             return OneHot(tuple(self._choices[span] for span in map_.spans))

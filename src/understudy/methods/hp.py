@@ -15,7 +15,6 @@ from typing import Any
 
 from understudy.accounting import Budget, Neighbours, neighbours_by_name
 from understudy.features import Block, Embedding, FeatureMap, Sign
-from understudy.features.nonzeros import l1_bound
 from understudy.fits.images import ImageTraining
 from understudy.fits.mixture import MixtureTraining
 from understudy.fits.network import Training
@@ -168,7 +167,7 @@ def _for_laplace(stages: tuple[Stage, ...], product_share: float | None) -> tupl
         stages = with_epsilon_parts(stages, parts)
     blocks = [block for stage in stages for block in stage.embedding.blocks]
     trusts = {
-        block.name: (parts[block.name] / l1_bound(block.map)) ** 2
+        block.name: (parts[block.name] / block.map.l1_bound) ** 2
         for block in blocks
         if block.map.sign is not Sign.CONSTANT
     }

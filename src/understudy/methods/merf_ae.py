@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from fractions import Fraction
 
-from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting import Budget, Neighbours, mu_squared_of_budget, neighbours_by_name
 from understudy.accounting.dpsgd import calibrated_descent, slack_for
-from understudy.accounting.gaussian import mu_squared_of_budget
 from understudy.errors import UsageError
 from understudy.fits.images import DECODED, ImageTraining
 from understudy.methods.common import ROWS_IF_UNSAID, Labels, labelled_columns
 from understudy.methods.image_sets import image_set, images_alone
 from understudy.methods.merf import dp_merf
 from understudy.networks.autoencoder import AutoEncoder
-from understudy.plan.descent import Descent
+from understudy.plan.descent import DecoderPlan, DescentPlan
 from understudy.plan.plan import Plan
 from understudy.schema import Schema
 
@@ -108,5 +107,5 @@ def dp_merf_ae(
         settings=(*plan.settings, ("explanation", explanation)),
         method="dp-merf-ae",
         stages=tuple(replace(stage, share=embedding_share) for stage in plan.stages),
-        descent=Descent(network, cost, CLIP, LEARNING_RATE, rows, seed),
+        decoder=DecoderPlan(network, DescentPlan(budget, cost, CLIP, LEARNING_RATE, rows, seed)),
     )

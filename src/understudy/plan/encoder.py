@@ -6,8 +6,6 @@ is for the moments of its layers.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
@@ -16,20 +14,14 @@ from typing import Any
 import numpy as np
 
 from understudy.accounting import Budget
-from understudy.accounting.dpsgd import (
-    Charge,
-    DescentCost,
-    calibrated_descent,
-    charge_of_descent,
-    epsilon_of_charges,
-    epsilon_of_descent,
-    slack_for,
-)
+from understudy.accounting.dpsgd import calibrated_descent
 from understudy.errors import UsageError
 from understudy.features.image_bases import Cosines
+from understudy.files import canonical_sha256
 from understudy.networks.form import Encoder, EncoderForm
 from understudy.networks.public import Weights
 from understudy.networks.training import EncoderTraining, linear_layer
+from understudy.plan.descent import DescentPlan
 from understudy.schema import Column, Schema
 from understudy.schema.images import ImageShape
 from understudy.schema.table import parse_schema
@@ -90,15 +82,11 @@ class ExtractorPlan:
         return self.num_rows or self.schema.rows or ROWS_IF_UNSAID
 
     @cached_property
-    def descent(self) -> DescentCost:
-        """Sampling, noise and steps that meet the budget."""
-        rate = min(1.0, self.training.batch / self.expected_rows)
-        return calibrated_descent(self.budget, sampling_rate=rate, steps=self.training.steps)
-
-    @cached_property
-    def charge(self) -> Charge:
-        """What a ledger is charged: a Gaussian mechanism that dominates the descent, up to a slack."""
-        return charge_of_descent(self.descent, slack_for(self.budget, self.descent.sampling_rate))
+    def descent(self) -> DescentPlan:
+        """The noisy descent that meets the budget."""
+        training, rows = self.training, self.expected_rows
+        cost = calibrated_descent(self.budget, sampling_rate=min(1.0, training.batch / rows), steps=training.steps)
+        return DescentPlan(self.budget, cost, self.clip, training.learning_rate, rows, training.seed)
 
     @property
     def form(self) -> EncoderForm:
@@ -114,19 +102,6 @@ class ExtractorPlan:
             min(training.components, self.image.num_pixels),
         )
 
-    @property
-    def charges(self) -> tuple[Charge, ...]:
-        """All charges: the descent is the only one."""
-        return (self.charge,)
-
-    def epsilon(self, delta: float | None = None) -> float:
-        """The epsilon of the descent, by privacy loss distributions."""
-        return epsilon_of_descent(self.descent, self.budget.delta if delta is None else delta)
-
-    def charged_epsilon(self) -> float:
-        """The same as ledgers count it, which is a little more where rows are sampled."""
-        return epsilon_of_charges(self.charges, self.budget.delta)
-
     def encoder(self, convolutions: Weights, facts: dict[str, Any]) -> Encoder:
         """The encoder with convolutions that were learnt, beside weighted cosines, and what it cost."""
         cosines, count = Cosines(self.image), self.form.components
@@ -136,13 +111,14 @@ class ExtractorPlan:
 
     def cost(self, facts: dict[str, Any]) -> dict[str, Any]:
         """What the encoder, and with it every plan that takes features from it, says of the descent."""
+        descent = self.descent
         return {
-            "epsilon": self.epsilon(),
+            "epsilon": descent.epsilon(),
             "delta": self.budget.delta,
-            "mu_squared": str(self.charge.mu_squared),
-            "slack": str(self.charge.slack),
+            "mu_squared": str(descent.charge.mu_squared),
+            "slack": str(descent.charge.slack),
             "clip": self.clip,
-            **asdict(self.descent),
+            **asdict(descent.cost),
             "is_private": bool(facts["is_private"]),
             "noise": facts["noise"],
         }
@@ -162,7 +138,7 @@ class ExtractorPlan:
     @property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical form."""
-        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
+        return canonical_sha256(self.to_dict())
 
     @property
     def num_parameters(self) -> int:

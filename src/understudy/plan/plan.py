@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
@@ -26,7 +26,7 @@ from understudy.features.base import Norm
 from understudy.features.embedding import Block, Embedding
 from understudy.features.tables import Tables
 from understudy.measurement import Measurement
-from understudy.plan.descent import Descent, descent_from_dict
+from understudy.plan.descent import DecoderPlan, DescentPlan, decoder_from_dict
 from understudy.plan.stage import Stage, stage_from_dict, weighed_for_laplace
 from understudy.rules import RULES
 from understudy.schema import Layout, Schema
@@ -56,6 +56,7 @@ class Plan:
     whose weights were meant for Gaussian noise are weighed anew if the noise is Laplace's, so that
     methods need not know of it. If there are several ``parties``, each adds the whole noise to the sum
     of its own rows, so that the released vectors, which are the sums of theirs, have that noise several times.
+    A ``decoder`` of images is trained before anything else is released.
 
     Guarantee:
         Releasing every stage's integer sum with the mechanism's discrete noise of ``noise_scales``
@@ -69,7 +70,7 @@ class Plan:
     stages: tuple[Stage, ...]
     num_rows: int | None = None
     settings: tuple[tuple[str, Any], ...] = ()
-    descent: Descent | None = None
+    decoder: DecoderPlan | None = None
     parties: int = 1
 
     def __post_init__(self) -> None:
@@ -161,6 +162,8 @@ class Plan:
         """A descent is accounted for rows that come or go, beside Gaussian noise."""
         if self.descent is None:
             return
+        if self.descent.budget != self.budget:
+            raise ValueError("a descent is calibrated for the plan's budget")
         if self.neighbours is not Neighbours.ADD_REMOVE:
             raise UsageError("neighbours", "noisy descent is accounted for add-remove", "Use --neighbours add-remove")
         if not self.schema.privacy.is_row or self.parties > 1:
@@ -220,23 +223,28 @@ class Plan:
         return self._sensitivities(self.neighbours)
 
     def _sensitivities(self, neighbours: Neighbours) -> tuple[tuple[int, ...], ...]:
-        replace, unit = (neighbours_by_name(neighbours) is Neighbours.REPLACE_ONE, self.schema.privacy)
+        is_replaced, unit = (neighbours_by_name(neighbours) is Neighbours.REPLACE_ONE, self.schema.privacy)
         if unit.is_row:
             return tuple(
-                stage.embedding.mechanism_sensitivities(self.lattice, replace=replace) for stage in self.stages
+                stage.embedding.mechanism_sensitivities(self.lattice, replace=is_replaced) for stage in self.stages
             )
         # All rows of an id go, and if it is replaced, as many others come (proofs/units.md).
-        moved = (2 if replace else 1) * unit.max_rows
+        moved = (2 if is_replaced else 1) * unit.max_rows
         factor = moved if self.budget.is_pure else moved**2
         return tuple(
             tuple(factor * part for part in parts)
             for parts in (stage.embedding.mechanism_sensitivities(self.lattice, replace=False) for stage in self.stages)
         )
 
+    @property
+    def descent(self) -> DescentPlan | None:
+        """The noisy descent before the stages, if there is one."""
+        return None if self.decoder is None else self.decoder.descent
+
     @cached_property
     def charge(self) -> Charge:
         """What the descent costs; nothing, if there is none."""
-        return Charge(Fraction(0)) if self.descent is None else self.descent.charge(self.budget)
+        return Charge(Fraction(0)) if self.descent is None else self.descent.charge
 
     @property
     def network_cost(self) -> dict[str, Any] | None:
@@ -307,6 +315,7 @@ class Plan:
             for parts, scale in zip(sensitivities, self.noise_scales, strict=True)
         )
 
+    @cached_property
     def charges(self) -> tuple[Charge, ...]:
         """Everything that the guarantee rests on, as Gaussian mechanisms: the stages, the descent, and the
         network that was learnt from the same rows before. A ledger is charged ``cost`` for what is new of it.
@@ -321,7 +330,7 @@ class Plan:
         delta = self.budget.delta if delta is None else delta
         if self.network_cost is None:
             return self.own_epsilon(neighbours, delta=delta)
-        charges = self.charges()
+        charges = self.charges
         if neighbours is Neighbours.REPLACE_ONE:
             return epsilon_of_replacement(lambda part: epsilon_of_charges(charges, part), delta)
         return epsilon_of_charges(charges, delta)
@@ -332,16 +341,17 @@ class Plan:
         if self.descent is None:
             return self.mechanism.epsilon(self.cost(neighbours), delta)
         beside = tuple(chain.from_iterable(self.stage_costs(Neighbours.ADD_REMOVE)))
+        both = replace(self.descent, beside=beside)
         if neighbours is Neighbours.REPLACE_ONE:
-            return self.descent.epsilon_of_replacement(self.budget, delta, beside=beside)
-        return self.descent.epsilon(self.budget, delta, beside=beside)
+            return epsilon_of_replacement(both.least_epsilon, delta)
+        return both.least_epsilon(delta)
 
     @property
     def best_guess(self) -> float:
         """How often the best attacker is right about one person, from a coin toss."""
         if self.budget.is_pure:
             return self.mechanism.best_guess(self.cost())
-        charges = self.charges()
+        charges = self.charges
         slack = float(sum(charge.slack for charge in charges))
         return min(1.0, GAUSSIAN.best_guess(charge.mu_squared for charge in charges) + slack)
 
@@ -350,7 +360,7 @@ class Plan:
         """How often, at most, odds about one person move past what epsilon allows."""
         if self.descent is None and self.network_cost is None:
             return self.mechanism.exceedance(self.cost(), self.epsilon())
-        return exceedance_of_charges(self.charges(), self.epsilon())
+        return exceedance_of_charges(self.charges, self.epsilon())
 
     def embeddings(self, vectors: Sequence[npt.NDArray[np.int64]]) -> tuple[Embedding, ...]:
         """The embeddings of the first ``len(vectors) + 1`` stages, rules applied."""
@@ -385,7 +395,7 @@ class Plan:
     def to_dict(self) -> dict[str, Any]:
         """The plan in its canonical form."""
         described: dict[str, Any] = {"parties": self.parties} if self.parties > 1 else {}
-        described |= {} if self.descent is None else {"descent": self.descent.to_dict()}
+        described |= {} if self.decoder is None else {"descent": self.decoder.to_dict()}
         return described | {
             "schema": self.schema.to_dict(),
             "method": self.method,
@@ -420,15 +430,16 @@ def plan_from_dict(document: dict[str, Any]) -> Plan:
         if document["lattice_bits"] != LATTICE_BITS:
             raise ValueError
         schema = parse_schema(document["schema"], name="table")
+        budget = Budget(document["epsilon"], document["delta"])
         return Plan(
             schema=schema,
             method=str(document["method"]),
-            budget=Budget(document["epsilon"], document["delta"]),
+            budget=budget,
             neighbours=Neighbours(document["neighbours"]),
             stages=tuple(stage_from_dict(stage) for stage in document["stages"]),
             num_rows=document["num_rows"],
             settings=tuple(document["settings"].items()),
-            descent=descent_from_dict(document["descent"]) if "descent" in document else None,
+            decoder=decoder_from_dict(document["descent"], budget) if "descent" in document else None,
             parties=int(document.get("parties", 1)),
         )
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, UsageError):

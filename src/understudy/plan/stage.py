@@ -8,7 +8,6 @@ from typing import Any
 
 from understudy.features.base import Norm, Sign
 from understudy.features.embedding import Embedding, embedding_from_dict
-from understudy.features.nonzeros import l1_bound
 
 LEAST_COUNT_PART = 0.02
 """A row count's least share of epsilon."""
@@ -65,7 +64,7 @@ def weighed_for_laplace(stages: Sequence[Stage]) -> tuple[Stage, ...]:
     """
     blocks = [block for stage in stages for block in stage.embedding.blocks]
     shares = [stage.parts[b.name] for stage in stages for b in stage.embedding.blocks]
-    parts = epsilon_parts(shares, [l1_bound(block.map) for block in blocks])
+    parts = epsilon_parts(shares, [block.map.l1_bound for block in blocks])
     if len(blocks) > 1:
         least = LEAST_COUNT_PART * sum(shares)
         parts = [

@@ -101,11 +101,11 @@ def release_table(
         return noisy(total[:-1], plan, len(vectors), source)
 
     weights: Arrays = {}
-    if plan.descent is not None:
+    if plan.decoder is not None:
         images = sealed(lambda: read_images(data, plan, query=query))
-        check_decoder(images, plan.descent)
+        check_decoder(images, plan.decoder)
         row = charge(ledger, plan, key=key) if ledger is not None else None
-        weights = train_decoder(images, plan.descent, noise=source)
+        weights = train_decoder(images, plan.decoder, noise=source)
     while len(vectors) < len(plan.stages):
         vectors = (*vectors, sealed(next_vector))
     charged = {"key": key, "row": row} if row is not None else None

@@ -18,7 +18,6 @@ from understudy.errors import InputError
 from understudy.features import Block, Constant, Embedding, FeatureMap, Fourier, Norm, Tables, Tensors
 from understudy.features.combine import tensor
 from understudy.features.embedding import embedding_from_dict, kept_radius
-from understudy.features.nonzeros import most_nonzeros, nonzeros_of
 from understudy.private.kernels import Positions, centred, fourier_sums, has_kernel
 from understudy.private.lattice import inside, to_lattice
 from understudy.schema import Layout
@@ -234,7 +233,7 @@ def _plain_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> F
     """Sums of a block's whole features, a row per copy.  # (copies, block dim)"""
     radius, unit = block.rounding(lattice)
     features = np.asarray(block.map(cells), dtype=np.float64)
-    count = most_nonzeros(block.map)
+    count = block.map.most_nonzeros
     whole = to_lattice(features, radius, sign=block.map.sign, norm=block.norm, nonzeros=count)
     # Matrix products of whole numbers below 2^53 are exact in any order.
     return (members.T @ whole) * unit
@@ -251,7 +250,7 @@ def _product_sums(cells: Floats, block: Block, members: Floats, lattice: int) ->
             radius,
             sign=map_.sign_of(half),
             norm=block.norm,
-            nonzeros=nonzeros_of(map_, half),
+            nonzeros=map_.nonzeros_of(half),
         )
         for half, radius in block.half_radii(map_, lattice).items()
     }

@@ -10,7 +10,14 @@ from understudy.plan.plan import ROW_CAP, Plan
 from understudy.released.public_inputs import given_points, has_given_basis, public_networks
 from understudy.schema import Column, Schema
 
-# The facts of a release that is made of parts: of several parties, or of rows that were added later.
+OWN_NOISE = (
+    " Each party added the whole noise to its own sum, so that the guarantee holds towards the merger and the other "
+    "parties too; the release states the noise of all of them together."
+)
+GRADIENTS = (
+    "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on made-up rows "
+    "before {}."
+)
 
 
 def facts_of_all(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -34,9 +41,6 @@ def queries_in(facts: Mapping[str, Any]) -> tuple[str, ...]:
     if not found:
         return ()
     return (found,) if isinstance(found, str) else tuple(found)
-
-
-# Numbers and domains as certificates word them.
 
 
 def round_up(value: float) -> float:
@@ -65,167 +69,165 @@ def _plain(bound: object) -> str:
 Assumption = tuple[str, str]
 """A name, and a statement in words."""
 
-TYPES = (
-    "types fixed in advance",
-    "The column types of a data frame, an array, a typed file or a query's result were declared, not guessed from its "
-    "rows; one that does not fit the schema is refused. (Cells of text files, of SQLite, of lists and of columns of "
-    "objects are read as text, one by one. Where a library did guess, and one row made it choose another type, the "
-    "other rows keep their codes as far as it kept their cells: integers beyond 2^53 that it turned into floats, "
-    "truths that it turned into numbers or dates into text where these are categories, and what it replaced by null "
-    "are not kept.)",
-)
-_OWN_NOISE = (
-    " Each party added the whole noise to its own sum, so that the guarantee holds towards the merger and the other "
-    "parties too; the release states the noise of all of them together."
-)
-
-
-def described(found: list[Assumption]) -> list[dict[str, str]]:
-    """Assumptions as certificates hold them."""
-    return [{"name": name, "statement": statement} for name, statement in found]
-
 
 def shared_assumptions(schema: Schema, facts: dict[str, Any]) -> list[Assumption]:
     """What every product of private rows rests on, whatever was computed of them."""
-    unit = schema.privacy
-    found = [
-        ("one row, one unit", "Each protected person or thing has at most one row in the table as read.")
-        if unit.is_row
-        else (
+    unit, queries = schema.privacy, queries_in(facts)
+    rounded, unstated = (_bounds_from(schema, source) for source in ("rounded", "not stated"))
+    table = [
+        (
+            unit.is_row,
+            "one row, one unit",
+            "Each protected person or thing has at most one row in the table as read.",
+        ),
+        (
+            not unit.is_row,
             "one id, one unit",
             f"All rows of a protected person or thing have the same cell in '{unit.unit}', and no two of them "
             "share one. Rows whose cell there is null, blank or a word for null, such as NA, are left out.",
         ),
-        ("public schema", "Bounds, categories and settings were chosen without looking at the private rows."),
-        TYPES,
-        ("randomness", "The operating system's random numbers are unpredictable to an attacker."),
-        ("size", f"The table has at most {ROW_CAP:,} rows, which integer sums hold; a larger one is refused."),
         (
+            True,
+            "public schema",
+            "Bounds, categories and settings were chosen without looking at the private rows.",
+        ),
+        (
+            True,
+            "types fixed in advance",
+            "The column types of a data frame, an array, a typed file or a query's result were declared, not guessed "
+            "from its rows; one that does not fit the schema is refused. (Cells of text files, of SQLite, of lists and "
+            "of columns of objects are read as text, one by one. Where a library did guess, and one row made it choose "
+            "another type, the other rows keep their codes as far as it kept their cells: integers beyond 2^53 that it "
+            "turned into floats, truths that it turned into numbers or dates into text where these are categories, and "
+            "what it replaced by null are not kept.)",
+        ),
+        (
+            True,
+            "randomness",
+            "The operating system's random numbers are unpredictable to an attacker.",
+        ),
+        (
+            True,
+            "size",
+            f"The table has at most {ROW_CAP:,} rows, which integer sums hold; a larger one is refused.",
+        ),
+        (
+            True,
             "trusted curator",
             "Whoever runs the release sees the rows, and what that machine shows while running (time, memory, "
             "refusals of malformed files) is not published.",
         ),
-    ]
-    queries = queries_in(facts)
-    if queries:
-        found.append(
-            (
-                "row by row query",
-                f"{'The query' if len(queries) == 1 else 'Every query'} makes each of its rows from the data of one "
-                "protected person or thing alone. Limits, joins, rankings and totals over other rows would break "
-                "this, and "
-                "with it the guarantee.",
-            )
-        )
-    rounded = [column.name for column in schema.used if column.bounds_from == "rounded"]
-    if rounded:
-        found.append(
-            (
-                "bounds from data",
-                f"The bounds of {len(rounded)} column(s), such as '{rounded[0]}', are the data's own extremes rounded "
-                "outward. They are outside the guarantee.",
-            )
-        )
-    unstated = [column.name for column in schema.used if column.bounds_from == "not stated"]
-    if unstated:
-        found.append(
-            (
-                "source of bounds",
-                f"The schema does not say where the bounds or categories of {len(unstated)} column(s), such as "
-                f"'{unstated[0]}', come from; they are taken to be public.",
-            )
-        )
-    return found
-
-
-def assumptions(plan: Plan, facts: dict[str, Any]) -> list[dict[str, str]]:
-    """Every assumption of a release by name, in words."""
-    found = [
-        *shared_assumptions(plan.schema, facts),
         (
+            bool(queries),
+            "row by row query",
+            f"{'The query' if len(queries) == 1 else 'Every query'} makes each of its rows from the data of one "
+            "protected person or thing alone. Limits, joins, rankings and totals over other rows would break "
+            "this, and with it the guarantee.",
+        ),
+        (
+            bool(rounded),
+            "bounds from data",
+            f"The bounds of {rounded} are the data's own extremes rounded outward. They are outside the guarantee.",
+        ),
+        (
+            bool(unstated),
+            "source of bounds",
+            f"The schema does not say where the bounds or categories of {unstated} come from; they are taken to be "
+            "public.",
+        ),
+    ]
+    return _that_hold(table)
+
+
+def release_assumptions(plan: Plan, facts: dict[str, Any]) -> list[Assumption]:
+    """What a release rests on beside what every product does."""
+    points = given_points(plan)
+    table = [
+        (
+            True,
             "row independence of features",
             "cos, sin, exp, log1p and exact integer products on this machine give a row the same features wherever it "
             "stands; checked on made-up rows before each pass over the data.",
         ),
-    ]
-    if facts.get("merged_from"):
-        found.append(
-            (
-                "one party, one unit",
-                f"The rows of {facts['merged_from']} parties were summed apart and merged. Each protected person or "
-                "thing "
-                "has rows at one of them only." + _OWN_NOISE * (plan.parties > 1),
-            )
-        )
-    if facts.get("appended"):
-        found.append(
-            (
-                "one part, one unit",
-                f"Rows were added to this release {facts['appended']} time(s), and each protected person or thing "
-                "has rows "
-                "in one part only. Every part has the whole noise; the release states the noise of all of them "
-                "together.",
-            )
-        )
-    if given_points(plan):
-        found.append(
-            (
-                "public points",
-                f"The {given_points(plan)} rows that were given as public points are part of the release as they are. "
-                "They were public before, and which rows they are does not depend on any other row of the table. What "
-                "they themselves tell is outside the guarantee.",
-            )
-        )
-    if has_given_basis(plan):
-        found.append(
-            (
-                "public images",
-                "The images whose principal directions are the basis were public before and are no part of the "
-                "table. What "
-                "the directions, which the release holds as they are, tell of them is outside the guarantee.",
-            )
-        )
-    if plan.descent is not None:
-        found.append(
-            (
-                "row independence of gradients",
-                "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on "
-                "made-up rows before training.",
-            )
-        )
-    for name, sha256 in public_networks(plan):
-        found += [
-            *_origin(plan, name, sha256),
-            (
-                "row independence of the network",
-                "Torch on this machine gives an image the same numbers at every place of a padded block, whatever "
-                "images are beside it; tested on made-up images before the data is read. Norms do not rest on the "
-                "network: they are enforced on whole numbers, row by row.",
-            ),
-        ]
-    return described(found)
-
-
-def _origin(plan: Plan, name: str, sha256: str) -> list[Assumption]:
-    """Where a network comes from, and what that adds to the guarantee."""
-    cost, network = plan.network_cost, f"The network '{name}' (SHA-256 {sha256})"
-    if cost is None:
-        return [("public network", f"{network} was public before, and nothing in it was learnt from the private rows.")]
-    found = [
         (
-            "network learnt from the same rows",
-            f"{network} was learnt from the private rows by noisy descent, in a release of its own with epsilon "
-            f"{round_up(cost['epsilon'])} at delta {cost['delta']:g}. The guarantee above counts both; the moments "
-            "alone "
-            f"have epsilon {round_up(plan.own_epsilon())} at delta {plan.budget.delta:g} (add-remove).",
-        )
+            bool(facts.get("merged_from")),
+            "one party, one unit",
+            f"The rows of {facts.get('merged_from')} parties were summed apart and merged. Each protected person or "
+            "thing has rows at one of them only." + OWN_NOISE * (plan.parties > 1),
+        ),
+        (
+            bool(facts.get("appended")),
+            "one part, one unit",
+            f"Rows were added to this release {facts.get('appended')} time(s), and each protected person or thing "
+            "has rows in one part only. Every part has the whole noise; the release states the noise of all of them "
+            "together.",
+        ),
+        (
+            bool(points),
+            "public points",
+            f"The {points} rows that were given as public points are part of the release as they are. "
+            "They were public before, and which rows they are does not depend on any other row of the table. What "
+            "they themselves tell is outside the guarantee.",
+        ),
+        (
+            has_given_basis(plan),
+            "public images",
+            "The images whose principal directions are the basis were public before and are no part of the "
+            "table. What the directions, which the release holds as they are, tell of them is outside the guarantee.",
+        ),
+        (
+            plan.descent is not None,
+            "row independence of gradients",
+            GRADIENTS.format("training"),
+        ),
     ]
-    if "is_private" not in cost:
-        found.append(
+    networks = [row for network in public_networks(plan) for row in _network_assumptions(plan, *network)]
+    return _that_hold([*table, *networks])
+
+
+def _network_assumptions(plan: Plan, name: str, sha256: str) -> list[tuple[bool, str, str]]:
+    """Where a network comes from, what that adds to the guarantee, and how it is evaluated."""
+    cost, network = plan.network_cost, f"The network '{name}' (SHA-256 {sha256})"
+    learnt: list[tuple[bool, str, str]] = []
+    if cost is not None:
+        learnt = [
             (
+                True,
+                "network learnt from the same rows",
+                f"{network} was learnt from the private rows by noisy descent, in a release of its own with epsilon "
+                f"{round_up(cost['epsilon'])} at delta {cost['delta']:g}. The guarantee above counts both; the moments "
+                f"alone have epsilon {round_up(plan.own_epsilon())} at delta {plan.budget.delta:g} (add-remove).",
+            ),
+            (
+                "is_private" not in cost,
                 "noise of the network",
                 f"The files of the network '{name}' are of an earlier version and do not say which noise it was learnt "
                 "with; it is taken to be that of private releases.",
-            )
-        )
-    return found
+            ),
+        ]
+    return [
+        (
+            cost is None,
+            "public network",
+            f"{network} was public before, and nothing in it was learnt from the private rows.",
+        ),
+        *learnt,
+        (
+            True,
+            "row independence of the network",
+            "Torch on this machine gives an image the same numbers at every place of a padded block, whatever "
+            "images are beside it; tested on made-up images before the data is read. Norms do not rest on the "
+            "network: they are enforced on whole numbers, row by row.",
+        ),
+    ]
+
+
+def _that_hold(table: Iterable[tuple[bool, str, str]]) -> list[Assumption]:
+    """The rows of a table of assumptions that apply."""
+    return [(name, statement) for holds, name, statement in table if holds]
+
+
+def _bounds_from(schema: Schema, source: str) -> str:
+    """How many columns have their bounds from a source, with an example; nothing, if none has."""
+    names = [column.name for column in schema.used if column.bounds_from == source]
+    return f"{len(names)} column(s), such as '{names[0]}'," if names else ""

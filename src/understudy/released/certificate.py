@@ -9,13 +9,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, Protocol
 
-from understudy.accounting import LAPLACE, Neighbours
+from understudy.accounting import LAPLACE, Budget, Neighbours
+from understudy.accounting.dpsgd import Charge
+from understudy.plan.descent import TrainedPlan
 from understudy.plan.plan import Plan
-from understudy.released.assumptions import assumptions, domain_words, round_up
+from understudy.released.assumptions import (
+    Assumption,
+    domain_words,
+    release_assumptions,
+    round_up,
+    shared_assumptions,
+)
 from understudy.released.public_inputs import given_points, public_networks
 from understudy.schema import Schema
 from understudy.schema.images import LIGHTEST, without_pixels
@@ -37,45 +46,108 @@ PERSON_WORDS = (
     "All rows of any one '{unit}' may be added or removed, however many they are; at most {max_rows} of them "
     "count. The numbers of rows and of ids are private too."
 )
+NO_LEDGER = "No ledger was given: other releases from the same table add to this one and are not counted here."
+CHARGED = "Charged to a ledger with a cap before {} was drawn; the cap covers all releases in it."
+SAMPLING = (
+    "accounting of samples",
+    "Privacy loss distributions are composed by dp_accounting, whose pessimistic estimates are relied on.",
+)
 
 
-def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
-    """All statements about a release."""
+@dataclass(frozen=True)
+class Statements:
+    """What a certificate says of one kind of product, beside what it says of all.
+
+    ``guarantee`` and ``composition`` are further fields of these sections, ``mechanism`` and ``public`` are what
+    fills them, ``words`` say what the product is for.
+    """
+
+    method: str
+    status: dict[str, str]
+    guarantee: dict[str, Any]
+    mechanism: dict[str, Any]
+    composition: dict[str, Any]
+    public: dict[str, Any]
+    assumptions: list[Assumption]
+    words: dict[str, str]
+
+
+class Price(Protocol):
+    """What a certificate asks a plan about its cost: a ``Plan``, or the ``DescentPlan`` of a trained product."""
+
+    @property
+    def budget(self) -> Budget:
+        """The guarantee to meet."""
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """Which two tables must be hard to tell apart."""
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Everything that the guarantee rests on, as Gaussian mechanisms."""
+
+    @property
+    def best_guess(self) -> float:
+        """How often the best attacker is right about one person, from a coin toss."""
+
+    @property
+    def exceedance(self) -> float:
+        """How often, at most, odds about one person move past what epsilon allows."""
+
+    def epsilon(self, neighbours: Neighbours | None = None, *, delta: float | None = None) -> float:
+        """The epsilon of everything together; infinite if none is stated."""
+
+
+def certificate_of(
+    schema: Schema, price: Price, said: Statements, facts: dict[str, Any], *, fingerprint: str
+) -> dict[str, Any]:
+    """All statements about a product."""
     return {
         "certificate": "understudy differential privacy certificate, format 1",
         "release": fingerprint,
-        **status(facts, plan),
+        **said.status,
         "created": facts.get("created"),
-        "table": plan.schema.name,
-        "method": plan.method,
-        "guarantee": {
-            "epsilon": round_up(plan.epsilon()),
-            "delta": plan.budget.delta,
-            "neighbours": plan.neighbours.value,
-            "neighbours_in_words": _neighbours_in_words(plan),
-            "unit": plan.schema.privacy.unit,
-            "rows_of_a_unit_that_count": plan.schema.privacy.max_rows,
-            "epsilon_add_remove": round_up(plan.epsilon(Neighbours.ADD_REMOVE)),
-            "epsilon_add_remove_covers": "the whole release"
-            if plan.neighbours is Neighbours.ADD_REMOVE
-            else "the noisy numbers alone: the row count is public",
-            "epsilon_replace_one": _replaced(plan),
-            "mu": round_up(math.sqrt(sum(charge.mu_squared for charge in plan.charges()))),
-            **_parts(plan),
-            "curve": _curve(plan),
+        "table": schema.name,
+        "method": said.method,
+        "guarantee": _guarantee(schema, price) | said.guarantee,
+        "odds": {
+            "best_guess_percent": round_up(100 * price.best_guess),
+            "suspicion_from_percent": 50.0,
+            "suspicion_to_percent": round_up(100 / (1 + math.exp(-price.epsilon()))),
+            "except_with_probability": round_up(price.exceedance),
         },
-        "odds": _odds(plan),
-        "mechanism": _mechanism(plan, facts),
-        "composition": _composition(plan, facts),
-        "public": _public(plan, facts),
-        "assumptions": assumptions(plan, facts),
+        "mechanism": {"noise": facts.get("noise")} | said.mechanism,
+        "composition": {"ledger": facts.get("ledger")} | said.composition,
+        "public": _columns(schema) | {"query": facts.get("query")} | said.public,
+        "assumptions": [
+            {"name": name, "statement": statement}
+            for name, statement in [*shared_assumptions(schema, facts), *said.assumptions]
+        ],
         "tuning": "No setting was tuned on private rows: the plan fixed all of them before a row was read.",
-        "post_processing": "Generators, samples, answers and reports are computed from the release alone "
-        "and cost nothing more, however often they are made.",
-        "intended_use": "Statistics, model building, teaching and software tests on the table as a whole.",
-        "not_for": "Decisions about, or statements on, a single person; rare groups smaller than the noise.",
+        **said.words,
         "software": facts.get("software"),
         "verify": "understudy verify DIRECTORY",
+    }
+
+
+def _guarantee(schema: Schema, price: Price) -> dict[str, Any]:
+    replaced, unit = price.epsilon(Neighbours.REPLACE_ONE), schema.privacy
+    # Without a delta there is one epsilon and no curve.
+    deltas = () if price.budget.is_pure else CURVE_DELTAS
+    curve = [(delta, price.epsilon(delta=delta)) for delta in deltas]
+    return {
+        "epsilon": round_up(price.epsilon()),
+        "delta": price.budget.delta,
+        "neighbours": price.neighbours.value,
+        "neighbours_in_words": NEIGHBOUR_WORDS[price.neighbours]
+        if unit.is_row
+        else PERSON_WORDS.format(unit=unit.unit, max_rows=unit.max_rows),
+        "unit": unit.unit,
+        "epsilon_add_remove": round_up(price.epsilon(Neighbours.ADD_REMOVE)),
+        "epsilon_replace_one": round_up(replaced) if math.isfinite(replaced) else "not stated for sampled rows",
+        "mu": round_up(math.sqrt(sum(charge.mu_squared for charge in price.charges))),
+        "curve": [[delta, round_up(epsilon)] for delta, epsilon in curve if math.isfinite(epsilon)],
     }
 
 
@@ -89,35 +161,92 @@ def status(facts: dict[str, Any], plan: Plan | None = None) -> dict[str, str]:
     return {"status": PRIVATE}
 
 
-def _replaced(plan: Plan) -> float | str:
-    epsilon = plan.epsilon(Neighbours.REPLACE_ONE)
-    return round_up(epsilon) if math.isfinite(epsilon) else "not stated for sampled rows"
-
-
-def _parts(plan: Plan) -> dict[str, Any]:
-    """What a guarantee consists of, where a network that was learnt from the rows is a part of it."""
-    if plan.network_cost is None:
-        return {}
-    return {
-        "epsilon_alone": round_up(plan.own_epsilon()),
-        "epsilon_of_the_network": round_up(float(plan.network_cost["epsilon"])),
-        "slack": float(sum(charge.slack for charge in plan.charges())),
+def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
+    """All statements about a release."""
+    is_replaced = plan.neighbours is Neighbours.REPLACE_ONE
+    guarantee: dict[str, Any] = {
+        "rows_of_a_unit_that_count": plan.schema.privacy.max_rows,
+        "epsilon_add_remove_covers": "the noisy numbers alone: the row count is public"
+        if is_replaced
+        else "the whole release",
     }
+    if plan.network_cost is not None:  # the network was learnt from the same rows, and is a part of the guarantee
+        guarantee |= {
+            "epsilon_alone": round_up(plan.own_epsilon()),
+            "epsilon_of_the_network": round_up(float(plan.network_cost["epsilon"])),
+            "slack": float(sum(charge.slack for charge in plan.charges)),
+        }
+    guess = f" (planned for about {plan.num_rows})" if plan.num_rows else ""
+    said = Statements(
+        method=plan.method,
+        status=status(facts, plan),
+        guarantee=guarantee,
+        mechanism=_mechanism(plan),
+        composition=_composition(plan, facts),
+        public={
+            "rows": f"public: {plan.num_rows}"
+            if is_replaced
+            else f"private; a noisy count is part of the release{guess}",
+            "given_points": given_points(plan),
+            **_networks(plan),
+            "settings": dict(plan.settings),
+        },
+        assumptions=release_assumptions(plan, facts),
+        words={
+            "post_processing": "Generators, samples, answers and reports are computed from the release alone "
+            "and cost nothing more, however often they are made.",
+            "intended_use": "Statistics, model building, teaching and software tests on the table as a whole.",
+            "not_for": "Decisions about, or statements on, a single person; rare groups smaller than the noise.",
+        },
+    )
+    return certificate_of(plan.schema, plan, said, facts, fingerprint=fingerprint)
 
 
-def _curve(plan: Plan) -> list[list[float]]:
-    """Epsilons at other deltas. Without a delta there is one epsilon and no curve."""
-    if plan.budget.is_pure:
-        return []
-    found = [[delta, plan.epsilon(delta=delta)] for delta in CURVE_DELTAS]
-    return [[delta, round_up(epsilon)] for delta, epsilon in found if math.isfinite(epsilon)]
+def trained_certificate(
+    plan: TrainedPlan,
+    facts: dict[str, Any],
+    *,
+    fingerprint: str,
+    method: str,
+    mechanism: str,
+    stages: list[dict[str, Any]],
+    numbers: int,
+    settings: dict[str, Any],
+    further: list[Assumption],
+    words: dict[str, str],
+) -> dict[str, Any]:
+    """All statements about a model that noisy descent trains.
 
-
-def _neighbours_in_words(plan: Plan) -> str:
-    unit = plan.schema.privacy
-    if unit.is_row:
-        return NEIGHBOUR_WORDS[plan.neighbours]
-    return PERSON_WORDS.format(unit=unit.unit, max_rows=unit.max_rows)
+    ``stages`` are released before the descent, whose steps release ``numbers`` gradients each; ``further`` are
+    assumptions beside those of every certificate.
+    """
+    descent, cost = plan.descent, plan.descent.cost
+    if cost.is_sampled:
+        further = [*further, SAMPLING]
+    chance = f"each row with chance {cost.sampling_rate:.6g}" if cost.is_sampled else "all rows"
+    steps = {
+        "name": f"sums of clipped gradients, {cost.steps} times, of {chance}",
+        "numbers_released": numbers,
+        "sensitivity": 1.0,  # in units of the clipping norm
+        "noise_std": cost.noise_multiplier,
+    }
+    guess = f" (planned for about {descent.expected_rows})" if descent.expected_rows else ""
+    charged = [{"mu_squared": float(each.mu_squared), "slack": float(each.slack)} for each in descent.charges]
+    said = Statements(
+        method=method,
+        status=status(facts),
+        guarantee={"epsilon_charged": round_up(descent.charged_epsilon()), "slack": float(descent.charge.slack)},
+        mechanism={**asdict(cost), "clip": descent.clip, "name": mechanism, "stages": [*stages, steps]},
+        composition={
+            "in_words": NO_LEDGER if facts.get("ledger") is None else CHARGED.format("noise"),
+            "rule": "mu squared adds up over releases, and so does slack",
+            "charged": charged,
+        },
+        public={"rows": f"private{guess}", "given_points": 0, "settings": settings},
+        assumptions=further,
+        words=words,
+    )
+    return certificate_of(plan.schema, descent, said, facts, fingerprint=fingerprint)
 
 
 def render_html(certificate: dict[str, Any]) -> str:
@@ -134,20 +263,9 @@ def _template() -> Any:
     return environment.from_string(template)
 
 
-def _odds(plan: Plan) -> dict[str, Any]:
-    epsilon = plan.epsilon()
-    return {
-        "best_guess_percent": round_up(100 * plan.best_guess),
-        "suspicion_from_percent": 50.0,
-        "suspicion_to_percent": round_up(100 / (1 + math.exp(-epsilon))),
-        "except_with_probability": round_up(plan.exceedance),
-    }
-
-
-def _mechanism(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
+def _mechanism(plan: Plan) -> dict[str, Any]:
     return {
         "name": MECHANISM_NAMES[plan.mechanism.name],
-        "noise": facts.get("noise"),
         "lattice": plan.lattice,
         **_descent(plan),
         "stages": [
@@ -180,11 +298,13 @@ def _descent(plan: Plan) -> dict[str, Any]:
     """What a plan with a network that is trained on rows states of it."""
     if plan.descent is None:
         return {}
-    described = plan.descent.to_dict()
-    told = {name: described[name] for name in ("sampling_rate", "noise_multiplier", "steps", "clip")}
     return {
-        "descent": told
-        | {"mu": round_up(math.sqrt(plan.charge.mu_squared)), "except_with_probability": float(plan.charge.slack)}
+        "descent": {
+            **asdict(plan.descent.cost),
+            "clip": plan.descent.clip,
+            "mu": round_up(math.sqrt(plan.charge.mu_squared)),
+            "except_with_probability": float(plan.charge.slack),
+        }
     }
 
 
@@ -198,13 +318,10 @@ def _laplace_numbers(plan: Plan, index: int) -> dict[str, Any]:
 
 
 def _composition(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
-    ledger = facts.get("ledger")
-    if ledger is None and facts.get("merged_from") and plan.parties > 1:
-        words = "Each party keeps a ledger of its own, which this release does not know of."
-    elif ledger is None:
-        words = "No ledger was given: other releases from the same table add to this one and are not counted here."
-    else:
-        words = "Charged to a ledger with a cap before the noise was drawn; the cap covers all releases in it."
+    words = CHARGED.format("the noise")
+    if facts.get("ledger") is None:
+        is_theirs = facts.get("merged_from") and plan.parties > 1
+        words = "Each party keeps a ledger of its own, which this release does not know of." if is_theirs else NO_LEDGER
     whole = plan.setting("horizon")
     if whole is not None:
         words += (
@@ -212,27 +329,10 @@ def _composition(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
             f"have epsilon {whole['epsilon']:g} at delta {whole['delta']:g}"
             f"{'' if plan.network_cost is None else ', without the network'}."
         )
-    rule = f"{plan.mechanism.cost_name} adds up over releases"
-    return {"ledger": ledger, "in_words": words, "rule": rule}
+    return {"in_words": words, "rule": f"{plan.mechanism.cost_name} adds up over releases"}
 
 
-def _public(plan: Plan, facts: dict[str, Any]) -> dict[str, Any]:
-    if plan.neighbours is Neighbours.REPLACE_ONE:
-        rows = f"public: {plan.num_rows}"
-    else:
-        guess = f" (planned for about {plan.num_rows})" if plan.num_rows else ""
-        rows = f"private; a noisy count is part of the release{guess}"
-    return {
-        **public_columns(plan.schema),
-        "rows": rows,
-        "given_points": given_points(plan),
-        **_networks(plan),
-        "query": facts.get("query"),
-        "settings": dict(plan.settings),
-    }
-
-
-def public_columns(schema: Schema) -> dict[str, Any]:
+def _columns(schema: Schema) -> dict[str, Any]:
     """Columns, their domains, and where these come from."""
     used, image = schema.used, schema.image
     listed = without_pixels(image, used)

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.files import CERTIFICATE, CERTIFICATE_PAGE, read_json, to_json
+from understudy.files import canonical_sha256, read_json
 from understudy.networks.files import DOCUMENT, WEIGHTS, document_of, load_encoder, weights_of
 from understudy.networks.form import Encoder
 from understudy.networks.public import PublicNetwork
 from understudy.plan.encoder import ExtractorPlan, extractor_plan_from_dict
-from understudy.released.certificate import render_html
-from understudy.released.release import SCHEMA
-from understudy.released.trained import gradient_stage, trained_certificate, verify_trained
-from understudy.released.verify import Verification
-
-# The certificate of an encoder that was learnt from private images; it follows from the plan alone.
+from understudy.released.assumptions import GRADIENTS
+from understudy.released.certificate import trained_certificate
+from understudy.released.product import Facts, product_files
+from understudy.released.verify import Verification, verify_trained
 
 METHOD = "encoder of images, by noisy descent"
 WORDS = {
@@ -29,29 +25,20 @@ WORDS = {
     "intended_use": "Taking features of images for releases (dp-mepf), where no public images are to be had.",
     "not_for": "Finding out about one of the images it was trained on.",
 }
-FURTHER = [
-    (
-        "row independence of gradients",
-        "torch on this machine gives a row the same gradient whatever other rows are in its block; checked on "
-        "made-up rows before anything was charged.",
-    )
-]
 
 
 def encoder_certificate(plan: ExtractorPlan, facts: dict[str, Any], *, fingerprint: str) -> dict[str, Any]:
-    """All statements about an encoder."""
+    """All statements about an encoder; they follow from its plan alone."""
     return trained_certificate(
         plan,
         facts,
         fingerprint=fingerprint,
         method=METHOD,
-        mechanism={
-            "name": "Discrete Gaussian noise on exact integer sums of clipped gradients",
-            "stages": [gradient_stage(plan.descent, plan.num_parameters)],
-            "clip": plan.clip,
-        },
+        mechanism="Discrete Gaussian noise on exact integer sums of clipped gradients",
+        stages=[],
+        numbers=plan.num_parameters,
         settings=asdict(plan.training),
-        further=FURTHER,
+        further=[("row independence of gradients", GRADIENTS.format("anything was charged"))],
         words=WORDS,
     )
 
@@ -62,7 +49,7 @@ class PrivateEncoder:
 
     plan: ExtractorPlan
     encoder: Encoder
-    facts: tuple[tuple[str, Any], ...]
+    facts: Facts
 
     @property
     def is_private(self) -> bool:
@@ -80,19 +67,13 @@ class PrivateEncoder:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over everything released; the ledger keeps it."""
-        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return canonical_sha256(self.to_dict())
 
     def files(self) -> dict[str, bytes]:
         """Every file of the directory."""
         certificate = encoder_certificate(self.plan, dict(self.facts), fingerprint=self.fingerprint)
-        return {
-            WEIGHTS: weights_of(self.encoder),
-            DOCUMENT: to_json(self.to_dict()),
-            SCHEMA: self.plan.schema.to_yaml().encode(),
-            CERTIFICATE: to_json(certificate),
-            CERTIFICATE_PAGE: render_html(json.loads(to_json(certificate))).encode(),
-        }
+        document, tensors = (DOCUMENT, self.to_dict()), (WEIGHTS, weights_of(self.encoder))
+        return product_files(self.plan.schema, certificate, document=document, tensors=tensors)
 
 
 def load_private_encoder(directory: str | Path) -> PrivateEncoder:
@@ -127,14 +108,13 @@ def verify_encoder(directory: str | Path) -> Verification:
     Raises:
         InputError: it names the first file that does not follow from the encoder.
     """
-    folder = Path(directory)
-    made = load_private_encoder(folder)
-    plan, facts = made.plan, dict(made.facts)
+    made = load_private_encoder(directory)
     try:
-        told = plan.cost(facts)
-        expected = made.files()
+        follows = made.plan.cost(dict(made.facts)) == made.encoder.private_cost
     except Exception:  # files may say anything
-        told, expected = {}, {}
-    if not expected or told != made.encoder.private_cost:
-        raise InputError(f"encoder '{folder}'", "states a cost that does not follow from its plan", "Do not rely on it")
-    return verify_trained(made, folder, expected, what="encoder")
+        follows = False
+    if not follows:
+        raise InputError(
+            f"encoder '{Path(directory)}'", "states a cost that does not follow from its plan", "Do not rely on it"
+        )
+    return verify_trained(made, directory, what="encoder")

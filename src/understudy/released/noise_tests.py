@@ -37,7 +37,6 @@ from understudy.features import (
     Tensors,
 )
 from understudy.features.embedding import kept_radius
-from understudy.features.nonzeros import most_nonzeros, nonzeros_of
 from understudy.released.release import Release
 
 REFUSED_BELOW = 1e-9
@@ -152,8 +151,8 @@ def _units(block: Block, embedding: Embedding, lattice: int) -> Integers:
     elif isinstance(map_, Tensors):
         found = _units_of_products(block, map_, lattice)
     elif _counts(map_):
-        kept = kept_radius(radius, map_.dim, block.norm, most_nonzeros(map_))
-        found = np.full(map_.dim, round(kept / math.sqrt(most_nonzeros(map_))) * unit)
+        kept = kept_radius(radius, map_.dim, block.norm, map_.most_nonzeros)
+        found = np.full(map_.dim, round(kept / math.sqrt(map_.most_nonzeros)) * unit)
     else:
         found = np.full(map_.dim, unit)
     return np.tile(found, embedding.copies(block)).astype(np.int64)
@@ -162,12 +161,12 @@ def _units(block: Block, embedding: Embedding, lattice: int) -> Integers:
 def _units_of_products(block: Block, map_: Tensors, lattice: int) -> Integers:
     """Products of memberships are counts too; those of other features have no unit but 1."""
     kept = {
-        half: kept_radius(radius, map_.size_of(half), block.norm, nonzeros_of(map_, half))
+        half: kept_radius(radius, map_.size_of(half), block.norm, map_.nonzeros_of(half))
         for half, radius in block.half_radii(map_, lattice).items()
     }
     found = [
         kept[left] * kept[right]
-        if all(_counts(map_.factors[j]) for j in subset) and nonzeros_of(map_, subset) == 1
+        if all(_counts(map_.factors[j]) for j in subset) and map_.nonzeros_of(subset) == 1
         else 1
         for subset, (left, right) in zip(map_.subsets, map_.halves, strict=True)
     ]

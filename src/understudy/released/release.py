@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -14,22 +13,12 @@ import numpy.typing as npt
 import safetensors.numpy
 
 from understudy.arrays import Floats, Integers
-from understudy.errors import InputError
 from understudy.features import Block, Embedding
-from understudy.files import (
-    CERTIFICATE,
-    CERTIFICATE_PAGE,
-    MOST_TENSOR_BYTES,
-    has_file,
-    parse_tensors,
-    read_file,
-    read_json,
-    to_json,
-    write_directory,
-)
+from understudy.files import canonical_sha256, write_directory
 from understudy.measurement import Measurement
 from understudy.plan.plan import Plan, plan_from_dict
-from understudy.released.certificate import build_certificate, render_html
+from understudy.released.certificate import build_certificate
+from understudy.released.product import Facts, load_product, product_files
 
 FORMAT = 1
 LEARNT = "learnt/"
@@ -38,7 +27,6 @@ SETTLED = "settled/"
 
 EMBEDDING = "embedding.safetensors"
 DOCUMENT = "release.json"
-SCHEMA = "schema.yaml"
 
 STAGE_NUMBERS = {"gaussian": ("noise_std", "squared_sensitivities"), "laplace": ("noise_scale", "l1_sensitivities")}
 """What a stage's scale of noise and its sensitivities are called in files."""
@@ -63,7 +51,7 @@ class Release:
 
     plan: Plan
     vectors: tuple[Integers, ...]
-    facts: tuple[tuple[str, Any], ...]
+    facts: Facts
     weights: tuple[tuple[str, npt.NDArray[np.float32]], ...] = ()
     settled: Settled | None = None
 
@@ -160,19 +148,13 @@ class Release:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over everything released; the ledger keeps it."""
-        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return canonical_sha256(self.to_dict())
 
     def files(self) -> dict[str, bytes]:
         """Every file of the release directory."""
         certificate = build_certificate(self.plan, dict(self.facts), fingerprint=self.fingerprint)
-        return {
-            EMBEDDING: self.tensors(),
-            DOCUMENT: to_json(self.to_dict()),
-            SCHEMA: self.plan.schema.to_yaml().encode(),
-            CERTIFICATE: to_json(certificate),
-            CERTIFICATE_PAGE: render_html(json.loads(to_json(certificate))).encode(),
-        }
+        document, tensors = (DOCUMENT, self.to_dict()), (EMBEDDING, self.tensors())
+        return product_files(self.plan.schema, certificate, document=document, tensors=tensors)
 
 
 def save_release(release: Release, directory: str | Path) -> Path:
@@ -182,35 +164,34 @@ def save_release(release: Release, directory: str | Path) -> Path:
 
 def load_release(directory: str | Path) -> Release:
     """Read a release back; its vectors must be the ones it was made with."""
-    folder = Path(directory)
-    if not has_file(folder, DOCUMENT):
-        raise InputError(f"'{folder}'", "is not the directory of a release", "Make one: understudy release --help")
-    content = read_file(folder / EMBEDDING, most=MOST_TENSOR_BYTES)
-    try:
-        document = read_json(folder / DOCUMENT)
-        if hashlib.sha256(content).hexdigest() != document["embedding_sha256"]:
-            raise ValueError
-        tensors = parse_tensors(content)
-        plan = plan_from_dict(document["plan"])
-        release = Release(
-            plan=plan,
-            vectors=tuple(tensors[stage.name] for stage in plan.stages),
-            facts=tuple(document["facts"].items()),
-            weights=tuple(
-                (name.removeprefix(LEARNT), value) for name, value in sorted(tensors.items()) if name.startswith(LEARNT)
-            ),
-            settled=_settled(plan, document, tensors),
-        )
-        sizes = [embedding.dim for embedding in release.embeddings]
-        kept = [release.vectors] + ([release.settled.vectors] if release.settled else [])
-        whole = all(
-            v.dtype == np.int64 and v.shape == (n,) for vectors in kept for v, n in zip(vectors, sizes, strict=True)
-        )
-    except Exception:  # rules run on what the files say, and may stumble over anything in them
-        whole = False
-    if not whole:
-        raise InputError(f"release '{folder}'", "is damaged: its files do not fit each other", "Fetch it again")
-    return release
+    return load_product(
+        directory,
+        _built,
+        what="release",
+        verb="release",
+        document=DOCUMENT,
+        tensors=EMBEDDING,
+        sha256="embedding_sha256",
+    )
+
+
+def _built(document: dict[str, Any], tensors: dict[str, npt.NDArray[Any]]) -> Release | None:
+    """The release that a document and its numbers are of, if they fit each other."""
+    plan = plan_from_dict(document["plan"])
+    learnt = [(name, tensors[name]) for name in sorted(tensors) if name.startswith(LEARNT)]
+    release = Release(
+        plan=plan,
+        vectors=tuple(tensors[stage.name] for stage in plan.stages),
+        facts=tuple(document["facts"].items()),
+        weights=tuple((name.removeprefix(LEARNT), value) for name, value in learnt),
+        settled=_settled(plan, document, tensors),
+    )
+    sizes = [embedding.dim for embedding in release.embeddings]
+    kept = [release.vectors] + ([release.settled.vectors] if release.settled else [])
+    is_whole = all(
+        v.dtype == np.int64 and v.shape == (n,) for vectors in kept for v, n in zip(vectors, sizes, strict=True)
+    )
+    return release if is_whole else None
 
 
 def _settled(plan: Plan, document: dict[str, Any], tensors: dict[str, Any]) -> Settled | None:

@@ -6,17 +6,19 @@ that have noise in them. That noise was drawn at random, and who made a release,
 
 from __future__ import annotations
 
-import dataclasses
-from dataclasses import dataclass
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-from understudy.accounting import Neighbours
 from understudy.errors import InputError
-from understudy.files import is_file_of, names_in
-from understudy.released.assumptions import assumptions
+from understudy.files import CERTIFICATE, is_file_of, names_in
+from understudy.plan.descent import TrainedPlan
+from understudy.released.certificate import Price
 from understudy.released.noise_tests import REFUSED_BELOW, NoiseTest, noise_tests
+from understudy.released.product import Product
 from understudy.released.release import load_release
 
 NOISE = "noise"
@@ -58,7 +60,7 @@ class Verification:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON output."""
-        return dataclasses.asdict(self)
+        return asdict(self)
 
 
 def verify_release(directory: str | Path) -> Verification:
@@ -68,48 +70,99 @@ def verify_release(directory: str | Path) -> Verification:
         InputError: it names the first file that does not follow from the release, or the stage whose
             numbers do not look like sums with the stated noise.
     """
+    release = load_release(directory)
+    plan = release.plan
+
+    def tests() -> tuple[NoiseTest, ...]:
+        is_private = bool(dict(release.facts).get("is_private"))
+        return _passed(noise_tests(release), where=f"release '{Path(directory)}'") if is_private else ()
+
+    found = _verified(release, plan, directory, what="release", spent=plan.own_epsilon, tests=tests)
+    lengths = (plan.mechanism.length(sum(parts)) for parts in plan.mechanism_sensitivities)
+    return replace(
+        found,
+        epsilon_alone=plan.own_epsilon(),
+        mechanism=plan.mechanism.name,
+        sensitivity=tuple(length / plan.lattice for length in lengths),
+    )
+
+
+class Trained(Product, Protocol):
+    """A product that noisy descent has made."""
+
+    @property
+    def plan(self) -> TrainedPlan:
+        """What was trained, and at which cost."""
+
+
+def verify_trained(made: Trained, directory: str | Path, *, what: str) -> Verification:
+    """Compare a trained model's files with what follows from its plan, byte for byte.
+
+    Raises:
+        InputError: it names the first file that does not follow from the model.
+    """
+    descent = made.plan.descent
+
+    def spent() -> float:
+        return max(descent.epsilon(), descent.charged_epsilon())
+
+    return _verified(made, descent, directory, what=what, spent=spent)
+
+
+def _verified(
+    made: Product,
+    price: Price,
+    directory: str | Path,
+    *,
+    what: str,
+    spent: Callable[[], float],
+    tests: Callable[[], tuple[NoiseTest, ...]] = tuple,
+) -> Verification:
+    """Compare a product's files with those computed anew, its cost with its budget, and its numbers with noise."""
     folder = Path(directory)
-    release = load_release(folder)
     try:
-        expected = release.files()
+        expected = made.files()
     except Exception:  # nothing can be said of what a damaged description stumbles over
         raise InputError(
-            f"release '{folder}'",
+            f"{what} '{folder}'",
             "is damaged: its certificate cannot be computed anew",
-            "Do not rely on this release; fetch it again from its owner",
+            f"Do not rely on this {what}; fetch it again from its owner",
         ) from None
+    _check_files(folder, expected, dict(made.facts), what=what)
+    if spent() > price.budget.epsilon:
+        raise InputError(f"{what} '{folder}'", "spends more than its stated epsilon", "Do not rely on it")
+    seen, certificate = tests(), json.loads(expected[CERTIFICATE])
+    stages = certificate["mechanism"]["stages"]
+    return Verification(
+        fingerprint=made.fingerprint,
+        is_private=made.is_private,
+        epsilon=price.epsilon(),
+        epsilon_alone=price.epsilon(),
+        delta=price.budget.delta,
+        neighbours=price.neighbours.value,
+        mechanism="gaussian",
+        assumptions=tuple(each["name"] for each in certificate["assumptions"]),
+        noise_std=tuple(stage["noise_std"] for stage in stages),
+        sensitivity=tuple(stage["sensitivity"] for stage in stages),
+        checks=(*sorted(expected), *([NOISE] if any(test.is_able for test in seen) else [])),
+        noise_tests=seen,
+    )
+
+
+def _check_files(folder: Path, expected: dict[str, bytes], facts: dict[str, Any], *, what: str) -> None:
+    """Refuse a directory that does not hold these files, byte for byte, and no others."""
     found = names_in(folder)
     for name in sorted(set(expected) | found):
-        if name not in expected:
-            raise InputError(f"file '{folder / name}'", "does not belong to a release", "Remove it")
-        if name not in found:
-            raise InputError(f"file '{folder / name}'", "is missing", "Fetch the release again")
-        if not is_file_of(folder / name, expected[name]):
-            raise InputError(
-                f"file '{folder / name}'",
-                "does not follow from the release: it was changed or damaged",
-                _remedy(dict(release.facts)),
-            )
-    plan = release.plan
-    alone = plan.own_epsilon()
-    if alone > plan.budget.epsilon:
-        raise InputError(f"release '{folder}'", "spends more than its stated epsilon", "Do not rely on it")
-    is_private = bool(dict(release.facts).get("is_private"))
-    tests = _passed(noise_tests(release), where=f"release '{folder}'") if is_private else ()
-    return Verification(
-        fingerprint=release.fingerprint,
-        is_private=release.is_private,
-        epsilon=plan.epsilon(),
-        epsilon_alone=alone,
-        delta=plan.budget.delta,
-        neighbours=Neighbours(plan.neighbours).value,
-        mechanism=plan.mechanism.name,
-        assumptions=tuple(each["name"] for each in assumptions(plan, dict(release.facts))),
-        noise_std=tuple(noise / plan.lattice for noise in plan.noise_stds),
-        sensitivity=tuple(plan.mechanism.length(sum(parts)) / plan.lattice for parts in plan.mechanism_sensitivities),
-        checks=(*sorted(expected), *([NOISE] if any(test.is_able for test in tests) else [])),
-        noise_tests=tests,
-    )
+        if name in expected and name in found and is_file_of(folder / name, expected[name]):
+            continue
+        rule, remedy = f"does not follow from the {what}: it was changed or damaged", _remedy(facts)
+        if what != "release":
+            remedy = "Do not rely on it; fetch it again from its owner"
+        elif name not in expected:
+            rule, remedy = "does not belong to a release", "Remove it"
+        elif name not in found:
+            rule, remedy = "is missing", "Fetch the release again"
+        raise InputError(f"file '{folder / name}'", rule, remedy)
 
 
 def _passed(tests: tuple[NoiseTest, ...], *, where: str) -> tuple[NoiseTest, ...]:
@@ -123,19 +176,6 @@ def _passed(tests: tuple[NoiseTest, ...], *, where: str) -> tuple[NoiseTest, ...
             "Do not publish it and do not rely on it; ask its owner how the noise was drawn",
         )
     return tests
-
-
-def check_files(folder: Path, expected: dict[str, bytes], *, what: str) -> None:
-    """Refuse a directory that does not hold these files, byte for byte, and no others."""
-    found = names_in(folder)
-    for name in sorted(set(expected) | found):
-        is_both = name in expected and name in found
-        if not (is_both and is_file_of(folder / name, expected[name])):
-            raise InputError(
-                f"file '{folder / name}'",
-                f"does not follow from the {what}: it was changed or damaged",
-                "Do not rely on it; fetch it again from its owner",
-            )
 
 
 def _remedy(facts: dict[str, Any]) -> str:

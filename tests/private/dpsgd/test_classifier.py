@@ -83,7 +83,7 @@ def test_noise_is_what_the_plan_says_whatever_the_rows_are(rows: int) -> None:
     noise, made = Recording(), plan()
     train_classifier(table(rows), made, noise=noise)
     dim = made.inputs.dim
-    step = math.isqrt(math.ceil((made.descent.noise_multiplier * RADIUS**2) ** 2 + 4))
+    step = math.isqrt(math.ceil((made.descent.cost.noise_multiplier * RADIUS**2) ** 2 + 4))
     assert noise.asked[0] == (dim * (dim + 1) // 2, made.look_noise)
     assert [size for size, _ in noise.asked[1:]] == [2 * dim] * 3
     assert all(step <= std <= step + 2**20 for _, std in noise.asked[1:])
@@ -102,7 +102,7 @@ def test_a_ledger_is_charged_before_noise_is_drawn(tmp_path: Path) -> None:
     found = train_classifier(table(), made, ledger=ledger, key="k", noise=Watching())
     (row,) = read_ledger(ledger).rows
     spent = Fraction(row.units, 2**40)
-    assert sum(charge.mu_squared for charge in made.charges) <= spent
+    assert sum(charge.mu_squared for charge in made.descent.charges) <= spent
     assert row.state == "published"
     assert row.fingerprint == found.fingerprint
     assert row.description == "classifier on tiny"
@@ -131,7 +131,7 @@ def test_replaced_rows_are_charged_as_removed_and_added(tmp_path: Path) -> None:
     made = plan(1.0)
     train_classifier(table(), made, ledger=tmp_path / "l")
     (row,) = read_ledger(tmp_path / "l").rows
-    total = sum(charge.mu_squared for charge in made.charges)
+    total = sum(charge.mu_squared for charge in made.descent.charges)
     assert 4 * total <= Fraction(row.units, 2**40) <= 4 * total + Fraction(1, 2**39)
     sampled = plan(1.0, Training(steps=3, sampling_rate=0.5))
     with pytest.raises(InputError, match="replaced"):

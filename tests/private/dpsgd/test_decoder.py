@@ -12,7 +12,7 @@ import torch
 
 from understudy import Budget, create_ledger, load_schema, make_plan, release_table
 from understudy.errors import InputError
-from understudy.plan.descent import Descent
+from understudy.plan.descent import DecoderPlan
 from understudy.plan.plan import Plan
 from understudy.private.dpsgd import networks
 from understudy.private.dpsgd.decoder import read_images, train_decoder
@@ -49,9 +49,9 @@ def halves(count: int = 300) -> pd.DataFrame:
     return frame.assign(side=np.where(left, "left", "right"))
 
 
-def descent_of(plan: Plan) -> Descent:
-    assert plan.descent is not None
-    return plan.descent
+def decoder_of(plan: Plan) -> DecoderPlan:
+    assert plan.decoder is not None
+    return plan.decoder
 
 
 def test_images_and_labels_are_read_as_numbers_between_zero_and_one():
@@ -65,9 +65,9 @@ def test_images_and_labels_are_read_as_numbers_between_zero_and_one():
 def test_what_is_handed_out_is_the_decoder_and_it_makes_images_of_codes():
     plan = the_plan()
     rows = read_images(halves(), plan, query=None)
-    found = train_decoder(rows, descent_of(plan), noise=Silence())
+    found = train_decoder(rows, decoder_of(plan), noise=Silence())
     assert {name.split(".")[0] for name in found} == {"decoder"}
-    network = descent_of(plan).network
+    network = decoder_of(plan).network
     places = 2 * network.margin * torch.eye(network.code_dim)[:2]
     weights = {name: torch.from_numpy(value) for name, value in found.items()}
     decoded = network.decode(weights, places).numpy().reshape(2, 2, 4)
@@ -77,7 +77,7 @@ def test_what_is_handed_out_is_the_decoder_and_it_makes_images_of_codes():
 
 def test_an_images_gradient_hangs_on_that_image_alone():
     """With the paper's encoder, trained on all images without noise, it would not."""
-    network = descent_of(the_plan()).network
+    network = decoder_of(the_plan()).network
     weights = {n: torch.from_numpy(v) for n, v in network.first_parameters(0).items()}
     images, labels = read_images(halves(16), the_plan(), query=None)
     whole = row_gradients(weights, network.loss, (images, labels))

@@ -114,7 +114,7 @@ def test_a_pure_ledger_is_refused_though_nothing_is_sampled(tmp_path: Path):
     # Without sampling there is no slack, and mu squared would pass for an epsilon.
     ledger, plan = tmp_path / "ledger.db", plan_of(num_rows=60)
     create_ledger(ledger, Budget(4.0, 0.0))
-    assert plan.charge.slack == 0
+    assert plan.descent.charge.slack == 0
     with pytest.raises(InputError, match="pure differential privacy"):
         train_private_encoder(table(), plan, ledger=ledger)
     assert read_ledger(ledger).rows == ()
@@ -256,7 +256,7 @@ def test_an_encoder_has_a_certificate_and_a_mark_in_the_ledger(tmp_path: Path):
     assert (stated["status"], stated["table"]) == ("PRIVATE", "dots")
     assert 1.8 < stated["guarantee"]["epsilon"] <= 2.0
     assert stated["guarantee"]["unit"] == "row"
-    mechanism, descent = stated["mechanism"], plan_of().descent
+    mechanism, descent = stated["mechanism"], plan_of().descent.cost
     assert (mechanism["sampling_rate"], mechanism["steps"], mechanism["clip"]) == (0.5, 20, 1.0)
     assert mechanism["noise_multiplier"] == descent.noise_multiplier
     numbers = sum(value.numel() for value in plan_of().start(torch).values())

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from understudy.accounting import Neighbours
 from understudy.errors import InputError
+from understudy.plan.descent import TrainedPlan
 from understudy.plan.plan import ROW_CAP
 from understudy.private import ledger as ledgers
 from understudy.private.ledger import described
-from understudy.released.trained import TrainedPlan
 
 
 def check_affordable(ledger: str | Path, plan: TrainedPlan) -> None:
@@ -39,12 +39,12 @@ def check_size(num_rows: int) -> None:
 
 
 def _slack(plan: TrainedPlan) -> Fraction:
-    return sum((charge.slack for charge in plan.charges), Fraction(0))
+    return sum((charge.slack for charge in plan.descent.charges), Fraction(0))
 
 
 def _costs_in(ledger: str | Path, plan: TrainedPlan) -> tuple[Fraction, ...]:
     """Mu squared in a ledger's notion of neighbours: replacing a row is removing one and adding one."""
-    state, costs = ledgers.read_ledger(ledger), tuple(each.mu_squared for each in plan.charges)
+    state, costs = ledgers.read_ledger(ledger), tuple(each.mu_squared for each in plan.descent.charges)
     if state.is_pure:
         raise InputError(
             f"ledger '{ledger}'",
@@ -53,7 +53,7 @@ def _costs_in(ledger: str | Path, plan: TrainedPlan) -> tuple[Fraction, ...]:
         )
     if state.neighbours is Neighbours.ADD_REMOVE:
         return costs
-    if plan.descent.is_sampled:
+    if plan.descent.cost.is_sampled:
         raise InputError(
             f"ledger '{ledger}'",
             "counts replaced rows, and sampling them is not accounted for",

@@ -92,15 +92,13 @@ def noisy_maps(
         whitening = _look(rows, plan.look_noise, noise)
         rows = sealed(lambda: _whitened(rows, whitening))
         num_rows = plan.num_rows or round(whitening.num_rows)
-    training = plan.training
-    rate = training.learning_rate * plan.shape.map_dim
     maps = train_maps(
         rows,
         plan.shape,
-        cost=plan.descent,
-        clip=training.clip,
+        cost=plan.descent.cost,
+        clip=plan.descent.clip,
         expected_rows=float(num_rows or 1),
-        steps=Steps(rate, averaged=training.averaged),
+        steps=Steps(plan.descent.learning_rate, averaged=plan.training.averaged),
         noise=noise,
         progress=progress,
     )

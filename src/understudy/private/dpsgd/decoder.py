@@ -6,7 +6,7 @@ import numpy as np
 
 from understudy.arrays import Singles
 from understudy.networks.autoencoder import DECODER
-from understudy.plan.descent import Descent
+from understudy.plan.descent import DecoderPlan
 from understudy.plan.plan import Plan
 from understudy.private.dpsgd.networks import check_row_gradients, descend_from, tensors_of
 from understudy.private.dpsgd.steps import Steps
@@ -33,14 +33,14 @@ def read_images(data: object, plan: Plan, *, query: str | None) -> tuple[Singles
     return np.ascontiguousarray(found[:, :pixels]), np.ascontiguousarray(labels)
 
 
-def check_decoder(images: tuple[Singles, Singles], descent: Descent) -> None:
+def check_decoder(images: tuple[Singles, Singles], decoder: DecoderPlan) -> None:
     """Refuse a machine whose torch gives an image different gradients beside others, before anything is paid."""
-    network = descent.network
-    first = tensors_of(network.first_parameters(descent.seed))
+    network = decoder.network
+    first = tensors_of(network.first_parameters(decoder.descent.seed))
     check_row_gradients(first, network.loss, images)
 
 
-def train_decoder(images: tuple[Singles, Singles], descent: Descent, *, noise: NoiseSource) -> Arrays:
+def train_decoder(images: tuple[Singles, Singles], decoder: DecoderPlan, *, noise: NoiseSource) -> Arrays:
     """Train encoder and decoder together, and hand out the decoder.
 
     The paper trains the encoder without noise. A decoder's gradients are taken through the encoder, so every
@@ -50,14 +50,14 @@ def train_decoder(images: tuple[Singles, Singles], descent: Descent, *, noise: N
         What is returned is private as the descent's cost states, between sets with one image more or less;
         the caller has charged it before (proofs/descent.md).
     """
-    network = descent.network
+    network, descent = decoder.network, decoder.descent
     found = descend_from(
         network.first_parameters(descent.seed),
         network.loss,
         images,
         cost=descent.cost,
         clip=descent.clip,
-        expected_rows=descent.expected_rows,
+        expected_rows=float(descent.expected_rows or 1),
         steps=Steps(descent.learning_rate, rule="adam", averaged=AVERAGED),
         noise=noise,
     )

@@ -76,7 +76,7 @@ def train_private_encoder(
         start,
         row_loss,
         rows,
-        cost=plan.descent,
+        cost=plan.descent.cost,
         clip=plan.clip,
         expected_rows=float(plan.expected_rows),
         noise=source,
