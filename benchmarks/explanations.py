@@ -22,6 +22,7 @@ import numpy as np
 import torch
 from command_line import add_data_argument
 from labelled_rows import image_rows
+from receipts import unrecorded
 
 from understudy.accounting import Budget
 from understudy.accounting.dpsgd import calibrated_descent
@@ -102,6 +103,7 @@ def with_privacy(images: np.ndarray, labels: np.ndarray, epsilon: float, steps: 
         clip=1.0,
         expected_rows=len(labels),
         steps=Steps(1.5, averaged=0.2),
+        receipt=unrecorded(),
     )
 
 
@@ -167,7 +169,12 @@ def maps_lines(
     """The same of locally linear maps: the filter of the predicted class, and what places add."""
     start = time.process_time()
     plan = ClassifierPlan(rows.schema, Budget(epsilon), Training(inputs="cosines"))
-    maps, whitening = noisy_maps(integer_rows(rows.train, plan, query=None), plan, noise=LongNoise())
+    maps, whitening = noisy_maps(
+        integer_rows(rows.train, plan, query=None),
+        plan,
+        noise=LongNoise(),
+        receipt=unrecorded(plan_id=plan.fingerprint),
+    )
     trained = Classifier(plan, maps, whitening, ())
     images, labels = test
     codes = images.reshape(len(images), -1).astype(np.int64)

@@ -22,6 +22,7 @@ from unittest.mock import patch
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from receipts import unrecorded
 from scipy.special import log_ndtr, ndtr, ndtri
 from scipy.stats import chi2, rankdata
 from scipy.stats import t as student
@@ -36,6 +37,7 @@ from understudy.private.dpsgd import classifier, linear, networks
 from understudy.private.dpsgd.linear import IntegerRows
 from understudy.private.dpsgd.steps import Steps
 from understudy.private.noise import ExactNoise, LongNoise
+from understudy.private.spending import Receipt
 from understudy.private.sums import sum_rows
 
 Floats = npt.NDArray[np.float64]
@@ -230,9 +232,9 @@ class Overheard:
         self.source, self.name = source, source.name
         self.published: list[Integers] = []
 
-    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+    def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
         """As the source does."""
-        self.published.append(self.source.add_noise(sums, noise_std))
+        self.published.append(self.source.add_noise(sums, noise_std, receipt))
         return self.published[-1]
 
 
@@ -395,7 +397,9 @@ def _canaries(cost: DescentCost, canaries: int, believed: DescentCost) -> tuple[
         return real_sum(rows, shape, weights, places, clip=clip)
 
     with patch.object(linear, "gradient_sum", summed):
-        linear.train_maps(rows, shape, cost=cost, clip=0.1, expected_rows=1.0, steps=Steps(0.01), noise=noise)
+        linear.train_maps(
+            rows, shape, cost=cost, clip=0.1, expected_rows=1.0, steps=Steps(0.01), receipt=unrecorded(), noise=noise
+        )
     deviation = believed.noise_multiplier * INPUT_RADIUS**2
     total = np.zeros(2 * canaries)
     for moved, published in zip(moves, noise.published, strict=True):

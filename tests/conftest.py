@@ -1,6 +1,6 @@
 """Which tests are slow. `make quick` leaves them out.
 
-tests/slow.txt names the functions whose cases took more than half a second in all when they were last
+tests/slow.txt names the functions whose cases took more than 0.3 seconds in all when they were last
 timed: `make test TIMED=--record-slow`, on a machine that does nothing else. Names are without files, so
 that moving a test changes nothing.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 SLOW = Path(__file__).with_name("slow.txt")
-LIMIT_SECONDS = 0.5
+LIMIT_SECONDS = 0.3
 """With this, what is left takes a minute on two cores."""
 
 

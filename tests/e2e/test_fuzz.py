@@ -43,7 +43,7 @@ def found_in(world: fuzz.World, act: Callable[[fuzz.Case], Any], count: int = 25
 
 
 def test_the_fuzzer_sees_a_seal_that_is_open(world: fuzz.World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("understudy.private.release.sealed", lambda step: step())
+    monkeypatch.setattr("understudy.private.spending.sealed", lambda step: step())
     monkeypatch.setattr("understudy.readers.sources.shielded", lambda step, explain: step())
     found = found_in(world, fuzz.case_of_objects)
     assert "left the library" in found
@@ -57,7 +57,7 @@ def test_the_fuzzer_sees_a_charge_without_a_release_and_files_that_are_left(
         directory.mkdir()
         raise InputError("disk", f"{fuzz.ROWS} rows do not fit")
 
-    monkeypatch.setattr("understudy.private.release.publish", publish)
+    monkeypatch.setattr("understudy.private.spending.publish", publish)
     found = found_in(world, fuzz.case_of_file)
     for words in ("the ledger was charged", "files were left", "the number of rows"):
         assert words in found

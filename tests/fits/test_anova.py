@@ -21,6 +21,7 @@ from understudy.fits.anova import AnovaTraining, raked, train_anova
 from understudy.generators.conditioning import spans_of
 from understudy.generators.mixture import Mixture
 from understudy.private.noise import SeededNoise
+from understudy.private.spending import Receipt
 from understudy.released import Release, save_release
 from understudy.schema import NULL, Schema
 from understudy.schema.encode import encode_batch
@@ -47,7 +48,7 @@ TRAINING = AnovaTraining(steps=250, num_components=150, caution=0.0)
 class NoNoise(SeededNoise):
     """Exact sums, which only a test may see."""
 
-    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+    def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
         return sums
 
 

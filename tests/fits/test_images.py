@@ -12,6 +12,7 @@ import torch
 from understudy import Budget, fit_release, load_schema, make_plan, release_table
 from understudy.fits.images import ImageTraining, minimise
 from understudy.fits.mmd_loss import loss_terms
+from understudy.private.spending import Receipt
 
 SCHEMA = load_schema({"name": "dots", "rows": 300, "image": {"height": 2, "width": 3}})
 TINY = ImageTraining(hidden=(6,), channels=(4,), steps=4, batch=20)
@@ -22,7 +23,7 @@ class Silence:
 
     name, is_private = "none", False
 
-    def add_noise(self, sums: np.ndarray, noise_std: int) -> np.ndarray:
+    def add_noise(self, sums: np.ndarray, noise_std: int, receipt: Receipt) -> np.ndarray:
         return sums
 
     add_laplace_noise = add_noise

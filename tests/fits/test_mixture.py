@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 import pytest
 import torch
+from receipts import unrecorded
 
 from understudy import Budget, dp_hp, fit_release, load_schema, release_table
 from understudy.arrays import Integers
@@ -23,6 +24,7 @@ from understudy.fits.mmd_loss import Term, loss_terms
 from understudy.generators.grids import column_grid
 from understudy.generators.mixture import Mixture
 from understudy.private.noise import SeededNoise
+from understudy.private.spending import Receipt
 from understudy.released import Release
 from understudy.schema import Column, Layout
 
@@ -331,14 +333,14 @@ def test_training_goes_on_where_there_is_no_noise_to_speak_of():
 class NoNoise(SeededNoise):
     """Exact sums, which only a test may see."""
 
-    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+    def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
         return sums
 
 
 def noise_but_for_counts(release: Release, seed: int) -> Release:
     """An exact release with noise on all but the counts of two labels, its first numbers."""
     (exact,) = release.vectors
-    noisy = SeededNoise(seed).add_noise(exact, release.plan.noise_stds[0])
+    noisy = SeededNoise(seed).add_noise(exact, release.plan.noise_stds[0], unrecorded())
     noisy[:2] = exact[:2]
     return replace(release, vectors=(noisy,))
 

@@ -24,6 +24,7 @@ import typer
 from understudy.cli import main
 from understudy.cli.app import app
 from understudy.private.noise import ExactNoise, LongNoise
+from understudy.private.spending import Receipt
 from understudy.reports import agreement
 
 SCHEMA = """\
@@ -147,10 +148,10 @@ def known_chance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise from a seed: which fields there are may hang on what it does. Rows of reports are few."""
     rng = np.random.default_rng(19)
 
-    def add_noise(_: object, sums: Any, noise_std: int) -> Any:
+    def add_noise(_: object, sums: Any, noise_std: int, receipt: Receipt) -> Any:
         return sums + np.rint(rng.normal(0.0, noise_std, len(sums))).astype(np.int64)
 
-    def add_laplace_noise(_: object, sums: Any, scale: int) -> Any:
+    def add_laplace_noise(_: object, sums: Any, scale: int, receipt: Receipt) -> Any:
         return sums + np.rint(rng.laplace(0.0, scale, len(sums))).astype(np.int64)
 
     for source in (ExactNoise, LongNoise):

@@ -41,6 +41,7 @@ from understudy.private.noise import SeededNoise
 from understudy.private.parties import merge_partials, write_partial
 from understudy.private.release import release_table
 from understudy.private.secret_files import read_secret
+from understudy.private.spending import Receipt
 from understudy.released import Release
 from understudy.schema import PrivacyUnit, load_schema
 
@@ -83,11 +84,11 @@ class Recorded(SeededNoise):
         self.scales: list[list[int | str]] = []
         self.released: list[Any] = []
 
-    def add_noise(self, sums: Any, noise_std: int) -> Any:
-        return self._keep("gaussian", noise_std, super().add_noise(sums, noise_std))
+    def add_noise(self, sums: Any, noise_std: int, receipt: Receipt) -> Any:
+        return self._keep("gaussian", noise_std, super().add_noise(sums, noise_std, receipt))
 
-    def add_laplace_noise(self, sums: Any, scale: int) -> Any:
-        return self._keep("laplace", scale, super().add_laplace_noise(sums, scale))
+    def add_laplace_noise(self, sums: Any, scale: int, receipt: Receipt) -> Any:
+        return self._keep("laplace", scale, super().add_laplace_noise(sums, scale, receipt))
 
     def _keep(self, kind: str, scale: int, noisy: Any) -> Any:
         self.scales.append([kind, len(noisy), scale])

@@ -28,6 +28,7 @@ TRAINING = "private/dpsgd/test_classifier.py::"
 UNITS = "private/test_ledger_units.py::"
 UNPAID = "test_a_machine_whose_gradients_hang_on_the_block_is_refused_before_anything_is_paid"
 LOCAL = "private/engines/test_local.py::"
+SPENDING = "private/test_spending.py::"
 RELEASE = "private/test_release.py::"
 PRODUCTS = "private/test_product_sums.py::"
 HERMITE = "features/test_hermite.py::"
@@ -128,8 +129,8 @@ MUTANTS = {
     ),
     "no noise": Mutant(
         "private/release.py",
-        "return noisy(total[:-1], plan, len(vectors), source)",
-        "return total[:-1]",
+        "(noisy(first, plan, 0, source, receipt),)",
+        "(first,)",
         RELEASE + "test_two_releases_of_one_table_differ_in_every_number",
     ),
     "noise of another stage": Mutant(
@@ -224,8 +225,8 @@ MUTANTS = {
     ),
     "appended rows that nobody paid for": Mutant(
         "private/append.py",
-        "        if ledger is not None and row is None:",
-        "        if False:",
+        "        ledger=ledger,\n",
+        "        ledger=None,\n",
         "private/test_append.py::test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn",
     ),
     "Fourier features not checked": Mutant(
@@ -248,30 +249,14 @@ MUTANTS = {
     ),
     "published before it is written": Mutant(
         "private/spending.py",
-        "        write_directory(directory, product.files())\n    if ledger is not None and row is not None:",
-        "        if ledger is not None and row is not None:\n"
-        "            where = str(Path(directory).resolve())\n"
-        "            ledgers.mark_published(ledger, row, fingerprint=product.fingerprint, directory=where)\n"
-        "            row = None\n"
-        "        write_directory(directory, product.files())\n    if ledger is not None and row is not None:",
+        "        write_directory(directory, files())\n    if ledger",
+        "        if ledger is not None and receipt is not None and receipt.row is not None:\n            where = str(Path(directory).resolve())\n            ledgers.mark_published(ledger, receipt.row, fingerprint=fingerprint, directory=where)\n            ledger = None\n        write_directory(directory, files())\n    if ledger",
         "private/test_kills.py::test_a_kill_is_counted_and_leaves_nothing_that_passes_for_a_release[release-in a file]",
     ),
     "queries of parties dropped": Mutant(
         "private/parties.py",
-        (
-            "facts = (\n"
-            "        dict(release_facts(source, None))\n"
-            "        | together\n"
-            '        | {"is_private": following.is_private, "ledger": charged, "merged_from": len(answers)}\n'
-            "    )"
-        ),
-        (
-            "facts = dict(release_facts(source, None)) | {\n"
-            '        "is_private": following.is_private,\n'
-            '        "ledger": charged,\n'
-            '        "merged_from": len(answers),\n'
-            "    }"
-        ),
+        "dict(release_facts(source, None))\n        | together\n",
+        "dict(release_facts(source, None))\n",
         PARTIES
         + "test_queries_of_parties_are_in_the_certificate_and_among_its_assumptions[queries1-1-SELECT * FROM data]",
     ),
@@ -313,13 +298,13 @@ MUTANTS = {
     ),
     "merged without noise": Mutant(
         "private/parties.py",
-        "vector = sealed(lambda: noisy(sums, plan, request.round, source))",
-        "vector = sums",
+        "return noisy(sums, plan, request.round, source, receipt)",
+        "return sums",
         PARTIES + "test_two_merges_of_the_same_sums_differ_in_every_number",
     ),
     "a party's own noise forgotten": Mutant(
         "private/parties.py",
-        "return noisy(total[:-1], plan, request.round, source)",
+        "return noisy(total[:-1], plan, request.round, source, receipt)",
         "return total[:-1]",
         PARTIES + "test_parties_with_noise_of_their_own_publish_what_meets_the_plan_by_itself[1e-05]",
     ),
@@ -615,16 +600,13 @@ MUTANTS = {
         "features/test_embedding.py::test_heavy_class_counts_do_not_ride_free",
     ),
     "the ledger charged after the noise": Mutant(
-        "private/release.py",
-        "            row = charge(ledger, plan, key=key)\n        return noisy(total[:-1], plan, len(vectors), source)",
-        "            drawn = noisy(total[:-1], plan, len(vectors), source)\n"
-        "            row = charge(ledger, plan, key=key)\n"
-        "            return drawn\n"
-        "        return noisy(total[:-1], plan, len(vectors), source)",
+        "private/spending.py",
+        "        receipt = charge(bill, ledger=ledger, key=key)\n        return draw(private, receipt), receipt\n",
+        "        drawn = draw(private, charge(bill, ledger=None, key=key))\n        return drawn, charge(bill, ledger=ledger, key=key)\n",
         RELEASE + "test_the_ledger_is_charged_before_noise_is_drawn",
     ),
     "the ledger charged for other neighbours": Mutant(
-        "private/release.py",
+        "private/spending.py",
         "costs = plan.cost(notion) if",
         "costs = plan.cost() if",
         RELEASE + "test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours[add-remove-replace-one]",
@@ -770,8 +752,8 @@ MUTANTS = {
     ),
     "half the noise in the last of three stages": Mutant(
         "private/release.py",
-        "return add_noise(sums, plan.noise_scales[stage])",
-        "return add_noise(sums, plan.noise_scales[stage] // (2 if stage == 2 else 1))",
+        "return add_noise(sums, plan.noise_scales[stage], receipt)",
+        "return add_noise(sums, plan.noise_scales[stage] // (2 if stage == 2 else 1), receipt)",
         AUDIT + "[dp-anova]",
     ),
     "a block that nobody is charged for": Mutant(
@@ -882,13 +864,13 @@ MUTANTS = {
         LAPLACE + "test_every_attack_that_pure_privacy_allows_is_allowed_by_the_converted_mu",
     ),
     "epsilon charged where mu squared is counted": Mutant(
-        "private/release.py",
+        "private/spending.py",
         "return plan.mechanism.mu_squared(costs)",
         "return costs",
         RELEASE + "test_a_gaussian_ledger_is_charged_once_for_all_stages_of_a_pure_release",
     ),
     "Gaussian noise in a pure ledger": Mutant(
-        "private/release.py",
+        "private/spending.py",
         "if not plan.budget.is_pure:",
         "if False:",
         RELEASE + "test_a_pure_ledger_refuses_gaussian_noise_before_it_reads_rows",
@@ -1092,8 +1074,8 @@ MUTANTS = {
     ),
     "half the noise on second moments": Mutant(
         "private/dpsgd/classifier.py",
-        "noise.add_noise(exact, noise_std) / RADIUS**2",
-        "noise.add_noise(exact, noise_std // 2) / RADIUS**2",
+        "noise.add_noise(exact, noise_std, receipt) / RADIUS**2",
+        "noise.add_noise(exact, noise_std // 2, receipt) / RADIUS**2",
         AUDIT + "[classifier]",
     ),
     "rows drawn more often than is paid for": Mutant(
@@ -1158,9 +1140,9 @@ MUTANTS = {
         "private/test_ledger.py::test_a_reserve_is_taken_from_delta_for_good",
     ),
     "a classifier trained before it is paid for": Mutant(
-        "private/dpsgd/classifier.py",
-        "    row = charge(ledger, plan, key=key, what",
-        "    noisy_maps(rows, plan, noise=noise or LongNoise())\n    row = charge(ledger, plan, key=key, what",
+        "private/spending.py",
+        "        private = read()\n",
+        "        private = read()\n        draw(private, charge(bill, ledger=None, key=key))\n",
         "private/dpsgd/test_classifier.py::test_a_ledger_is_charged_before_noise_is_drawn",
     ),
     "later rounds of merged sums unpaid": Mutant(
@@ -1212,7 +1194,7 @@ MUTANTS = {
         "private/dpsgd/test_networks.py::test_gradients_are_computed_in_blocks_of_one_shape",
     ),
     "replaced rows charged once": Mutant(
-        "private/dpsgd/charging.py",
+        "private/spending.py",
         "tuple(4 * cost for cost",
         "tuple(1 * cost for cost",
         TRAINING + "test_replaced_rows_are_charged_as_removed_and_added",
@@ -1256,12 +1238,15 @@ MUTANTS = {
         TRAINING + UNPAID,
     ),
     "an encoder's machine checked after the charge": Mutant(
-        "private/dpsgd/encoder.py", "    check_row_gradients(start, row_loss, rows)\n", "", EXTRACTOR + UNPAID
+        "private/dpsgd/encoder.py",
+        "check=lambda: check_row_gradients(start, row_loss, _no_rows(plan)),",
+        "check=lambda: None,",
+        EXTRACTOR + UNPAID,
     ),
     "a decoder's machine checked after the charge": Mutant(
         "private/release.py",
-        "        check_decoder(images, plan.decoder)\n",
-        "",
+        "            check_decoder(plan, plan.decoder)\n",
+        "            pass\n",
         "private/dpsgd/test_decoder.py::" + UNPAID,
     ),
     "bounds from data left out of certificates": Mutant(
@@ -1332,15 +1317,15 @@ MUTANTS = {
         "private/test_checkpoints.py::test_a_file_that_changes_while_it_is_read_is_read_again",
     ),
     "mu squared passed off as epsilon": Mutant(
-        "private/dpsgd/charging.py",
-        "if state.is_pure:",
-        "if state.is_pure and plan.descent.cost.is_sampled:",
+        "private/spending.py",
+        "if state.is_pure:\n            raise",
+        "if state.is_pure and plan.descent.cost.is_sampled:\n            raise",
         EXTRACTOR + "test_a_pure_ledger_is_refused_though_nothing_is_sampled",
     ),
     "an encoder trained before it is paid for": Mutant(
-        "private/dpsgd/encoder.py",
-        '    row = charge(ledger, plan, key=key, what="encoder") if ledger is not None else None\n',
-        "    row = None\n",
+        "private/spending.py",
+        "    if ledger is not None:\n        row = ledgers.spend(",
+        "    if False:\n        row = ledgers.spend(",
         EXTRACTOR + "test_a_ledger_is_charged_before_and_caps_both_releases",
     ),
     "test noise of an encoder unmarked": Mutant(
@@ -1396,5 +1381,47 @@ MUTANTS = {
         "and (cost or not is_product)",
         "",
         EXTRACTOR + "test_an_encoder_with_a_certificate_but_without_its_cost_is_refused",
+    ),
+    "noise that asks for no receipt": Mutant(
+        "private/noise.py",
+        "        redeem(receipt)\n        return sums + _collect(lambda count: _gaussian(",
+        "        return sums + _collect(lambda count: _gaussian(",
+        SPENDING + "test_noise_without_a_receipt_is_refused[LongNoise-add_noise]",
+    ),
+    "a receipt that pays for ever": Mutant(
+        "private/spending.py",
+        "_UNDRAWN[receipt] = left - 1",
+        "_UNDRAWN[receipt] = left",
+        SPENDING + "test_a_receipt_pays_for_as_many_noisy_vectors_as_were_charged",
+    ),
+    "a receipt of another plan accepted": Mutant(
+        "private/spending.py",
+        "if self.plan_id != plan_id:",
+        "if False:",
+        SPENDING + "test_a_receipt_of_another_plan_is_refused",
+    ),
+    "receipts that anybody makes": Mutant(
+        "private/spending.py",
+        "if made_by is not _CHARGE:",
+        "if False:",
+        SPENDING + "test_nobody_but_the_charge_makes_a_receipt",
+    ),
+    "one receipt for two processes": Mutant(
+        "private/spending.py",
+        "after_in_child=lambda: _UNDRAWN.clear()",
+        "after_in_child=lambda: None",
+        SPENDING + "test_the_child_of_a_fork_has_no_receipts",
+    ),
+    "a product that the ledger is not told of": Mutant(
+        "private/spending.py",
+        "if ledger is not None and receipt is not None and receipt.row is not None:",
+        "if False:",
+        SPENDING + "test_every_verb_goes_through_the_steps_in_order[release]",
+    ),
+    "a charge before rows were read": Mutant(
+        "private/spending.py",
+        "        private = read()\n        receipt = charge(bill, ledger=ledger, key=key)\n",
+        "        receipt = charge(bill, ledger=ledger, key=key)\n        private = read()\n",
+        SPENDING + "test_every_verb_goes_through_the_steps_in_order[append]",
     ),
 }

@@ -18,6 +18,7 @@ from understudy.private.engines.passes import Run, sum_table
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.noise import SeededNoise
 from understudy.private.release import release_table
+from understudy.private.spending import Receipt
 from understudy.private.sums import Work
 from understudy.released import Release, load_release, verify_release
 from understudy.schema import load_schema
@@ -54,7 +55,7 @@ class NoNoise(SeededNoise):
     def __init__(self) -> None:
         super().__init__(0)
 
-    def add_noise(self, sums: Any, noise_std: int) -> Any:
+    def add_noise(self, sums: Any, noise_std: int, receipt: Receipt) -> Any:
         return sums.copy()
 
 
@@ -80,9 +81,9 @@ def test_the_noise_of_all_parts_is_stated_and_each_has_the_whole() -> None:
     drawn: list[int] = []
 
     class Watched(SeededNoise):
-        def add_noise(self, sums: Any, noise_std: int) -> Any:
+        def add_noise(self, sums: Any, noise_std: int, receipt: Receipt) -> Any:
             drawn.append(noise_std)
-            return super().add_noise(sums, noise_std)
+            return super().add_noise(sums, noise_std, receipt)
 
     made = append_rows(table_of(50, 1), earlier, noise=Watched(0))
     assert drawn == list(earlier.plan.noise_scales) == list(made.plan.noise_scales)
@@ -96,9 +97,9 @@ def test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn(tmp_path: 
     charged_then: list[int] = []
 
     class Watched(SeededNoise):
-        def add_noise(self, sums: Any, noise_std: int) -> Any:
+        def add_noise(self, sums: Any, noise_std: int, receipt: Receipt) -> Any:
             charged_then.append(len(read_ledger(ledger).rows))
-            return super().add_noise(sums, noise_std)
+            return super().add_noise(sums, noise_std, receipt)
 
     new = table_of(30, 1)
     made = append_rows(new, earlier, ledger=ledger, key="2027", directory=tmp_path / "x", noise=Watched(0))

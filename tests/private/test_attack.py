@@ -25,6 +25,7 @@ from understudy.private.engines.passes import sum_table
 from understudy.private.noise import ExactNoise
 from understudy.private.release import release_table
 from understudy.private.row_independence import check_purity
+from understudy.private.spending import Receipt
 from understudy.private.sums import Work, sum_rows
 from understudy.schema import load_schema
 
@@ -215,7 +216,7 @@ def watch(table: pa.Table, plan: Plan, past: list[Integers]) -> tuple[list[Embed
         return sum_table(data, work, **options)
 
     class Scripted(ExactNoise):
-        def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+        def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
             noises.append(noise_std)
             assert sums.shape == past[len(noises) - 1].shape
             return past[len(noises) - 1]

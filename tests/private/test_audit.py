@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
+from receipts import unrecorded
 from scipy.special import ndtri
 from scipy.stats import beta
 
@@ -65,7 +66,9 @@ def epsilon_lower_bound(
 def shipped_noises(sums: list[Integers], std: int, trials: int) -> npt.NDArray[np.float64]:
     """Noise as the release adds it, drawn around each of the sums in turn.  # (trials, dim)"""
     each = trials // len(sums)
-    parts = [OpenDPNoise().add_noise(np.tile(total, each), std).reshape(each, -1) - total for total in sums]
+    parts = [
+        OpenDPNoise().add_noise(np.tile(total, each), std, unrecorded()).reshape(each, -1) - total for total in sums
+    ]
     return np.concatenate(parts).astype(np.float64)
 
 

@@ -27,6 +27,7 @@ from understudy.accounting.dpsgd import DescentCost, charge_of_descent, epsilon_
 from understudy.arrays import Integers
 from understudy.methods import METHODS
 from understudy.private.noise import ExactNoise
+from understudy.private.spending import Receipt
 
 RISK = 1e-9
 """Of each comparison; there are fewer than 500."""
@@ -68,11 +69,11 @@ class HalvedAt:
     def __init__(self, stage: int, num_stages: int) -> None:
         self.stage, self.num_stages, self.asked = stage, num_stages, 0
 
-    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+    def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
         place, self.asked = self.asked % self.num_stages, self.asked + 1
-        return ExactNoise().add_noise(sums, noise_std // (2 if place == self.stage else 1))
+        return ExactNoise().add_noise(sums, noise_std // (2 if place == self.stage else 1), receipt)
 
-    def add_laplace_noise(self, sums: Integers, scale: int) -> Integers:
+    def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
         raise AssertionError
 
 

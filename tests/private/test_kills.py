@@ -32,6 +32,7 @@ from understudy.private.dpsgd.classifier import train_classifier
 from understudy.private.noise import ExactNoise, SeededNoise
 from understudy.private.parties import merge_partials, write_partial
 from understudy.private.release import release_table
+from understudy.private.spending import Receipt
 from understudy.released import Release, load_release, verify_release
 from understudy.schema import load_schema
 
@@ -122,11 +123,11 @@ class Deadly(ExactNoise):
     def __init__(self, draws: int, *, afterwards: bool) -> None:
         self.left, self.afterwards = draws, afterwards
 
-    def add_noise(self, sums: Any, noise_std: int) -> Any:
+    def add_noise(self, sums: Any, noise_std: int, receipt: Receipt) -> Any:
         if self.left == 0:
             die()
         self.left -= 1
-        found = super().add_noise(sums, noise_std)
+        found = super().add_noise(sums, noise_std, receipt)
         if self.left == 0 and self.afterwards:
             die()
         return found

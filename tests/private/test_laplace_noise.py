@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
+from receipts import unrecorded
 from scipy.stats import chi2, dlaplace
 
 from understudy.accounting import laplace_std
@@ -19,7 +20,7 @@ ALARM = 1e-6  # a true sampler fails once in a million runs
 
 
 def noise_around(center: int, scale: int, count: int = DRAWS, *, source: NoiseSource = SOURCES[0]) -> Integers:
-    return source.add_laplace_noise(np.full(count, center, dtype=np.int64), scale) - center
+    return source.add_laplace_noise(np.full(count, center, dtype=np.int64), scale, unrecorded()) - center
 
 
 def mass_up_to(edges: Integers, scale: float) -> npt.NDArray[np.float64]:
@@ -84,7 +85,7 @@ def test_noise_lands_on_the_sum_it_was_given(center: int) -> None:
 
 def test_seeded_noise_is_repeatable_and_has_the_scale() -> None:
     zeros = np.zeros(DRAWS, dtype=np.int64)
-    one, other = (SeededNoise(3).add_laplace_noise(zeros, 1000) for _ in range(2))
+    one, other = (SeededNoise(3).add_laplace_noise(zeros, 1000, unrecorded()) for _ in range(2))
     assert np.array_equal(one, other)
     assert not SeededNoise(3).is_private
     assert abs(np.abs(one).mean() / 1000 - 1) < 6 / np.sqrt(DRAWS)

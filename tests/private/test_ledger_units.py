@@ -16,7 +16,7 @@ from understudy.errors import InputError
 from understudy.private import ledger as ledgers
 from understudy.private.ledger import described, unit_in
 from understudy.private.ledger_file import OLDER_VERSIONS, SCHEMAS
-from understudy.private.release import charge
+from understudy.private.spending import charge, release_bill
 from understudy.schema import Schema
 
 NUMBER = {"name": "a", "kind": "integer", "bounds": [0, 9]}
@@ -34,7 +34,9 @@ ROWS, PEOPLE = schema_of(), schema_of(unit="patient")
 
 def pay(path: Path, schema: Schema, key: str) -> int:
     plan = make_plan(schema, Budget(0.5), method="dp-merf", options={"num_features": 4})
-    return charge(path, plan, key=key)
+    row = charge(release_bill(plan), ledger=path, key=key).row
+    assert row is not None
+    return row
 
 
 @pytest.mark.parametrize(("first", "second"), [(ROWS, PEOPLE), (PEOPLE, ROWS)])

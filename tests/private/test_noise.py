@@ -9,11 +9,13 @@ import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
+from receipts import unrecorded
 from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 
 from understudy.private import noise
 from understudy.private.noise import LONGEST, ExactNoise, LongNoise, NoiseSource, OpenDPNoise, SeededNoise
+from understudy.private.spending import Receipt
 
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -58,7 +60,7 @@ def fit(draws: Integers, std: float) -> float:
 
 
 def noise_around(center: int, std: int, count: int = DRAWS, *, source: NoiseSource = SOURCES[0]) -> Integers:
-    return source.add_noise(np.full(count, center, dtype=np.int64), std) - center
+    return source.add_noise(np.full(count, center, dtype=np.int64), std, unrecorded()) - center
 
 
 def imitation(std: float, count: int = DRAWS, seed: int = 0) -> Integers:
@@ -124,14 +126,14 @@ def test_releases_draw_long_vectors_in_the_fast_way_and_short_ones_by_the_librar
     drawn = []
 
     class Watched:
-        def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+        def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
             drawn.append(len(sums))
             return sums
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("understudy.private.noise.LongNoise", Watched)
         for count in (1, LONGEST, LONGEST + 1):
-            ExactNoise().add_noise(np.zeros(count, dtype=np.int64), 10)
+            ExactNoise().add_noise(np.zeros(count, dtype=np.int64), 10, unrecorded())
     assert drawn == [LONGEST + 1]
 
 
@@ -155,10 +157,11 @@ PROCESSES = """
 import os
 import numpy as np
 from understudy.private.noise import LongNoise, OpenDPNoise
+from understudy.private.spending import Bill, charge
 
 def draw():
-    sources = LongNoise(), OpenDPNoise()
-    return [each.add_noise(np.zeros(8, dtype=np.int64), 2**30).tolist() for each in sources]
+    sources, paid = (LongNoise(), OpenDPNoise()), charge(Bill("none", "noise", None, 2, None), ledger=None, key=None)
+    return [each.add_noise(np.zeros(8, dtype=np.int64), 2**30, paid).tolist() for each in sources]
 
 draw()  # whatever a library sets up once, it has set up before the fork
 for _ in range(2):
@@ -192,5 +195,5 @@ def test_only_noise_without_a_seed_calls_itself_private() -> None:
 
 def test_seeded_noise_is_repeatable() -> None:
     zeros = np.zeros(5, dtype=np.int64)
-    one, other = (SeededNoise(3).add_noise(zeros, 1000) for _ in range(2))
+    one, other = (SeededNoise(3).add_noise(zeros, 1000, unrecorded()) for _ in range(2))
     assert np.array_equal(one, other)

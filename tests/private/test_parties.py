@@ -27,6 +27,7 @@ from understudy.private.noise import SeededNoise
 from understudy.private.parties import merge_partials, write_partial
 from understudy.private.release import release_table, work_of
 from understudy.private.secret_files import read_key, read_secret, write_secret
+from understudy.private.spending import Receipt
 from understudy.released import verify_release
 from understudy.schema import load_schema
 
@@ -76,10 +77,10 @@ class NoNoise(SeededNoise):
     def __init__(self) -> None:
         super().__init__(0)
 
-    def add_noise(self, sums: Any, noise_std: int) -> Any:
+    def add_noise(self, sums: Any, noise_std: int, receipt: Receipt) -> Any:
         return sums.copy()
 
-    def add_laplace_noise(self, sums: Any, scale: int) -> Any:
+    def add_laplace_noise(self, sums: Any, scale: int, receipt: Receipt) -> Any:
         return sums.copy()
 
 
@@ -142,9 +143,9 @@ def test_the_ledger_is_charged_before_noise_is_drawn(tmp_path: Path) -> None:
     seen = []
 
     class Watching(SeededNoise):
-        def add_noise(self, sums: Any, noise_std: int) -> Any:
+        def add_noise(self, sums: Any, noise_std: int, receipt: Receipt) -> Any:
             seen.append(len(read_ledger(ledger).rows))
-            return super().add_noise(sums, noise_std)
+            return super().add_noise(sums, noise_std, receipt)
 
     request = Request(plan_for())
     paths = answered(request, [table_of(4)], tmp_path)

@@ -32,6 +32,7 @@ from understudy.private.engines import passes as passing
 from understudy.private.ledger import create_capped_ledger, read_ledger
 from understudy.private.noise import ExactNoise, SeededNoise
 from understudy.private.release import release_table
+from understudy.private.spending import Receipt
 from understudy.released import load_release, verify_release
 from understudy.schema import Layout, load_schema
 
@@ -74,7 +75,7 @@ class BrokenNoise:
     name = "broken"
     is_private = True
 
-    def add_noise(self, sums: npt.NDArray[np.int64], noise_std: int) -> npt.NDArray[np.int64]:
+    def add_noise(self, sums: npt.NDArray[np.int64], noise_std: int, receipt: Receipt) -> npt.NDArray[np.int64]:
         raise RuntimeError(f"cannot add noise to {sums.tolist()}")
 
 
@@ -191,9 +192,9 @@ def test_every_stage_meets_its_own_noise() -> None:
     drawn: list[int] = []
 
     class Watched(ExactNoise):
-        def add_noise(self, sums: npt.NDArray[np.int64], noise_std: int) -> Any:
+        def add_noise(self, sums: npt.NDArray[np.int64], noise_std: int, receipt: Receipt) -> Any:
             drawn.append(noise_std)
-            return super().add_noise(sums, noise_std)
+            return super().add_noise(sums, noise_std, receipt)
 
     release = release_table(table_of(50), plan, noise=Watched())
     assert tuple(drawn) == plan.noise_stds
@@ -241,7 +242,7 @@ def test_no_noise_is_drawn_when_the_cap_is_reached(
     with pytest.raises(BudgetError) as caught:
         release_table(table_of(5), plan_for(), directory=tmp_path / "out", ledger=ledger, noise=BrokenNoise())
     frames = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
-    assert "next_vector" not in frames, "its frame holds the exact sums"
+    assert not {"steps", "read", "draw"} & set(frames), "its frame holds the exact sums"
     assert read_ledger(ledger).spent_units == 0
     assert not (tmp_path / "out").exists()
 
@@ -284,11 +285,11 @@ def test_a_pure_plan_meets_laplace_noise_of_its_own_scale_in_every_stage() -> No
     drawn: list[int] = []
 
     class Watched(SeededNoise):
-        def add_laplace_noise(self, sums: npt.NDArray[np.int64], scale: int) -> Any:
+        def add_laplace_noise(self, sums: npt.NDArray[np.int64], scale: int, receipt: Receipt) -> Any:
             drawn.append(scale)
-            return super().add_laplace_noise(sums, scale)
+            return super().add_laplace_noise(sums, scale, receipt)
 
-        def add_noise(self, sums: npt.NDArray[np.int64], noise_std: int) -> Any:
+        def add_noise(self, sums: npt.NDArray[np.int64], noise_std: int, receipt: Receipt) -> Any:
             raise AssertionError("Gaussian noise has a delta")
 
     plan = pure_plan(length_scale="private")

@@ -14,6 +14,7 @@ from understudy.accounting import Budget
 from understudy.methods import make_plan
 from understudy.private.noise import SeededNoise
 from understudy.private.release import release_table
+from understudy.private.spending import Receipt
 from understudy.released import Release
 from understudy.schema import Schema, load_schema
 
@@ -41,7 +42,7 @@ class Silence:
     name = "silence, for tests only"
     is_private = False
 
-    def add_noise(self, sums: npt.NDArray[np.int64], noise_std: float) -> npt.NDArray[np.int64]:
+    def add_noise(self, sums: npt.NDArray[np.int64], noise_std: float, receipt: Receipt) -> npt.NDArray[np.int64]:
         return sums
 
 

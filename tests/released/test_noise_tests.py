@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
+from receipts import unrecorded
 
 from understudy.accounting import Budget, Neighbours
 from understudy.errors import InputError
@@ -19,6 +20,7 @@ from understudy.plan.plan import Plan
 from understudy.private.append import append_rows
 from understudy.private.noise import OpenDPNoise
 from understudy.private.release import noisy, release_table
+from understudy.private.spending import Receipt
 from understudy.released import Release, save_release, verify_release
 from understudy.released.noise_tests import REFUSED_BELOW, chance_of_less, noise_tests, residues
 from understudy.schema import load_schema
@@ -48,10 +50,10 @@ class Weaker:
         self._fraction = fraction
         self._rng = np.random.default_rng(5)
 
-    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+    def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
         return sums + self._whole(self._rng.normal(0.0, self._fraction * noise_std, len(sums)))
 
-    def add_laplace_noise(self, sums: Integers, scale: int) -> Integers:
+    def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
         return sums + self._whole(self._rng.laplace(0.0, self._fraction * scale, len(sums)))
 
     @staticmethod
@@ -148,7 +150,10 @@ def test_two_hundred_true_releases_pass() -> None:
         vectors: tuple[Integers, ...] = ()
         for stage in range(len(plan.stages)):
             dim = plan.embeddings(vectors)[stage].dim
-            vectors = (*vectors, noisy(np.zeros(dim, np.int64), plan, stage, OpenDPNoise()))
+            vectors = (
+                *vectors,
+                noisy(np.zeros(dim, np.int64), plan, stage, OpenDPNoise(), unrecorded(plan_id=plan.fingerprint)),
+            )
         chances += [test.chance for test in noise_tests(Release(plan, vectors, ()))]
     seen = np.sort([chance for chance in chances if chance < 1])
     assert len(seen) > 300

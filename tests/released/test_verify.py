@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import safetensors.numpy
+from receipts import unrecorded
 
 from understudy.accounting import Budget
 from understudy.errors import InputError
@@ -46,7 +47,8 @@ def noisy_release(plan: Plan) -> Release:
     """Noise alone, on an empty table."""
     source = SeededNoise(0)
     vectors = tuple(
-        noisy(np.zeros(stage.embedding.dim, dtype=np.int64), plan, i, source) for i, stage in enumerate(plan.stages)
+        noisy(np.zeros(stage.embedding.dim, dtype=np.int64), plan, i, source, unrecorded(plan_id=plan.fingerprint))
+        for i, stage in enumerate(plan.stages)
     )
     return Release(plan, vectors, FACTS)
 

@@ -11,6 +11,7 @@ from two_sample_level import SCHEMA, SMALL, draw_rows
 
 from understudy import Budget, make_plan, release_table
 from understudy.methods import IMAGE_METHODS, METHODS
+from understudy.private.spending import Receipt
 from understudy.released import Release
 from understudy.two_sample.parts import Part, find_parts
 from understudy.two_sample.public_rows import PublicRows, code_rows
@@ -25,7 +26,7 @@ class NoNoise:
     name = "none, for a test"
     is_private = False
 
-    def add_noise(self, sums: npt.NDArray[np.int64], noise_std: int) -> npt.NDArray[np.int64]:
+    def add_noise(self, sums: npt.NDArray[np.int64], noise_std: int, receipt: Receipt) -> npt.NDArray[np.int64]:
         return sums
 
 

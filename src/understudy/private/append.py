@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import secrets
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from understudy.arrays import Integers
 from understudy.errors import InputError, UsageError
-from understudy.files import check_new_directory
-from understudy.private.engines.passes import Run, can_be_read_again, sum_table
+from understudy.private.engines.passes import Run, sum_table
 from understudy.private.noise import ExactNoise, NoiseSource
-from understudy.private.release import charge, check_affordable, noisy, release_facts
+from understudy.private.release import check_read_again, noisy, release_facts
 from understudy.private.row_independence import check_purity
-from understudy.private.sealed import sealed
-from understudy.private.spending import publish
+from understudy.private.spending import Receipt, release_bill, spend
 from understudy.private.sums import Work
 from understudy.released.assumptions import facts_of_all
 from understudy.released.release import Release, Settled
@@ -45,48 +41,53 @@ def append_rows(
     """
     if earlier.weights:
         raise UsageError("release", "was trained on its rows, and what was learnt does not add up", "Make a new one")
-    if directory is not None:
-        check_new_directory(directory)
     plan = replace(earlier.plan, parties=earlier.plan.parties + 1)  # refuses public row counts
-    if len(plan.stages) > 1 and not can_be_read_again(data):
-        raise InputError(
-            "data",
-            "the plan reads it once per stage, and a stream can be read once",
-            "Pass a file, a table or a dataset",
-        )
-    if ledger is not None:
-        check_affordable(ledger, plan)
+    if len(plan.stages) > 1:
+        check_read_again(data)
     source, told = noise or ExactNoise(), dict(earlier.facts)
-    key = key or f"{plan.schema.name}-{secrets.token_hex(6)}"
-    row: int | None = None
-
-    def added(stage: int) -> Integers:
-        nonlocal row
-        work = Work(plan.layout, earlier.embeddings[stage], plan.lattice)
-        check_purity(work.layout, work.embedding, work.lattice)
-        total = sum_table(data, work, query=query, run=run or Run())
-        if ledger is not None and row is None:
-            row = charge(ledger, plan, key=key)
-        return noisy(total[:-1], plan, stage, source)
-
-    vectors = tuple(_sum(before, sealed(partial(added, stage))) for stage, before in enumerate(earlier.vectors))
     own = dict(release_facts(source, query))
-    facts = (
-        own
-        | facts_of_all([told, own])
-        | {
-            "ledger": {"key": key, "row": row} if row is not None else None,
-            "appended": int(told.get("appended", 0)) + 1,
-            "appended_to": earlier.fingerprint,
-        }
+    works = [Work(plan.layout, embedding, plan.lattice) for embedding in earlier.embeddings]
+
+    def check() -> None:
+        for work in works:
+            check_purity(work.layout, work.embedding, work.lattice)
+
+    def total(work: Work) -> Integers:
+        return sum_table(data, work, query=query, run=run or Run())[:-1]
+
+    def draw(first: Integers, receipt: Receipt) -> tuple[Integers, ...]:
+        found = []
+        for stage, (work, before) in enumerate(zip(works, earlier.vectors, strict=True)):
+            sums = total(work) if stage else first
+            found.append(_sum(before, noisy(sums, plan, stage, source, receipt)))
+        return tuple(found)
+
+    def make(vectors: tuple[Integers, ...], receipt: Receipt) -> Release:
+        facts = (
+            own
+            | facts_of_all([told, own])
+            | {
+                "ledger": receipt.charged,
+                "appended": int(told.get("appended", 0)) + 1,
+                "appended_to": earlier.fingerprint,
+            }
+        )
+        facts |= {name: told[name] for name in ("merged_from",) if told.get(name)}
+        settled = earlier.settled
+        if settled is None and any(stage.rule is not None for stage in plan.stages):
+            settled = Settled(earlier.vectors, earlier.plan.parties)
+        return Release(plan, vectors, tuple(facts.items()), settled=settled)
+
+    return spend(
+        release_bill(plan),
+        ledger=ledger,
+        key=key,
+        directory=directory,
+        check=check,
+        read=lambda: total(works[0]),
+        draw=draw,
+        make=make,
     )
-    facts |= {name: told[name] for name in ("merged_from",) if told.get(name)}
-    settled = earlier.settled
-    if settled is None and any(stage.rule is not None for stage in plan.stages):
-        settled = Settled(earlier.vectors, earlier.plan.parties)
-    release = Release(plan, vectors, tuple(facts.items()), settled=settled)
-    publish(release, directory=directory, ledger=ledger, row=row)
-    return release
 
 
 def _sum(before: Integers, vector: Integers) -> Integers:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Integers, Truths
+from understudy.private.spending import Receipt, redeem
 
 # Discrete noise for long vectors: exact decisions, made for all entries at once.
 #
@@ -38,12 +39,14 @@ class LongNoise:
     name = "Understudy's exact sampler, operating-system randomness"
     is_private = True
 
-    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+    def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
         """Sums plus Gaussian noise; the plan sees to it that they stay far inside int64."""
+        redeem(receipt)
         return sums + _collect(lambda count: _gaussian(count, noise_std), len(sums))
 
-    def add_laplace_noise(self, sums: Integers, scale: int) -> Integers:
+    def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
         """The same with Laplace noise."""
+        redeem(receipt)
         return sums + _collect(lambda count: _laplace(count, scale), len(sums))
 
 
@@ -127,15 +130,15 @@ LONGEST = 4096
 
 
 class NoiseSource(Protocol):
-    """Where noise comes from."""
+    """Where noise comes from. Every draw of a vector asks for the receipt that pays for it."""
 
     name: str
     is_private: bool
 
-    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+    def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
         """Sums plus independent Gaussian noise of that deviation on every coordinate."""
 
-    def add_laplace_noise(self, sums: Integers, scale: int) -> Integers:
+    def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
         """Sums plus independent Laplace noise of that scale on every coordinate."""
 
 
@@ -151,25 +154,39 @@ class OpenDPNoise:
     name = "OpenDP, operating-system randomness"
     is_private = True
 
-    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+    def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
         """Sums plus noise; addition saturates at the ends of int64, which no plan comes near."""
         # One by one: OpenDP's prelude loads scikit-learn and pandas where they are installed.
         from opendp import domains, measurements, metrics, mod
 
+<<<<<<< HEAD
         mod.enable_features("contrib")
         vectors = domains.vector_domain(domains.atom_domain(T="i64"))
         space = vectors, metrics.l2_distance(T="f64")
         mechanism = measurements.make_gaussian(*space, scale=float(noise_std))
+=======
+        redeem(receipt)
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
+        mechanism = dp.m.make_gaussian(*space, scale=float(noise_std))
+>>>>>>> main
         return np.asarray(mechanism(sums.tolist()), dtype=np.int64)
 
-    def add_laplace_noise(self, sums: Integers, scale: int) -> Integers:
+    def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
         """The same with Laplace noise."""
         from opendp import domains, measurements, metrics, mod
 
+<<<<<<< HEAD
         mod.enable_features("contrib")
         vectors = domains.vector_domain(domains.atom_domain(T="i64"))
         space = vectors, metrics.l1_distance(T="i64")
         laplace = measurements.make_laplace(*space, scale=float(scale))
+=======
+        redeem(receipt)
+        dp.enable_features("contrib")
+        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+        laplace = dp.m.make_laplace(*space, scale=float(scale))
+>>>>>>> main
         return np.asarray(laplace(sums.tolist()), dtype=np.int64)
 
 
@@ -179,13 +196,13 @@ class ExactNoise:
     name = f"{OpenDPNoise.name}; vectors above {LONGEST} numbers: {LongNoise.name}"
     is_private = True
 
-    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+    def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
         """Sums plus exact discrete Gaussian noise."""
-        return _source_for(sums).add_noise(sums, noise_std)
+        return _source_for(sums).add_noise(sums, noise_std, receipt)
 
-    def add_laplace_noise(self, sums: Integers, scale: int) -> Integers:
+    def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
         """Sums plus exact discrete Laplace noise."""
-        return _source_for(sums).add_laplace_noise(sums, scale)
+        return _source_for(sums).add_laplace_noise(sums, scale, receipt)
 
 
 def _source_for(sums: Integers) -> NoiseSource:
@@ -201,10 +218,12 @@ class SeededNoise:
     def __init__(self, seed: int) -> None:
         self._rng = np.random.default_rng(seed)
 
-    def add_noise(self, sums: Integers, noise_std: int) -> Integers:
+    def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
         """Sums plus rounded pseudo-random Gaussian noise."""
+        redeem(receipt)
         return sums + np.rint(self._rng.normal(0.0, noise_std, len(sums))).astype(np.int64)
 
-    def add_laplace_noise(self, sums: Integers, scale: int) -> Integers:
+    def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
         """Sums plus rounded pseudo-random Laplace noise."""
+        redeem(receipt)
         return sums + np.rint(self._rng.laplace(0.0, scale, len(sums))).astype(np.int64)

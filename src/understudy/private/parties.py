@@ -18,21 +18,12 @@ from understudy.arrays import Integers
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.files import check_new_directory
 from understudy.plan.request import Request
-from understudy.private import ledger as ledgers
 from understudy.private.engines.passes import Run
 from understudy.private.noise import ExactNoise, NoiseSource
-from understudy.private.release import (
-    charge,
-    check_affordable,
-    check_row_count,
-    noisy,
-    private_total,
-    release_facts,
-    work_of,
-)
+from understudy.private.release import check_row_count, noisy, private_total, release_facts, work_of
 from understudy.private.sealed import sealed
 from understudy.private.secret_files import read_secret, write_secret
-from understudy.private.spending import publish
+from understudy.private.spending import Receipt, paid, publish, release_bill
 from understudy.released.assumptions import facts_of_all, round_up
 from understudy.released.release import Release
 
@@ -82,8 +73,6 @@ def write_partial(
     if request.answered_by.get(party, query) != query:
         raise _other_query(party)
     source = noise or ExactNoise()
-    if ledger is not None:
-        check_affordable(ledger, plan, stages=[request.round])
     header = {
         "kind": KIND,
         "request": request.fingerprint,
@@ -95,15 +84,18 @@ def write_partial(
         "query": query,
     }
 
-    def content() -> Integers:
-        total = private_total(data, plan, request.vectors, query=query, run=run or Run())
-        if not own_noise:
-            return total
-        if ledger is not None:
-            charge(ledger, plan, key=f"{party}-{header['id']}", stage=request.round)
-        return noisy(total[:-1], plan, request.round, source)
+    def read() -> Integers:
+        return private_total(data, plan, request.vectors, query=query, run=run or Run())
 
-    vector = sealed(content)
+    def draw(total: Integers, receipt: Receipt) -> Integers:
+        return noisy(total[:-1], plan, request.round, source, receipt)
+
+    if own_noise:
+        bill = release_bill(plan, stage=request.round)
+        name = f"{party}-{header['id']}"
+        vector, _ = paid(bill, ledger=ledger, key=name, read=read, draw=draw)
+    else:  # the exact sum, which meets its noise, and the charge for it, at the merger's
+        vector = sealed(read)
     write_secret(path, header, vector.astype("<i8").tobytes(), key=key)
     return header
 
@@ -182,12 +174,23 @@ def merge_partials(
             "must be the same in every round, or there must be none in any",
             "Give the one that the first round was charged to",
         )
-    charged = request.ledger
+    parts = sorted((answer.header for answer in answers), key=lambda told: str(told["party"]))
+    together = facts_of_all(parts)
+
+    def following(vector: Integers, charged: dict[str, Any] | None) -> Request:
+        return request.after(
+            vector,
+            charged,
+            is_private=source.is_private and together["is_private"],
+            answered_by={told["party"]: told["query"] for told in parts},
+        )
+
     if own_noise:
-        vector = _added(answers)
+        after, receipt = following(_added(answers), request.ledger), None
     else:
+        bill, *ahead = (release_bill(plan, stage=stage) for stage in range(request.round, len(plan.stages)))
         if ledger is not None:
-            check_affordable(ledger, plan, stages=range(request.round, len(plan.stages)))
+            key = key or (request.ledger or {}).get("key") or bill.new_key()
 
         def exact() -> Integers:
             work = work_of(plan, request.vectors)
@@ -197,33 +200,22 @@ def merge_partials(
             check_row_count(plan, int(total[-1]))
             return total[:-1]
 
-        sums = sealed(exact)
-        if ledger is not None:
-            key = key or (charged or {}).get("key") or f"{plan.schema.name}-{secrets.token_hex(6)}"
-            # The same sums may be merged again, and the mean of many noises is less than one.
-            row = charge(ledger, plan, key=key, stage=request.round)
-            charged = {"key": key, "row": row}
-        vector = sealed(lambda: noisy(sums, plan, request.round, source))
-    parts = sorted((answer.header for answer in answers), key=lambda told: str(told["party"]))
-    together = facts_of_all(parts)
-    following = request.after(
-        vector,
-        charged,
-        is_private=source.is_private and together["is_private"],
-        answered_by={told["party"]: told["query"] for told in parts},
-    )
-    if following.round < len(plan.stages):
-        if ledger is not None and charged is not None:
-            ledgers.mark_published(ledger, charged["row"], fingerprint=following.fingerprint, directory=None)
-        return following
+        def draw(sums: Integers, receipt: Receipt) -> Integers:
+            return noisy(sums, plan, request.round, source, receipt)
+
+        # The same sums may be merged again, and the mean of many noises is less than one: each is charged.
+        vector, receipt = paid(bill, ledger=ledger, key=key, read=exact, draw=draw, ahead=ahead)
+        after = following(vector, receipt.charged or request.ledger)
+    if after.round < len(plan.stages):
+        publish(after.fingerprint, ledger=ledger, receipt=receipt)
+        return after
     facts = (
         dict(release_facts(source, None))
         | together
-        | {"is_private": following.is_private, "ledger": charged, "merged_from": len(answers)}
+        | {"is_private": after.is_private, "ledger": after.ledger, "merged_from": len(answers)}
     )
-    release = Release(plan, following.vectors, tuple(facts.items()))
-    paid = charged["row"] if charged is not None else None
-    publish(release, directory=directory, ledger=ledger, row=paid)
+    release = Release(plan, after.vectors, tuple(facts.items()))
+    publish(release.fingerprint, release.files, directory=directory, ledger=ledger, receipt=receipt)
     return release
 
 

@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import datetime as dt
 import platform
-import secrets
-from collections.abc import Iterable
-from fractions import Fraction
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from understudy.accounting import Neighbours
 from understudy.arrays import Integers
-from understudy.errors import BudgetError, InputError, UsageError
-from understudy.files import check_new_directory
+from understudy.errors import InputError, UsageError
 from understudy.plan.plan import Plan
-from understudy.private import ledger as ledgers
-from understudy.private.dpsgd.decoder import Arrays, check_decoder, read_images, train_decoder
+from understudy.private.dpsgd.decoder import Images, Weights, check_decoder, read_images, train_decoder
 from understudy.private.engines.passes import Run, can_be_read_again, sum_table
-from understudy.private.ledger import described
 from understudy.private.noise import ExactNoise, NoiseSource
 from understudy.private.row_independence import check_purity
-from understudy.private.sealed import sealed
-from understudy.private.spending import publish, stored
+from understudy.private.spending import Receipt, release_bill, spend
 from understudy.private.sums import Work
 from understudy.released.public_inputs import public_networks
 from understudy.released.release import Release, load_release
@@ -67,52 +60,62 @@ def release_table(
             "the plan states the noise of several parties' sums together",
             "Use understudy partial and merge, or plan without --parties",
         )
-    fresh = key is None
-    key = key or f"{plan.schema.name}-{secrets.token_hex(6)}"
-    if directory is not None:
-        check_new_directory(directory)
-    if (len(plan.stages) > 1 or plan.descent is not None) and not can_be_read_again(data):
+    if len(plan.stages) > 1 or plan.decoder is not None:
+        check_read_again(data)
+    source, how = noise or ExactNoise(), run or Run()
+    extra = ("torch",) if public_networks(plan) else ()
+    facts = release_facts(source, query, (*SOFTWARE, *extra))
+
+    def check() -> None:
+        for stage in plan.stages:
+            check_purity(plan.layout, stage.embedding, plan.lattice)
+        if plan.decoder is not None:
+            check_decoder(plan, plan.decoder)
+
+    def total_after(vectors: tuple[Integers, ...]) -> Integers:
+        total = private_total(data, plan, vectors, query=query, run=how)
+        check_row_count(plan, int(total[-1]))
+        return total[:-1]
+
+    def read() -> tuple[Images | None, Integers]:
+        images = read_images(data, plan, query=query) if plan.decoder is not None else None
+        return images, total_after(())
+
+    def draw(private: tuple[Images | None, Integers], receipt: Receipt) -> tuple[tuple[Integers, ...], Weights]:
+        images, first = private
+        weights: Weights = {}
+        if plan.decoder is not None and images is not None:
+            weights = train_decoder(images, plan.decoder, noise=source, receipt=receipt)
+        vectors: tuple[Integers, ...] = (noisy(first, plan, 0, source, receipt),)
+        while len(vectors) < len(plan.stages):
+            vectors = (*vectors, noisy(total_after(vectors), plan, len(vectors), source, receipt))
+        return vectors, weights
+
+    def make(found: tuple[tuple[Integers, ...], Weights], receipt: Receipt) -> Release:
+        vectors, weights = found
+        return Release(plan, vectors, (*facts, ("ledger", receipt.charged)), tuple(sorted(weights.items())))
+
+    return spend(
+        release_bill(plan),
+        ledger=ledger,
+        key=key,
+        directory=directory,
+        check=check,
+        read=read,
+        draw=draw,
+        make=make,
+        load=load_release,
+    )
+
+
+def check_read_again(data: object) -> None:
+    """Refuse a stream where rows are read once per stage."""
+    if not can_be_read_again(data):
         raise InputError(
             "data",
             "the plan reads it once per stage, and a stream can be read once",
             "Pass a file, a table or a dataset",
         )
-    if ledger is not None:
-        found = (
-            None if fresh else stored(ledger, key=key, plan_id=plan.fingerprint, load=load_release, directory=directory)
-        )
-        if found is not None:
-            return found
-        check_affordable(ledger, plan)
-    for stage in plan.stages:
-        check_purity(plan.layout, stage.embedding, plan.lattice)
-    source = noise or ExactNoise()
-    extra = ("torch",) if public_networks(plan) else ()
-    facts = release_facts(source, query, (*SOFTWARE, *extra))
-    row: int | None = None
-    vectors: tuple[Integers, ...] = ()
-
-    def next_vector() -> Integers:
-        nonlocal row
-        total = private_total(data, plan, vectors, query=query, run=run or Run())
-        check_row_count(plan, int(total[-1]))
-        if ledger is not None and row is None:
-            row = charge(ledger, plan, key=key)
-        return noisy(total[:-1], plan, len(vectors), source)
-
-    weights: Arrays = {}
-    if plan.decoder is not None:
-        images = sealed(lambda: read_images(data, plan, query=query))
-        check_decoder(images, plan.decoder)
-        row = charge(ledger, plan, key=key) if ledger is not None else None
-        weights = train_decoder(images, plan.decoder, noise=source)
-    while len(vectors) < len(plan.stages):
-        vectors = (*vectors, sealed(next_vector))
-    charged = {"key": key, "row": row} if row is not None else None
-    facts = (*facts, ("ledger", charged))
-    release = Release(plan, vectors, facts, tuple(sorted(weights.items())))
-    publish(release, directory=directory, ledger=ledger, row=row)
-    return release
 
 
 def work_of(plan: Plan, vectors: tuple[Integers, ...]) -> Work:
@@ -140,64 +143,11 @@ def check_row_count(plan: Plan, num_rows: int) -> None:
         )
 
 
-def noisy(sums: Integers, plan: Plan, stage: int, source: NoiseSource) -> Integers:
-    """The sum of a stage with the plan's noise, which makes it safe to publish once it is paid for."""
+def noisy(sums: Integers, plan: Plan, stage: int, source: NoiseSource, receipt: Receipt) -> Integers:
+    """The sum of a stage with the plan's noise, which makes it safe to publish."""
+    receipt.check_plan(plan.fingerprint)
     add_noise = source.add_laplace_noise if plan.budget.is_pure else source.add_noise
-    return add_noise(sums, plan.noise_scales[stage])
-
-
-def check_affordable(ledger: str | Path, plan: Plan, *, stages: Iterable[int] | None = None) -> None:
-    """Refuse what the ledger would refuse, before rows are read; ``stages`` are charged one by one."""
-    try:
-        each = [None] if stages is None else stages
-        costs = tuple(cost for stage in each for cost in _cost_in(ledger, plan, stage))
-        unit = plan.schema.privacy.unit
-        ledgers.check_affordable(ledger, costs, unit=unit, slack=plan.charge.slack)
-    except BudgetError as refusal:
-        if not plan.budget.is_pure or ledgers.read_ledger(ledger).is_pure:
-            raise
-        where, rule = refusal.where, refusal.rule
-        remedy = "Keep a ledger made with --delta 0 for pure releases: among Gaussian ones they cost more"
-        raise BudgetError(where, rule, remedy) from None
-
-
-def charge(ledger: str | Path, plan: Plan, *, key: str, stage: int | None = None) -> int:
-    """Pay for all stages, or for one of them, in the ledger's notion of neighbours."""
-    return ledgers.spend(
-        ledger,
-        key=key,
-        plan_id=plan.fingerprint,
-        costs=_cost_in(ledger, plan, stage),
-        description=described(plan.method, plan.schema),
-        unit=plan.schema.privacy.unit,
-        slack=plan.charge.slack,
-    )
-
-
-def _cost_in(ledger: str | Path, plan: Plan, stage: int | None) -> tuple[Fraction, ...]:
-    """What a plan, or one stage of it, costs in a ledger's notion of neighbours, and in what it counts.
-
-    A replace-one release tells the row count, which an add-remove ledger promises to hide.
-    Gaussian noise has a delta, which a pure ledger promises to be 0.
-    """
-    state = ledgers.read_ledger(ledger)
-    notion = state.neighbours
-    if notion is Neighbours.ADD_REMOVE and plan.neighbours is Neighbours.REPLACE_ONE:
-        raise InputError(
-            f"ledger '{ledger}'",
-            "hides the row count (add-remove), and a replace-one release tells it",
-            "Release with --neighbours add-remove, or make a ledger with --neighbours replace-one",
-        )
-    costs = plan.cost(notion) if stage is None else plan.stage_costs(notion)[stage]
-    if not state.is_pure:
-        return plan.mechanism.mu_squared(costs)
-    if not plan.budget.is_pure:
-        raise InputError(
-            f"ledger '{ledger}'",
-            "is for pure differential privacy (delta 0), which Gaussian noise has not",
-            "Release with --delta 0, or make a ledger with a delta above 0",
-        )
-    return costs
+    return add_noise(sums, plan.noise_scales[stage], receipt)
 
 
 def release_facts(

@@ -1,13 +1,31 @@
-"""What private steps hand over: found again by its key, written, and told to the ledger."""
+"""How privacy is spent, once for all products: resume, afford, check, read, charge, noise, publish.
+
+Releases, appended rows, sums of parties, classifiers and encoders differ in what they read and which noise they
+draw; ``spend`` has the order of the steps. Noise sources ask for the ``Receipt`` that its charge makes, so that
+noise which nobody paid for is an error of types, and refused at run time (proofs/ledger.md).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import InitVar, dataclass
+from fractions import Fraction
 from pathlib import Path
-from typing import Protocol, TypeVar
+from threading import Lock
+from typing import Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
-from understudy.files import write_directory
+from understudy.accounting import Neighbours
+from understudy.errors import BudgetError, InputError, UsageError
+from understudy.files import check_new_directory, write_directory
+from understudy.plan.descent import TrainedPlan
+from understudy.plan.plan import Plan
 from understudy.private import ledger as ledgers
+from understudy.private.ledger import LedgerState, described
+from understudy.private.sealed import sealed
+from understudy.schema import Schema
 
 
 class Product(Protocol):
@@ -25,15 +43,262 @@ class Product(Protocol):
         """Every file of its directory."""
 
 
-P = TypeVar("P", bound=Product)
+_Product = TypeVar("_Product", bound=Product)
+_Private = TypeVar("_Private")
+_Noisy = TypeVar("_Noisy")
 
 
-def stored(
-    ledger: str | Path, *, key: str, plan_id: str, load: Callable[[str], P], directory: str | Path | None
-) -> P | None:
+@dataclass(frozen=True)
+class Bill:
+    """What a plan, or one stage of it, asks a ledger for; all of it is public.
+
+    ``costs_in`` gives one cost for each mechanism, in what a ledger counts and for its notion of neighbours.
+    """
+
+    plan_id: str
+    what: str  # a method, or what is trained
+    schema: Schema
+    num_draws: int  # noisy vectors that it pays for
+    costs_in: Callable[[str | Path, LedgerState], tuple[Fraction, ...]]
+    slack: Fraction = Fraction(0)
+    is_pure: bool = False
+
+    def new_key(self) -> str:
+        """A random name in a ledger."""
+        return f"{self.schema.name}-{secrets.token_hex(6)}"
+
+
+_CHARGE = object()
+"""Known to the charge alone: whoever makes a receipt must show it."""
+
+_UNDRAWN: WeakKeyDictionary[Receipt, int] = WeakKeyDictionary()
+"""How many noisy vectors each receipt still pays for. Copies of a receipt are not in it."""
+
+_LOCK = Lock()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=lambda: _UNDRAWN.clear())  # or two processes would draw what was paid for once
+
+
+@dataclass(frozen=True, eq=False)
+class Receipt:
+    """That noise may be drawn, and how often: it was charged to a row of a ledger, or there is no ledger.
+
+    Guarantee:
+        ``charge`` alone makes one that a noise source accepts, after the ledger's commit. It pays for the
+        noisy vectors of one bill, each once, in this process alone; a copy pays for nothing (proofs/ledger.md).
+    """
+
+    plan_id: str
+    key: str | None
+    row: int | None
+    """The row of the ledger; None if no ledger was given, and none was charged."""
+
+    made_by: InitVar[object]
+
+    def __post_init__(self, made_by: object) -> None:
+        if made_by is not _CHARGE:
+            raise UsageError("receipt", "is made by a charge alone", "Go through understudy.private.spending")
+
+    @property
+    def charged(self) -> dict[str, Any] | None:
+        """What a certificate says of the ledger."""
+        return {"key": self.key, "row": self.row} if self.row is not None else None
+
+    def check_plan(self, plan_id: str) -> None:
+        """Refuse to pay for the noise of another plan."""
+        if self.plan_id != plan_id:
+            raise UsageError("receipt", "is for another plan", "Charge this one")
+
+
+def redeem(receipt: Receipt) -> None:
+    """Pay for one noisy vector. Every source of noise does this before it draws."""
+    with _LOCK:
+        left = _UNDRAWN.get(receipt, 0) if isinstance(receipt, Receipt) else 0
+        if left < 1:
+            raise UsageError("noise", "is not paid for", "Charge it first; a receipt pays for each noisy vector once")
+        _UNDRAWN[receipt] = left - 1
+
+
+def release_bill(plan: Plan, *, stage: int | None = None) -> Bill:
+    """What a release costs, or one stage of it."""
+
+    def costs_in(ledger: str | Path, state: LedgerState) -> tuple[Fraction, ...]:
+        # A replace-one release tells the row count, which an add-remove ledger promises to hide.
+        if state.neighbours is Neighbours.ADD_REMOVE and plan.neighbours is Neighbours.REPLACE_ONE:
+            raise InputError(
+                f"ledger '{ledger}'",
+                "hides the row count (add-remove), and a replace-one release tells it",
+                "Release with --neighbours add-remove, or make a ledger with --neighbours replace-one",
+            )
+        notion = state.neighbours
+        costs = plan.cost(notion) if stage is None else plan.stage_costs(notion)[stage]
+        if not state.is_pure:
+            return plan.mechanism.mu_squared(costs)
+        if not plan.budget.is_pure:
+            raise _no_delta(ledger, "Release with --delta 0, or make a ledger with a delta above 0")
+        return costs
+
+    steps = plan.decoder.descent.cost.steps if plan.decoder is not None else 0
+    return Bill(
+        plan.fingerprint,
+        plan.method,
+        plan.schema,
+        num_draws=len(plan.stages) + steps if stage is None else 1,
+        costs_in=costs_in,
+        slack=plan.charge.slack,
+        is_pure=plan.budget.is_pure,
+    )
+
+
+def training_bill(plan: TrainedPlan, *, what: str, num_draws: int) -> Bill:
+    """What noisy descent costs that trains a classifier or an encoder."""
+
+    def costs_in(ledger: str | Path, state: LedgerState) -> tuple[Fraction, ...]:
+        costs = tuple(each.mu_squared for each in plan.descent.charges)
+        if state.is_pure:
+            raise _no_delta(ledger, "Make a ledger with a delta above 0")
+        if state.neighbours is Neighbours.ADD_REMOVE:
+            return costs
+        if plan.descent.cost.is_sampled:
+            raise InputError(
+                f"ledger '{ledger}'",
+                "counts replaced rows, and sampling them is not accounted for",
+                "Use a sampling rate of 1, or a ledger with --neighbours add-remove",
+            )
+        return tuple(4 * cost for cost in costs)  # replacing a row is removing one and adding one
+
+    return Bill(
+        plan.fingerprint,
+        what,
+        plan.schema,
+        num_draws=num_draws,
+        costs_in=costs_in,
+        slack=sum((each.slack for each in plan.descent.charges), Fraction(0)),
+    )
+
+
+def _no_delta(ledger: str | Path, remedy: str) -> InputError:
+    return InputError(
+        f"ledger '{ledger}'", "is for pure differential privacy (delta 0), which Gaussian noise has not", remedy
+    )
+
+
+def spend(
+    bill: Bill,
+    *,
+    ledger: str | Path | None,
+    key: str | None,
+    directory: str | Path | None,
+    check: Callable[[], None],
+    read: Callable[[], _Private],
+    draw: Callable[[_Private, Receipt], _Noisy],
+    make: Callable[[_Noisy, Receipt], _Product],
+    load: Callable[[str], _Product] | None = None,
+) -> _Product:
+    """Make a product, or give back the one that was paid for under the same key.
+
+    Args:
+        bill: what it costs.
+        ledger: charged before noise is drawn, and told what came of it.
+        key: names the product in the ledger; by default it is a new random name.
+        directory: where to write the product; it must not exist.
+        check: probes of this machine on made-up rows; see ``paid``.
+        read: gives what has no noise yet; see ``paid``.
+        draw: adds the noise; see ``paid``.
+        make: the product, from what is noisy and public.
+        load: reads a stored product; without it a key is never resumed.
+
+    Guarantee:
+        If rows are refused in the first pass, nothing is spent; nothing is written before all noise has been
+        drawn, and no noise is drawn before it is charged (proofs/ledger.md).
+    """
+    if directory is not None:
+        check_new_directory(directory)
+    if ledger is not None and key is not None and load is not None:
+        found = _stored(ledger, key=key, plan_id=bill.plan_id, load=load)
+        if found is not None:
+            if directory is not None:
+                write_directory(directory, found.files())
+            return found
+    noisy, receipt = paid(bill, ledger=ledger, key=key or bill.new_key(), check=check, read=read, draw=draw)
+    product = make(noisy, receipt)
+    publish(product.fingerprint, product.files, directory=directory, ledger=ledger, receipt=receipt)
+    return product
+
+
+def paid(
+    bill: Bill,
+    *,
+    ledger: str | Path | None,
+    key: str | None,
+    read: Callable[[], _Private],
+    draw: Callable[[_Private, Receipt], _Noisy],
+    check: Callable[[], None] | None = None,
+    ahead: Sequence[Bill] = (),
+) -> tuple[_Noisy, Receipt]:
+    """Afford, check, read, charge and draw noise, in this order; give what is noisy, and its receipt.
+
+    Args:
+        bill: what is charged.
+        ledger: where; None says that nobody counts.
+        key: names it in the ledger.
+        read: gives what has no noise yet, and refuses rows that must not be released. PRIVATE.
+        draw: adds the noise that the receipt pays for; it may read further stages, settled by this noise.
+        check: probes of this machine on made-up rows, before anything is read or paid; or ``read`` begins with them.
+        ahead: later bills of the same plan that the ledger must have room for as well.
+    """
+    if ledger is not None:
+        _check_affordable(ledger, (bill, *ahead))
+    if check is not None:
+        check()
+
+    def steps() -> tuple[_Noisy, Receipt]:  # what they hold is in no frame that an error could show
+        private = read()
+        receipt = charge(bill, ledger=ledger, key=key)
+        return draw(private, receipt), receipt
+
+    return sealed(steps)
+
+
+def charge(bill: Bill, *, ledger: str | Path | None, key: str | None) -> Receipt:
+    """Pay, in the ledger's notion of neighbours: the receipt is made after the commit.
+
+    Without a ledger, the receipt says so: it has no row.
+    """
+    row: int | None = None
+    if ledger is not None:
+        row = ledgers.spend(
+            ledger,
+            key=str(key),
+            plan_id=bill.plan_id,
+            costs=bill.costs_in(ledger, ledgers.read_ledger(ledger)),
+            description=described(bill.what, bill.schema),
+            unit=bill.schema.privacy.unit,
+            slack=bill.slack,
+        )
+    receipt = Receipt(bill.plan_id, key, row, _CHARGE)
+    _UNDRAWN[receipt] = bill.num_draws
+    return receipt
+
+
+def _check_affordable(ledger: str | Path, bills: Sequence[Bill]) -> None:
+    """Refuse what the ledger would refuse, before rows are read; bills are charged one by one."""
+    state, first = ledgers.read_ledger(ledger), bills[0]
+    try:
+        costs = tuple(cost for bill in bills for cost in bill.costs_in(ledger, state))
+        ledgers.check_affordable(ledger, costs, unit=first.schema.privacy.unit, slack=first.slack)
+    except BudgetError as refusal:
+        if not first.is_pure or state.is_pure:
+            raise
+        remedy = "Keep a ledger made with --delta 0 for pure releases: among Gaussian ones they cost more"
+        raise BudgetError(refusal.where, refusal.rule, remedy) from None
+
+
+def _stored(ledger: str | Path, *, key: str, plan_id: str, load: Callable[[str], _Product]) -> _Product | None:
     """What was paid for before under a key, if its directory is still there, unchanged and private.
 
-    It is copied to ``directory``; giving out the same bits again costs nothing.
+    Giving out the same bits again costs nothing.
     """
     row = ledgers.find_published(ledger, key=key, plan_id=plan_id)
     if row is None or row.directory is None or not Path(row.directory).is_dir():
@@ -41,15 +306,20 @@ def stored(
     found = load(row.directory)
     if found.fingerprint != row.fingerprint or not found.is_private:
         return None
-    if directory is not None:
-        write_directory(directory, found.files())
     return found
 
 
-def publish(product: Product, *, directory: Path | str | None, ledger: Path | str | None, row: int | None) -> None:
-    """Write a product, if it is to be kept, and tell the ledger's row what came of it."""
+def publish(
+    fingerprint: str,
+    files: Callable[[], dict[str, bytes]] = dict,
+    *,
+    directory: str | Path | None = None,
+    ledger: str | Path | None = None,
+    receipt: Receipt | None = None,
+) -> None:
+    """Write files, if they are to be kept, and tell the ledger's row what came of it."""
     if directory is not None:
-        write_directory(directory, product.files())
-    if ledger is not None and row is not None:
+        write_directory(directory, files())
+    if ledger is not None and receipt is not None and receipt.row is not None:
         where = str(Path(directory).resolve()) if directory is not None else None
-        ledgers.mark_published(ledger, row, fingerprint=product.fingerprint, directory=where)
+        ledgers.mark_published(ledger, receipt.row, fingerprint=fingerprint, directory=where)

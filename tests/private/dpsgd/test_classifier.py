@@ -20,7 +20,8 @@ from understudy.private.dpsgd.classifier import second_moments, train_classifier
 from understudy.private.dpsgd.linear import integer_inputs
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.noise import LongNoise, SeededNoise
-from understudy.private.release import check_affordable, release_table
+from understudy.private.release import release_table
+from understudy.private.spending import Receipt, _check_affordable, release_bill
 from understudy.schema import PrivacyUnit, load_schema
 
 SCHEMA = load_schema(
@@ -70,11 +71,11 @@ class Recording:
     def __init__(self) -> None:
         self.asked: list[tuple[int, int]] = []
 
-    def add_noise(self, sums: Any, noise_std: int) -> Any:
+    def add_noise(self, sums: Any, noise_std: int, receipt: Receipt) -> Any:
         self.asked.append((len(sums), noise_std))
-        return LongNoise().add_noise(sums, noise_std)
+        return LongNoise().add_noise(sums, noise_std, receipt)
 
-    def add_laplace_noise(self, sums: Any, scale: int) -> Any:
+    def add_laplace_noise(self, sums: Any, scale: int, receipt: Receipt) -> Any:
         raise AssertionError
 
 
@@ -94,9 +95,9 @@ def test_a_ledger_is_charged_before_noise_is_drawn(tmp_path: Path) -> None:
     create_ledger(ledger, Budget(2.0))
 
     class Watching(Recording):
-        def add_noise(self, sums: Any, noise_std: int) -> Any:
+        def add_noise(self, sums: Any, noise_std: int, receipt: Receipt) -> Any:
             assert len(read_ledger(ledger).rows) == 1
-            return super().add_noise(sums, noise_std)
+            return super().add_noise(sums, noise_std, receipt)
 
     made = plan()
     found = train_classifier(table(), made, ledger=ledger, key="k", noise=Watching())
@@ -164,7 +165,7 @@ def test_a_name_cannot_pass_rows_off_as_people(tmp_path: Path) -> None:
     people = replace(SCHEMA, privacy=PrivacyUnit("person", 3))
     per_person = make_plan(people, Budget(1.0), method="dp-merf", options={"num_features": 4})
     with pytest.raises(InputError, match="holds releases per row, and a cost per person"):
-        check_affordable(ledger, per_person)
+        _check_affordable(ledger, [release_bill(per_person)])
 
 
 def test_a_machine_whose_gradients_hang_on_the_block_is_refused_before_anything_is_paid(

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from receipts import unrecorded
 
 from understudy import Budget, create_ledger, load_schema, make_plan, release_table
 from understudy.errors import InputError
@@ -18,6 +19,7 @@ from understudy.private.dpsgd import networks
 from understudy.private.dpsgd.decoder import read_images, train_decoder
 from understudy.private.dpsgd.networks import row_gradients
 from understudy.private.ledger import read_ledger
+from understudy.private.spending import Receipt
 
 
 class Silence:
@@ -25,10 +27,10 @@ class Silence:
 
     name, is_private = "none", False
 
-    def add_noise(self, sums: np.ndarray, noise_std: int) -> np.ndarray:
+    def add_noise(self, sums: np.ndarray, noise_std: int, receipt: Receipt) -> np.ndarray:
         return sums
 
-    def add_laplace_noise(self, sums: np.ndarray, scale: int) -> np.ndarray:
+    def add_laplace_noise(self, sums: np.ndarray, scale: int, receipt: Receipt) -> np.ndarray:
         return sums
 
 
@@ -65,7 +67,7 @@ def test_images_and_labels_are_read_as_numbers_between_zero_and_one():
 def test_what_is_handed_out_is_the_decoder_and_it_makes_images_of_codes():
     plan = the_plan()
     rows = read_images(halves(), plan, query=None)
-    found = train_decoder(rows, decoder_of(plan), noise=Silence())
+    found = train_decoder(rows, decoder_of(plan), noise=Silence(), receipt=unrecorded())
     assert {name.split(".")[0] for name in found} == {"decoder"}
     network = decoder_of(plan).network
     places = 2 * network.margin * torch.eye(network.code_dim)[:2]

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from receipts import unrecorded
 
 from understudy import Budget, create_ledger, load_schema, make_plan, release_table
 from understudy.accounting import Neighbours
@@ -74,6 +75,7 @@ def test_classes_are_learnt_where_noise_is_small():
         clip=1.0,
         expected_rows=float(ROWS),
         steps=Steps(0.05, rule="adam"),
+        receipt=unrecorded(),
         noise=SeededNoise(0),
     )
     tensors = [torch.from_numpy(each) for each in rows]

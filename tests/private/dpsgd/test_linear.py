@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from receipts import unrecorded
 
 from understudy.accounting.dpsgd import DescentCost
 from understudy.classifier.maps import MapShape
@@ -132,7 +133,7 @@ def test_a_step_without_rows_is_noise_alone() -> None:
     assert not gradient_sum(rows, shape, some_weights(shape), np.empty(0, np.int64), clip=1.0).any()
     nobody = IntegerRows(rows.inputs[:0], rows.labels[:0])
     cost = DescentCost(0.5, 1.0, 3)
-    maps = train_maps(nobody, shape, cost=cost, clip=1.0, expected_rows=10, steps=Steps(0.1))
+    maps = train_maps(nobody, shape, cost=cost, clip=1.0, expected_rows=10, steps=Steps(0.1), receipt=unrecorded())
     assert np.isfinite(maps.weights).all()
     assert not np.array_equal(maps.weights, shape.first_weights())
 
@@ -143,7 +144,13 @@ def test_noise_has_the_deviation_that_was_paid_for(rate: float) -> None:
     nobody = IntegerRows(np.zeros((0, 4000), np.int16), np.zeros(0, np.int64))
     clip, expected, multiplier = 0.5, 200.0, 3.0
     maps = train_maps(
-        nobody, shape, cost=DescentCost(rate, multiplier, 1), clip=clip, expected_rows=expected, steps=Steps(1.0)
+        nobody,
+        shape,
+        cost=DescentCost(rate, multiplier, 1),
+        clip=clip,
+        expected_rows=expected,
+        steps=Steps(1.0),
+        receipt=unrecorded(),
     )
     deviation = multiplier * clip / (rate * expected)
     ratio = (maps.weights**2).mean() / deviation**2
@@ -163,6 +170,7 @@ def test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there() -> None:
             clip=1.0,
             expected_rows=40.0,
             steps=Steps(1.0),
+            receipt=unrecorded(),
             noise=SeededNoise(0),
         )
         moved.append(maps.weights)
@@ -183,6 +191,7 @@ def test_private_maps_learn_what_rows_have_in_common() -> None:
         clip=1.0,
         expected_rows=4000,
         steps=Steps(4.0, averaged=0.5),
+        receipt=unrecorded(),
         progress=lambda *each: done.append(each),
     )
     assert (maps.scores(inputs / 2).argmax(axis=1) == labels).mean() > 0.95
@@ -193,7 +202,7 @@ def test_two_runs_differ_because_noise_has_no_seed() -> None:
     shape, rows = SHAPES[0], rows_for(SHAPES[0])
     settings = {"cost": DescentCost(1.0, 1.0, 2), "clip": 1.0, "expected_rows": 30.0}
     first, second = (
-        train_maps(rows, shape, steps=Steps(1.0), **settings)
+        train_maps(rows, shape, steps=Steps(1.0), receipt=unrecorded(), **settings)
         for _ in range(2)  # type: ignore[arg-type]
     )
     assert not np.array_equal(first.weights, second.weights)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from receipts import unrecorded
 
 from understudy.accounting.dpsgd import DescentCost
 from understudy.errors import InputError, UsageError
@@ -55,6 +56,7 @@ def moved(rows: tuple[Any, Any], *, clip: float, expected: float, multiplier: fl
         clip=clip,
         expected_rows=expected,
         steps=Steps(1.0),
+        receipt=unrecorded(),
         block=8,
         noise=SeededNoise(0),
     )
@@ -91,6 +93,7 @@ def test_noise_has_the_deviation_that_was_paid_for() -> None:
         clip=0.5,
         expected_rows=100,
         steps=Steps(1.0),
+        receipt=unrecorded(),
     )
     ratio = float((outcome["weights"] ** 2).mean()) / (2.0 * 0.5 / 50) ** 2
     assert abs(ratio - 1) < 6.5 * math.sqrt(2 / 3000)
@@ -109,6 +112,7 @@ def test_a_private_network_learns() -> None:
         clip=1.0,
         expected_rows=2000,
         steps=Steps(1.0),
+        receipt=unrecorded(),
         progress=lambda done, _: steps.append(done),
     )
     hidden = np.tanh(inputs @ outcome["first"].numpy().T + outcome["shift"].numpy())
@@ -134,6 +138,7 @@ def test_a_loss_that_looks_at_the_whole_block_is_refused() -> None:
             clip=1.0,
             expected_rows=20,
             steps=Steps(1.0),
+            receipt=unrecorded(),
         )
 
 
@@ -158,6 +163,7 @@ def test_private_words_stay_inside() -> None:
             clip=1.0,
             expected_rows=20,
             steps=Steps(1.0),
+            receipt=unrecorded(),
         )
     assert "secret" not in str(refusal.value)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +13,12 @@ from understudy.classifier.maps import LocallyLinearMaps
 from understudy.classifier.model import Classifier, load_classifier
 from understudy.classifier.plan import RADIUS, ClassifierPlan
 from understudy.errors import InputError
-from understudy.files import check_new_directory
-from understudy.private.dpsgd.charging import charge, check_affordable, check_size
 from understudy.private.dpsgd.linear import BLOCK_NUMBERS, IntegerRows, check_purity, integer_inputs, train_maps
-from understudy.private.dpsgd.steps import Steps
+from understudy.private.dpsgd.steps import Steps, check_size
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.release import release_facts
 from understudy.private.sealed import sealed
-from understudy.private.spending import publish, stored
+from understudy.private.spending import Bill, Receipt, spend, training_bill
 from understudy.readers import open_source
 from understudy.schema.columns import NULL
 from understudy.schema.encode import encode_batch
@@ -57,39 +54,51 @@ def train_classifier(
         What is returned and written is (epsilon, delta)-differentially private as the plan states. If
         the data is refused, nothing is spent; nothing is written before all noise has been added.
     """
-    fresh, key = key is None, key or f"{plan.schema.name}-{secrets.token_hex(6)}"
-    if directory is not None:
-        check_new_directory(directory)
-    if ledger is not None:
-        found = (
-            None
-            if fresh
-            else stored(ledger, key=key, plan_id=plan.fingerprint, load=load_classifier, directory=directory)
-        )
-        if found is not None:
-            return found
-        check_affordable(ledger, plan)
-    _check_purity(plan.inputs)
-    check_purity(plan.shape, plan.shape.first_weights(), plan.training.clip)
-    rows = sealed(lambda: integer_rows(data, plan, query=query))
-    check_size(len(rows.labels))
-    row = charge(ledger, plan, key=key, what="classifier") if ledger is not None else None
     source = noise or LongNoise()
-    maps, whitening = noisy_maps(rows, plan, noise=source, progress=progress)
-    charged = {"key": key, "row": row} if row is not None else None
-    facts = (*release_facts(source, query), ("ledger", charged))
-    classifier = Classifier(plan, maps, whitening, facts)
-    publish(classifier, directory=directory, ledger=ledger, row=row)
-    return classifier
+    facts = release_facts(source, query)
+
+    def check() -> None:
+        _check_purity(plan.inputs)
+        check_purity(plan.shape, plan.shape.first_weights(), plan.training.clip)
+
+    def draw(rows: IntegerRows, receipt: Receipt) -> tuple[LocallyLinearMaps, Whitening | None]:
+        return noisy_maps(rows, plan, noise=source, receipt=receipt, progress=progress)
+
+    def make(found: tuple[LocallyLinearMaps, Whitening | None], receipt: Receipt) -> Classifier:
+        return Classifier(plan, *found, (*facts, ("ledger", receipt.charged)))
+
+    return spend(
+        classifier_bill(plan),
+        ledger=ledger,
+        key=key,
+        directory=directory,
+        check=check,
+        read=lambda: integer_rows(data, plan, query=query),
+        draw=draw,
+        make=make,
+        load=load_classifier,
+    )
+
+
+def classifier_bill(plan: ClassifierPlan) -> Bill:
+    """The noise of every step, and that of second moments if inputs are whitened by them."""
+    looks = 0 if plan.look_noise is None else 1
+    return training_bill(plan, what="classifier", num_draws=plan.descent.cost.steps + looks)
 
 
 def noisy_maps(
-    rows: IntegerRows, plan: ClassifierPlan, *, noise: NoiseSource, progress: StepProgress | None = None
+    rows: IntegerRows,
+    plan: ClassifierPlan,
+    *,
+    noise: NoiseSource,
+    receipt: Receipt,
+    progress: StepProgress | None = None,
 ) -> tuple[LocallyLinearMaps, Whitening | None]:
-    """Look at the second moments of rows, and descend; the caller has charged the plan's costs before."""
+    """Second moments of the rows with noise, if the plan asks for them, then noisy descent."""
+    receipt.check_plan(plan.fingerprint)
     whitening, num_rows = None, plan.expected_rows
     if plan.look_noise is not None:
-        whitening = _look(rows, plan.look_noise, noise)
+        whitening = _look(rows, plan.look_noise, noise, receipt)
         rows = sealed(lambda: _whitened(rows, whitening))
         num_rows = plan.num_rows or round(whitening.num_rows)
     maps = train_maps(
@@ -99,6 +108,7 @@ def noisy_maps(
         clip=plan.descent.clip,
         expected_rows=float(num_rows or 1),
         steps=Steps(plan.descent.learning_rate, averaged=plan.training.averaged),
+        receipt=receipt,
         noise=noise,
         progress=progress,
     )
@@ -119,6 +129,7 @@ def integer_rows(data: object, plan: ClassifierPlan, *, query: str | None) -> In
             whole[label == NULL] = 0
             inputs.append(whole)
             labels.append(np.where(label == NULL, 0, label))
+    check_size(sum(map(len, labels)))
     return IntegerRows(np.concatenate(inputs), np.concatenate(labels))
 
 
@@ -129,13 +140,13 @@ def _encoded(inputs: Inputs, codes: Integers) -> npt.NDArray[np.int16]:
     return np.concatenate(parts)
 
 
-def _look(rows: IntegerRows, noise_std: int, noise: NoiseSource) -> Whitening:
+def _look(rows: IntegerRows, noise_std: int, noise: NoiseSource, receipt: Receipt) -> Whitening:
     """Second moments of inputs with noise, and the whitening that they give."""
     dim = rows.inputs.shape[1]
     upper = np.triu_indices(dim)
     exact = sealed(lambda: second_moments(rows.inputs)[upper])
     moments = np.zeros((dim, dim))
-    moments[upper] = noise.add_noise(exact, noise_std) / RADIUS**2
+    moments[upper] = noise.add_noise(exact, noise_std, receipt) / RADIUS**2
     moments += np.triu(moments, 1).T
     return whitening_from(moments, noise_std / RADIUS**2)
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import secrets
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Bytes, StepProgress
-from understudy.files import check_new_directory
 from understudy.networks.public import load_torch
 from understudy.plan.encoder import ExtractorPlan
-from understudy.private.dpsgd.charging import charge, check_affordable, check_size
-from understudy.private.dpsgd.networks import check_row_gradients, noisy_descent
-from understudy.private.dpsgd.steps import Steps
+from understudy.private.dpsgd.networks import Tensors, check_row_gradients, noisy_descent
+from understudy.private.dpsgd.steps import Steps, check_size
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.release import SOFTWARE, release_facts
-from understudy.private.sealed import sealed
-from understudy.private.spending import publish, stored
+from understudy.private.spending import Receipt, spend, training_bill
 from understudy.readers import open_source
 from understudy.released.encoder import PrivateEncoder, load_private_encoder
 from understudy.schema.columns import NULL
@@ -54,41 +50,47 @@ def train_private_encoder(
         more or less. In a ledger its cost adds up with that of releases made with it.
     """
     torch = load_torch()
-    fresh, key = key is None, key or f"{plan.schema.name}-{secrets.token_hex(6)}"
-    if directory is not None:
-        check_new_directory(directory)
-    if ledger is not None:
-        found = (
-            None
-            if fresh
-            else stored(ledger, key=key, plan_id=plan.fingerprint, load=load_private_encoder, directory=directory)
-        )
-        if found is not None:
-            return found
-        check_affordable(ledger, plan)
-    start, row_loss = plan.start(torch), plan.row_loss(torch)
-    rows = sealed(lambda: _rows(data, plan))
-    check_size(len(rows[0]))
-    check_row_gradients(start, row_loss, rows)
-    row = charge(ledger, plan, key=key, what="encoder") if ledger is not None else None
     source = noise or LongNoise()
-    learnt = noisy_descent(
-        start,
-        row_loss,
-        rows,
-        cost=plan.descent.cost,
-        clip=plan.clip,
-        expected_rows=float(plan.expected_rows),
-        noise=source,
-        progress=progress,
-        steps=Steps(plan.training.learning_rate, rule="adam"),
+    facts = release_facts(source, None, (*SOFTWARE, "torch"))
+    start, row_loss = plan.start(torch), plan.row_loss(torch)
+
+    def draw(rows: Rows, receipt: Receipt) -> Tensors:
+        receipt.check_plan(plan.fingerprint)
+        return noisy_descent(
+            start,
+            row_loss,
+            rows,
+            cost=plan.descent.cost,
+            clip=plan.clip,
+            expected_rows=float(plan.expected_rows),
+            steps=Steps(plan.training.learning_rate, rule="adam"),
+            receipt=receipt,
+            noise=source,
+            progress=progress,
+        )
+
+    def make(learnt: Tensors, receipt: Receipt) -> PrivateEncoder:
+        convolutions = {name: value.numpy() for name, value in learnt.items() if not name.startswith("last.")}
+        own = (*facts, ("ledger", receipt.charged))
+        return PrivateEncoder(plan, plan.encoder(convolutions, dict(own)), own)
+
+    return spend(
+        training_bill(plan, what="encoder", num_draws=plan.descent.cost.steps),
+        ledger=ledger,
+        key=key,
+        directory=directory,
+        check=lambda: check_row_gradients(start, row_loss, _no_rows(plan)),
+        read=lambda: _rows(data, plan),
+        draw=draw,
+        make=make,
+        load=load_private_encoder,
     )
-    convolutions = {name: value.numpy() for name, value in learnt.items() if not name.startswith("last.")}
-    charged = {"key": key, "row": row} if row is not None else None
-    facts = (*release_facts(source, None, (*SOFTWARE, "torch")), ("ledger", charged))
-    made = PrivateEncoder(plan, plan.encoder(convolutions, dict(facts)), facts)
-    publish(made, directory=directory, ledger=ledger, row=row)
-    return made
+
+
+def _no_rows(plan: ExtractorPlan) -> Rows:
+    """The types and shapes of rows."""
+    axes = (0, plan.image.channels, plan.image.height, plan.image.width)
+    return np.empty(axes, np.uint8), np.empty(0, np.int64), np.empty(0, np.float32)
 
 
 def _rows(data: object, plan: ExtractorPlan) -> Rows:
@@ -100,6 +102,7 @@ def _rows(data: object, plan: ExtractorPlan) -> Rows:
             images.append(pixel_array(batch, plan.image))
             labels.append(encode_column(plan.label, batch.column(plan.label.name)))
     codes = np.concatenate(labels)
+    check_size(len(codes))
     shape = (-1, plan.image.height, plan.image.width, plan.image.channels)
     planes = np.concatenate(images).reshape(shape).transpose(0, 3, 1, 2)
     counts = (codes != NULL).astype(np.float32)

@@ -24,6 +24,7 @@ from understudy.private.dpsgd.steps import Draw, Steps, Walk, drawn_rows, noisy_
 from understudy.private.lattice import to_lattice
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.sealed import sealed
+from understudy.private.spending import Receipt
 
 WEIGHT_UNIT = 2.0**20
 LARGEST_WEIGHTS = 2.0**38
@@ -63,6 +64,7 @@ def train_maps(
     clip: float,
     expected_rows: float,
     steps: Steps,
+    receipt: Receipt,
     draw: Draw = drawn_rows,
     noise: NoiseSource | None = None,
     progress: StepProgress | None = None,
@@ -72,10 +74,11 @@ def train_maps(
     Args:
         rows: integer inputs and labels.
         shape: maps, classes and public projections.
-        cost: sampling rate, noise multiplier and number of steps; the caller has charged it before.
+        cost: sampling rate, noise multiplier and number of steps.
         clip: norm to which derivatives by the maps' answers are shortened, for inputs of norm one.
         expected_rows: rows that there are, as far as it is public; it sets the length of steps.
         steps: learning rate and rule.
+        receipt: pays for the noise of every step.
         draw: for tests only.
         noise: for tests only.
         progress: called with the steps done and the steps in all.
@@ -95,7 +98,9 @@ def train_maps(
             places = draw(len(rows.labels), cost.sampling_rate)
             weights = walk.place.reshape(first.shape)
             sums = sealed(partial(gradient_sum, rows, shape, weights, places, clip=clip))
-            noisy = noisy_sum(sums, radius=RADIUS**2, noise_multiplier=cost.noise_multiplier, noise=source)
+            noisy = noisy_sum(
+                sums, radius=RADIUS**2, noise_multiplier=cost.noise_multiplier, noise=source, receipt=receipt
+            )
             walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))
             if progress is not None:
                 progress(done + 1, cost.steps)

@@ -22,6 +22,7 @@ from understudy.private.dpsgd.steps import Draw, Steps, Walk, drawn_rows, noisy_
 from understudy.private.lattice import to_lattice
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.sealed import sealed
+from understudy.private.spending import Receipt
 
 Arrays = tuple[npt.NDArray[Any], ...]
 Tensors = dict[str, Any]
@@ -43,6 +44,7 @@ def noisy_descent(
     clip: float,
     expected_rows: float,
     steps: Steps,
+    receipt: Receipt,
     block: int = BLOCK,
     draw: Draw = drawn_rows,
     noise: NoiseSource | None = None,
@@ -55,12 +57,12 @@ def noisy_descent(
         row_loss: ``row_loss(parameters, *row)``, the loss of one row, by torch functions that work
             under ``vmap``. It must not keep anything, and not look at other rows.
         rows: arrays with a private row at each place of their first axis.
-        cost: sampling rate, noise multiplier and number of steps, from ``calibrated_descent``. The
-            caller has charged it before.
+        cost: sampling rate, noise multiplier and number of steps, from ``calibrated_descent``.
         clip: norm to which the gradient of every row is shortened.
         expected_rows: rows that there are, as far as it is public; it sets the length of steps and
             protects nothing.
         steps: learning rate and rule.
+        receipt: pays for the noise of every step.
         block: rows whose gradients are computed together.
         draw: for tests only.
         noise: for tests only.
@@ -84,7 +86,9 @@ def noisy_descent(
             places = draw(len(arrays[0]), cost.sampling_rate)
             drawn = partial(_clipped_sum, gradients, walk.place, arrays, places)
             sums = sealed(partial(drawn, clip=clip, block=block))
-            noisy = noisy_sum(sums, radius=RADIUS, noise_multiplier=cost.noise_multiplier, noise=source)
+            noisy = noisy_sum(
+                sums, radius=RADIUS, noise_multiplier=cost.noise_multiplier, noise=source, receipt=receipt
+            )
             walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))
             if progress is not None:
                 progress(done + 1, cost.steps)
@@ -228,6 +232,7 @@ def descend_from(
     clip: float,
     expected_rows: float,
     steps: Steps,
+    receipt: Receipt,
     noise: NoiseSource | None = None,
 ) -> dict[str, npt.NDArray[np.float32]]:
     """``noisy_descent`` from arrays to arrays, for callers who do not load torch."""
@@ -239,6 +244,7 @@ def descend_from(
         clip=clip,
         expected_rows=expected_rows,
         steps=steps,
+        receipt=receipt,
         noise=noise,
     )
     return {name: value.detach().numpy() for name, value in found.items()}

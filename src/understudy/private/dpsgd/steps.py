@@ -14,7 +14,10 @@ import numpy as np
 from understudy.accounting import lattice_noise_std
 from understudy.accounting.dpsgd import RATE_UNITS
 from understudy.arrays import Floats, Integers
+from understudy.errors import InputError
+from understudy.plan.plan import ROW_CAP
 from understudy.private.noise import NoiseSource
+from understudy.private.spending import Receipt
 
 # Poisson sampling: every row is in a step with the same chance, whatever the others do.
 
@@ -33,10 +36,16 @@ def drawn_rows(num_rows: int, rate: float) -> Integers:
     return np.flatnonzero(words < round(rate * RATE_UNITS))
 
 
+def check_size(num_rows: int) -> None:
+    """Refuse more rows than certificates say that sums hold."""
+    if num_rows > ROW_CAP:
+        raise InputError("data", "has more rows than can be trained on", "Train on parts of it")
+
+
 # The exact sum of clipped integer gradients, with noise: all that leaves a step.
 
 
-def noisy_sum(sums: Integers, *, radius: int, noise_multiplier: float, noise: NoiseSource) -> Floats:
+def noisy_sum(sums: Integers, *, radius: int, noise_multiplier: float, noise: NoiseSource, receipt: Receipt) -> Floats:
     """A sum of integer vectors inside a radius plus discrete Gaussian noise, in units of the radius.
 
     Guarantee:
@@ -45,7 +54,7 @@ def noisy_sum(sums: Integers, *, radius: int, noise_multiplier: float, noise: No
         (proofs/descent.md). The noise depends on public numbers alone.
     """
     whole = lattice_noise_std(radius**2, 1 / Fraction(noise_multiplier) ** 2)
-    return np.asarray(noise.add_noise(sums.ravel(), whole), dtype=np.float64) / radius
+    return np.asarray(noise.add_noise(sums.ravel(), whole, receipt), dtype=np.float64) / radius
 
 
 Rule = Literal["momentum", "adam"]
