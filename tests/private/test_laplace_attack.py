@@ -171,13 +171,8 @@ def views(plan: Plan, table: list[Row], trials: int = TRIALS) -> Integers:
     """What an attacker may see of a table, many times over.  # (trials, dim)"""
     (stage,), (scale,) = plan.stages, plan.noise_scales
     total = exact_sum(table, plan, stage.embedding)
-<<<<<<< HEAD
-    noisy = OpenDPNoise().add_laplace_noise(np.tile(total, trials), scale)
+    noisy = OpenDPNoise().add_laplace_noise(np.tile(total, trials), scale, unrecorded())
     return noisy.reshape(trials, -1)
-=======
-    noisy = OpenDPNoise().add_laplace_noise(np.tile(total, TRIALS), scale, unrecorded())
-    return noisy.reshape(TRIALS, -1)
->>>>>>> main
 
 
 def successes(plan: Plan, one: list[Row], other: list[Row], factor: float = 1.0, trials: int = TRIALS) -> float:

@@ -159,34 +159,22 @@ class OpenDPNoise:
         # One by one: OpenDP's prelude loads scikit-learn and pandas where they are installed.
         from opendp import domains, measurements, metrics, mod
 
-<<<<<<< HEAD
+        redeem(receipt)
         mod.enable_features("contrib")
         vectors = domains.vector_domain(domains.atom_domain(T="i64"))
         space = vectors, metrics.l2_distance(T="f64")
         mechanism = measurements.make_gaussian(*space, scale=float(noise_std))
-=======
-        redeem(receipt)
-        dp.enable_features("contrib")
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-        mechanism = dp.m.make_gaussian(*space, scale=float(noise_std))
->>>>>>> main
         return np.asarray(mechanism(sums.tolist()), dtype=np.int64)
 
     def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
         """The same with Laplace noise."""
         from opendp import domains, measurements, metrics, mod
 
-<<<<<<< HEAD
+        redeem(receipt)
         mod.enable_features("contrib")
         vectors = domains.vector_domain(domains.atom_domain(T="i64"))
         space = vectors, metrics.l1_distance(T="i64")
         laplace = measurements.make_laplace(*space, scale=float(scale))
-=======
-        redeem(receipt)
-        dp.enable_features("contrib")
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        laplace = dp.m.make_laplace(*space, scale=float(scale))
->>>>>>> main
         return np.asarray(laplace(sums.tolist()), dtype=np.int64)
 
 
