@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from understudy.arrays import Floats, Integers
 from understudy.errors import InputError
@@ -186,7 +186,13 @@ def one_blas_thread() -> Any:
 
     They are small: a second BLAS thread costs several times what it saves.
     """
-    return threadpool_limits(limits=1, user_api="blas")
+    return _thread_pools().limit(limits=1, user_api="blas")
+
+
+@cache
+def _thread_pools() -> Any:
+    """The BLAS libraries of this process. Finding them takes as long as a small sum."""
+    return ThreadpoolController()
 
 
 def sum_rows(
