@@ -148,7 +148,7 @@ class OpenDPNoise:
     Guarantee:
         Each coordinate gets independent noise with mass at z proportional to
         exp(-z^2 / (2 noise_std^2)), or to exp(-|z| / scale) (Canonne, Kamath & Steinke 2020). There
-        is no seed. Scales are whole and floats hold them exactly.
+        is no seed. Scales are whole and floats hold them exactly (proofs/noise.md).
     """
 
     name = "OpenDP, operating-system randomness"

@@ -35,7 +35,7 @@ class NpzImages:
     The first pair of ``MEMBERS`` whose images are there is read, other members are ignored.
 
     Guarantee:
-        Nothing is unpickled: only arrays of bytes, numbers and text are read, and objects refused.
+        Nothing is unpickled: only arrays of bytes, numbers and text are read, and objects refused (proofs/cells.md).
     """
 
     where: str

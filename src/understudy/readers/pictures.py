@@ -48,7 +48,7 @@ def picture_pixels(where: str, content: bytes, shape: ImageShape) -> Bytes:
 
     Guarantee:
         They depend on this picture and the shape alone. A picture of another size is refused
-        before it is decoded, so none takes more memory than the shape says.
+        before it is decoded, so none takes more memory than the shape says (proofs/cells.md).
     """
     picture = _opened(where, content)
     if (picture.height, picture.width) != (shape.height, shape.width):
