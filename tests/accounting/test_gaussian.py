@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from understudy.accounting import (
     Budget,
-    best_guess_probability,
     epsilon_of,
     exceedance_probability,
     lattice_noise_std,
     mu_squared_of_budget,
     spent_mu_squared,
 )
+from understudy.accounting.mechanisms import best_guess_probability
 
 sensitivities = st.one_of(st.integers(1, 100), st.integers(1, 2**52))
 costs = st.fractions(min_value=Fraction(1, 10**9), max_value=400)

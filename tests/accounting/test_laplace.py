@@ -10,17 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import (
-    GAUSSIAN,
-    LAPLACE,
-    UNITS_PER_COST,
-    Budget,
+from understudy.accounting import GAUSSIAN, LAPLACE, UNITS_PER_COST, Budget, mechanism_for, mu_squared_of_budget
+from understudy.accounting.mechanisms import (
     epsilon_of_budget,
     laplace_deviations,
     laplace_std,
     lattice_noise_scale,
-    mechanism_for,
-    mu_squared_of_budget,
     mu_squared_of_epsilon,
     spent_epsilon,
     total_epsilon,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.classifier.strokes import DIRECTIONS, Strokes
+from understudy.classifier.inputs import DIRECTIONS, Strokes
 from understudy.schema.images import ImageShape
 
 SHAPE = ImageShape(16, 20)

@@ -14,14 +14,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from understudy.accounting import (
-    UNITS_PER_COST,
-    Budget,
-    Neighbours,
-    mu_squared_of_budget,
-    mu_squared_of_epsilon,
-    total_epsilon,
-)
+from understudy.accounting import UNITS_PER_COST, Budget, Neighbours, mu_squared_of_budget
+from understudy.accounting.mechanisms import mu_squared_of_epsilon, total_epsilon
 from understudy.errors import BudgetError, InputError, UnderstudyError
 from understudy.methods import dp_merf
 from understudy.plan.plan import Plan

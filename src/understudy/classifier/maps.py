@@ -17,8 +17,10 @@ import numpy as np
 
 from understudy.arrays import Floats, Integers
 
-START = 0.3
-ROOM = 1.25
+FIRST_DEVIATION = 0.3
+"""Of the first weights, if a class has several maps."""
+
+PROJECTION_ROOM = 1.25
 """Projections are shortened by this, because a random one makes some inputs longer."""
 
 
@@ -54,7 +56,7 @@ class MapShape:
             return None
         rng = np.random.default_rng([self.seed, 1])
         shape = (self.num_maps, self.num_features, self.projected)
-        return rng.normal(0.0, 1 / (ROOM * np.sqrt(self.projected)), shape)
+        return rng.normal(0.0, 1 / (PROJECTION_ROOM * np.sqrt(self.projected)), shape)
 
     def first_weights(self) -> Floats:
         """Where a descent starts: small and different, for equal maps would stay equal.  # (maps, classes, map_dim)"""
@@ -62,7 +64,7 @@ class MapShape:
         if self.num_maps == 1:
             return np.zeros(shape)
         rng = np.random.default_rng([self.seed, 2])
-        return rng.normal(0.0, START, shape)
+        return rng.normal(0.0, FIRST_DEVIATION, shape)
 
     def projected_inputs(self, inputs: Floats) -> Floats:
         """What each map sees; one for all where nothing is projected.  # (maps or 1, rows, map_dim)"""

@@ -1,9 +1,8 @@
 """Public networks that perceptual features are taken from: made from public images, kept, found by name."""
 
-from understudy.networks.files import load_encoder, save_encoder
-from understudy.networks.form import Encoder, EncoderForm
+from understudy.networks.form import Encoder, EncoderForm, load_encoder, save_encoder
+from understudy.networks.public import VISION, vision_network
 from understudy.networks.training import EncoderTraining, train_encoder
-from understudy.networks.vision import VISION, vision_network
 
 __all__ = [
     "VISION",

@@ -20,6 +20,8 @@ A network's sums may be ordered by the shape of what it is given. With one shape
 floats cannot tell how many rows stand around it; that they do not tell which ones is tested."""
 
 LUMA = (0.299, 0.587, 0.114)
+"""Weights of red, green and blue in brightness (ITU-R BT.601)."""
+
 _ONE_AT_A_TIME = Lock()
 """Modules tell what they put out to all who listen, so passes of several threads would hear each other's rows; and
 how many threads torch itself takes is one number for all."""

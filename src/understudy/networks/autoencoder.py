@@ -19,7 +19,7 @@ Arrays = dict[str, npt.NDArray[np.float32]]
 DECODER = "decoder."
 """How names of the decoder's parameters begin; the others are never released."""
 
-SMALLEST = 1e-6
+SMALLEST_SQUARED_DISTANCE = 1e-6
 """Squared distances are taken to be at least so much, as roots have no slope at zero."""
 
 
@@ -81,7 +81,7 @@ class AutoEncoder:
             return errors
         reach = 2 * self.margin
         squares = (code**2).sum() - 2 * reach * code[: self.num_labels] + reach**2  # to each place
-        beyond = squares.clamp(min=SMALLEST).sqrt() - self.margin
+        beyond = squares.clamp(min=SMALLEST_SQUARED_DISTANCE).sqrt() - self.margin
         pulled = one_hot * beyond.clamp(min=0.0) - (1 - one_hot) * beyond.clamp(max=0.0)
         return errors + self.siamese * pulled.sum()
 

@@ -1,17 +1,24 @@
-"""A small convolutional encoder: its form, its weights, and the network that they make."""
+"""A small convolutional encoder: its form, its weights, the network that they make, and its directory of files."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import safetensors.numpy
 
+from understudy.errors import InputError
+from understudy.files import CERTIFICATE, read_json, read_tensors, to_json, write_directory
 from understudy.networks.public import Intake, PublicNetwork, Weights, fingerprint, put_on_shelf
 from understudy.schema.images import ImageShape, shape_from_dict
 
 COMPONENTS = "components"
 """The layer of linear components: coordinates of an image in a public basis of few dimensions."""
+
+DOCUMENT = "encoder.json"
+WEIGHTS = "encoder.safetensors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +89,7 @@ class Encoder:
     weights: Weights
     told: str = ""
     private_cost: dict[str, Any] | None = None
-    """What learning it from private rows cost, if it was (``encoders.extractor``)."""
+    """What learning it from private rows cost, if it was (``ExtractorPlan.cost``)."""
 
     @property
     def sha256(self) -> str:
@@ -123,3 +130,51 @@ def form_from_dict(document: dict[str, Any]) -> EncoderForm:
         components=int(document["components"]),
         **sizes,
     )
+
+
+def save_encoder(encoder: Encoder, directory: str | Path) -> Path:
+    """Write a public encoder into a new directory."""
+    files = {DOCUMENT: to_json(document_of(encoder)), WEIGHTS: weights_of(encoder)}
+    return write_directory(directory, files)
+
+
+def document_of(encoder: Encoder) -> dict[str, Any]:
+    """An encoder without its weights; it holds their hash."""
+    return {
+        "format": 1,
+        "form": encoder.form.to_dict(),
+        "told": encoder.told,
+        "sha256": encoder.sha256,
+        "private_cost": encoder.private_cost,
+    }
+
+
+def weights_of(encoder: Encoder) -> bytes:
+    """The weights as safetensors bytes."""
+    return bytes(safetensors.numpy.save(encoder.weights))
+
+
+def is_encoder(directory: str | Path) -> bool:
+    """Whether a directory is an encoder's."""
+    return (Path(directory) / DOCUMENT).is_file()
+
+
+def load_encoder(directory: str | Path) -> Encoder:
+    """Read an encoder back; its weights, and what it cost, must be what it was saved with.
+
+    One that has a certificate was learnt from private rows, and is refused if it does not say at which cost.
+    """
+    folder = Path(directory)
+    try:
+        document, weights = read_json(folder / DOCUMENT), read_tensors(folder / WEIGHTS)
+        form, cost = form_from_dict(document["form"]), document["private_cost"]
+        encoder = Encoder(form, weights, str(document["told"]), cost)
+        is_product = "plan" in document or (folder / CERTIFICATE).exists()
+        whole = encoder.sha256 == document["sha256"] and (cost or not is_product)
+    except Exception:  # files may say anything
+        whole = False
+    if not whole:
+        raise InputError(
+            f"encoder '{folder}'", "is missing or damaged", "Make it: understudy encoder train PUBLIC -o DIR"
+        )
+    return encoder

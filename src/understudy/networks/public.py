@@ -1,4 +1,10 @@
-"""Torch, imported when it is needed and used on one thread: the one door by which it comes in below the fits."""
+"""Networks that were public before a plan was made: what they read, how they are told apart, and where they come from.
+
+A plan names a network by the SHA-256 of its form and its weights. Whoever evaluates one must have put it on the shelf
+first; a plan, a certificate and a verification do without. Known by name are VGG19, ResNet18 and Inception, trained on
+ImageNet, whose weights torchvision downloads. Torch is imported when it is needed and used on one thread: this is the
+one door by which it comes in below the fits.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,11 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.errors import InputError, MissingExtraError
-
-# Networks that were public before a plan was made: what they read, and how they are told apart.
-#
-# A plan names a network by the SHA-256 of its form and its weights. Whoever evaluates one must have
-# put it on the shelf first; a plan, a certificate and a verification do without.
 
 Weights = dict[str, npt.NDArray[Any]]
 
@@ -37,15 +38,6 @@ class Intake:
     means: tuple[float, ...] = (0.0,)
     deviations: tuple[float, ...] = (1.0,)
     size: tuple[int, int] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "channels": self.channels,
-            "means": list(self.means),
-            "deviations": list(self.deviations),
-            "size": list(self.size) if self.size else None,
-        }
 
 
 @dataclass(frozen=True)
@@ -109,7 +101,7 @@ def network_of_module(
 ) -> PublicNetwork:
     """Put any torch module on the shelf; it is told apart by its printed form and its weights."""
     weights = {key: value.detach().cpu().numpy() for key, value in module.state_dict().items()}
-    sha256 = fingerprint({"module": str(module), "intake": intake.to_dict()}, weights)
+    sha256 = fingerprint({"module": str(module), "intake": asdict(intake)}, weights)
     network = PublicNetwork(name, sha256, intake, layers, lambda torch: module, told)
     return put_on_shelf(network)
 
@@ -133,3 +125,71 @@ def one_thread() -> Iterator[Any]:
         yield torch
     finally:
         torch.set_num_threads(threads)
+
+
+IMAGENET = Intake(3, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225), (32, 32))
+"""What all want: colours over ImageNet's means and deviations. Images are scaled, most to 32 x 32."""
+
+
+@dataclass(frozen=True, slots=True)
+class VisionModel:
+    """Where a model and its weights are in ``torchvision.models``, and which layers are features."""
+
+    model: str
+    weights: str
+    layers: Callable[[Any], tuple[str, ...]]
+    body: Callable[[Any], Any]
+    size: int = 32
+
+
+def _convolutions(module: Any) -> tuple[str, ...]:
+    """Every convolution: its output before the activation (DP-MEPF, sec. 6)."""
+    return tuple(name for name, part in module.named_modules() if type(part).__name__ == "Conv2d")
+
+
+VISION = {
+    "vgg19": VisionModel("vgg19", "VGG19_Weights", _convolutions, lambda module: module.features),
+    "resnet18": VisionModel("resnet18", "ResNet18_Weights", _convolutions, lambda module: module),
+    "inception": VisionModel(
+        "inception_v3", "Inception_V3_Weights", lambda module: ("avgpool",), lambda module: module, 299
+    ),
+}
+
+
+def vision_network(name: str, models: Any = None) -> PublicNetwork:
+    """A network of torchvision by name, on the shelf.
+
+    Args:
+        name: ``vgg19``, ``resnet18`` or ``inception``.
+        models: what stands for ``torchvision.models``.
+    """
+    wanted = VISION[name]
+    module = _with_weights(models if models is not None else _models(), wanted)
+    body = wanted.body(module.train(False))
+    return network_of_module(
+        body,
+        name=name,
+        intake=replace(IMAGENET, size=(wanted.size,) * 2),
+        layers=wanted.layers(body),
+        told="ImageNet (torchvision)",
+    )
+
+
+def _models() -> Any:
+    try:
+        import torchvision
+    except ModuleNotFoundError:
+        raise MissingExtraError("torchvision", "vision") from None
+    return torchvision.models
+
+
+def _with_weights(models: Any, wanted: VisionModel) -> Any:
+    try:
+        return getattr(models, wanted.model)(weights=getattr(models, wanted.weights).IMAGENET1K_V1)
+    except (OSError, RuntimeError):
+        pass
+    raise InputError(
+        f"weights of '{wanted.model}'",
+        "are not in torchvision's cache and cannot be downloaded",
+        "Fetch them where there is a network, or train an encoder: understudy encoder train",
+    )

@@ -1,4 +1,8 @@
-"""Train a small encoder on public images (torch, lazily)."""
+"""Train a small convolutional encoder on public images (torch, lazily).
+
+By classifying them, or, where they have no labels, by predicting how far each was turned (self-supervision by
+rotations, Gidaris et al. 2018); images are augmented by random affine maps and contrast.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +20,20 @@ from understudy.networks.public import one_thread
 from understudy.schema.images import LIGHTEST, ImageShape
 
 QUARTERS = 4
-MOST_FOR_COMPONENTS = 5_000
+"""Turns by 90 degrees that images without labels are told apart by."""
+
+MOST_IMAGES_FOR_COMPONENTS = 5_000
+"""Images whose principal directions are computed: more would hardly move them."""
+
 MOST_WIDE = 2**12
-TURN = 0.3
-STRETCH = 0.25
-SHEAR = 0.2
-SHIFT = 0.15
-CONTRAST = 0.3
-"""How far images are changed at random: radians, shares of their size, and of their brightness."""
+"""Channels of a convolution, and linear components."""
+
+TURN_RADIANS = 0.3
+STRETCH_SHARE = 0.25
+SHEAR_SHARE = 0.2
+SHIFT_SHARE = 0.15
+CONTRAST_SHARE = 0.3
+"""How far images are changed at random, at most: shares are of their size, and of their brightness."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +86,7 @@ def train_encoder(
         )
     shape = ImageShape(*images.shape[1:])
     pixels = images.reshape(len(images), *shape.axes[:2], shape.channels)
-    sample = np.linspace(0, len(images) - 1, min(len(images), MOST_FOR_COMPONENTS)).astype(int)
+    sample = np.linspace(0, len(images) - 1, min(len(images), MOST_IMAGES_FOR_COMPONENTS)).astype(int)
     some = pixels[sample].astype(np.float64) / LIGHTEST
     means, deviations = (each.ravel() for each in (some.mean((0, 1, 2)), some.std((0, 1, 2))))
     deviations = np.maximum(deviations, 1e-3)
@@ -168,20 +178,20 @@ class _Learning:
         def drawn(reach: float, *shape: int) -> Any:
             return (2 * torch.rand(size, *shape, generator=self.source) - 1) * reach
 
-        turn, wide, tall = drawn(TURN), 1 + drawn(STRETCH), 1 + drawn(STRETCH)
+        turn, wide, tall = drawn(TURN_RADIANS), 1 + drawn(STRETCH_SHARE), 1 + drawn(STRETCH_SHARE)
         affine = torch.zeros(size, 2, 3)
-        affine[:, 0, 0], affine[:, 0, 1] = wide * turn.cos(), drawn(SHEAR) - wide * turn.sin()
+        affine[:, 0, 0], affine[:, 0, 1] = wide * turn.cos(), drawn(SHEAR_SHARE) - wide * turn.sin()
         affine[:, 1, 0], affine[:, 1, 1] = tall * turn.sin(), tall * turn.cos()
-        affine[:, :, 2] = drawn(SHIFT, 2)
+        affine[:, :, 2] = drawn(SHIFT_SHARE, 2)
         if self.training.mirrored:
             affine[: size // 2, :, 0] *= -1
         functional = torch.nn.functional
         grid = functional.affine_grid(affine, images.shape, align_corners=False)
         moved = functional.grid_sample(images, grid, align_corners=False)
-        return moved * (1 + drawn(CONTRAST, 1, 1, 1))
+        return moved * (1 + drawn(CONTRAST_SHARE, 1, 1, 1))
 
     def _folded(self) -> dict[str, Singles]:
-        """Convolutions that do what they and their batch normalisation did."""
+        """Convolutions with their batch normalisation folded in."""
         found: dict[str, Singles] = {}
         for name, part, norm in zip(self.form.convolutions, self.parts, self.norms, strict=True):
             gain = norm.weight / (norm.running_var + norm.eps).sqrt()
@@ -193,7 +203,7 @@ class _Learning:
 
 
 def _components(images: npt.NDArray[np.float64], count: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Principal directions of images, and weights that spread noise evenly over what there is to see.
+    """Principal directions of images, and weights, roots of inverse singular values, that spread noise evenly.
 
     # (num_images, num_pixels) -> (count, num_pixels), (count,)
     """

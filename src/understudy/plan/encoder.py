@@ -26,16 +26,17 @@ from understudy.schema import Column, Schema
 from understudy.schema.images import ImageShape
 from understudy.schema.table import parse_schema
 
-MIDDLE = 0.5
-REACH = 0.5
-"""Mean and deviation that pixels are taken to have: public, as nothing private may be looked at for them."""
+PIXEL_MEAN = 0.5
+PIXEL_DEVIATION = 0.5
+"""What pixels are taken to have, from 0 to 1: public, as nothing private may be looked at for them."""
 
 ROWS_IF_UNSAID = 10_000
+"""A public guess where neither the plan nor the schema says how many images there are."""
 
 
 @dataclass(frozen=True)
 class ExtractorPlan:
-    """A noisy descent on the task of naming the label's classes.
+    """DP-SGD on the task of classifying images by their label; the convolutions that it learns are the encoder.
 
     ``training`` gives form, steps, learning rate and seed; ``batch`` of it is the expected number of images
     in a step, drawn independently. ``clip`` is the norm that each image's gradient is shortened to.
@@ -64,14 +65,12 @@ class ExtractorPlan:
 
     @property
     def image(self) -> ImageShape:
-        """The shape of the images."""
         if self.schema.image is None:
             raise ValueError("the schema has no images")
         return self.schema.image
 
     @property
     def label(self) -> Column:
-        """The column that is learnt."""
         if self.schema.label is None:
             raise ValueError("the schema has no label")
         return self.schema.label
@@ -94,8 +93,8 @@ class ExtractorPlan:
         training, channels = self.training, self.image.channels
         return EncoderForm(
             self.image,
-            (MIDDLE,) * channels,
-            (REACH,) * channels,
+            (PIXEL_MEAN,) * channels,
+            (PIXEL_DEVIATION,) * channels,
             tuple(training.depths),
             tuple(training.strides),
             tuple(training.kernels),
@@ -151,7 +150,7 @@ class ExtractorPlan:
         return weights + self.label.num_choices * (depths[-1] + 1)
 
     def start(self, torch: Any) -> dict[str, Any]:
-        """Where the descent begins: weights of chance, from a public seed."""
+        """Where the descent begins: random weights from a public seed, of the variance of He et al. 2015."""
         source = torch.Generator().manual_seed(self.training.seed)
         found, before = {}, self.image.channels
         for name, depth, kernel in zip(self.form.convolutions, self.form.depths, self.form.kernels, strict=True):
@@ -166,11 +165,11 @@ class ExtractorPlan:
         return found
 
     def row_loss(self, torch: Any) -> Any:
-        """The loss of one image: how badly its class is named; zero, if it has no label."""
+        """The cross-entropy of one image's class; zero, if it has no label."""
         form, functional = self.form, torch.nn.functional
 
         def loss(parameters: dict[str, Any], image: Any, label: Any, counts: Any) -> Any:
-            hidden = (image.float() / 255 - MIDDLE) / REACH  # (channels, height, width)
+            hidden = (image.float() / 255 - PIXEL_MEAN) / PIXEL_DEVIATION  # (channels, height, width)
             for name, stride, kernel in zip(form.convolutions, form.strides, form.kernels, strict=True):
                 weight, bias = parameters[f"{name}.weight"], parameters[f"{name}.bias"]
                 hidden = functional.conv2d(hidden[None], weight, bias, stride=stride, padding=kernel // 2)[0].relu()

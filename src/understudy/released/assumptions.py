@@ -70,54 +70,41 @@ def _plain(bound: object) -> str:
 Assumption = tuple[str, str]
 """A name, and a statement in words."""
 
+ALWAYS: tuple[Assumption, ...] = (
+    ("public schema", "Bounds, categories and settings were chosen without looking at the private rows."),
+    (
+        "types fixed in advance",
+        "The column types of a data frame, an array, a typed file or a query's result were declared, not guessed "
+        "from its rows; one that does not fit the schema is refused. (Cells of text files, of SQLite, of lists and "
+        "of columns of objects are read as text, one by one. Where a library did guess, and one row made it choose "
+        "another type, the other rows keep their codes as far as it kept their cells: integers beyond 2^53 that it "
+        "turned into floats, truths that it turned into numbers or dates into text where these are categories, and "
+        "what it replaced by null are not kept.)",
+    ),
+    ("randomness", "The operating system's random numbers are unpredictable to an attacker."),
+    ("size", f"The table has at most {ROW_CAP:,} rows, which integer sums hold; a larger one is refused."),
+    (
+        "trusted curator",
+        "Whoever runs the release sees the rows, and what that machine shows while running (time, memory, "
+        "refusals of malformed files) is not published.",
+    ),
+)
+
 
 def shared_assumptions(schema: Schema, facts: dict[str, Any]) -> list[Assumption]:
     """What every product of private rows rests on, whatever was computed of them."""
     unit, queries = schema.privacy, queries_in(facts)
     rounded, unstated = (_bounds_from(schema, source) for source in ("rounded", "not stated"))
-    table = [
-        (
-            unit.is_row,
-            "one row, one unit",
-            "Each protected person or thing has at most one row in the table as read.",
-        ),
-        (
-            not unit.is_row,
+    unit_words = (
+        ("one row, one unit", "Each protected person or thing has at most one row in the table as read.")
+        if unit.is_row
+        else (
             "one id, one unit",
             f"All rows of a protected person or thing have the same cell in '{unit.unit}', and no two of them "
             "share one. Rows whose cell there is null, blank or a word for null, such as NA, are left out.",
-        ),
-        (
-            True,
-            "public schema",
-            "Bounds, categories and settings were chosen without looking at the private rows.",
-        ),
-        (
-            True,
-            "types fixed in advance",
-            "The column types of a data frame, an array, a typed file or a query's result were declared, not guessed "
-            "from its rows; one that does not fit the schema is refused. (Cells of text files, of SQLite, of lists and "
-            "of columns of objects are read as text, one by one. Where a library did guess, and one row made it choose "
-            "another type, the other rows keep their codes as far as it kept their cells: integers beyond 2^53 that it "
-            "turned into floats, truths that it turned into numbers or dates into text where these are categories, and "
-            "what it replaced by null are not kept.)",
-        ),
-        (
-            True,
-            "randomness",
-            "The operating system's random numbers are unpredictable to an attacker.",
-        ),
-        (
-            True,
-            "size",
-            f"The table has at most {ROW_CAP:,} rows, which integer sums hold; a larger one is refused.",
-        ),
-        (
-            True,
-            "trusted curator",
-            "Whoever runs the release sees the rows, and what that machine shows while running (time, memory, "
-            "refusals of malformed files) is not published.",
-        ),
+        )
+    )
+    table = [
         (
             bool(queries),
             "row by row query",
@@ -137,7 +124,7 @@ def shared_assumptions(schema: Schema, facts: dict[str, Any]) -> list[Assumption
             "public.",
         ),
     ]
-    return _that_hold(table)
+    return [unit_words, *ALWAYS, *_that_hold(table)]
 
 
 def release_assumptions(plan: Plan, facts: dict[str, Any]) -> list[Assumption]:
@@ -176,11 +163,7 @@ def release_assumptions(plan: Plan, facts: dict[str, Any]) -> list[Assumption]:
             "The images whose principal directions are the basis were public before and are no part of the "
             "table. What the directions, which the release holds as they are, tell of them is outside the guarantee.",
         ),
-        (
-            plan.descent is not None,
-            "row independence of gradients",
-            GRADIENTS.format("training"),
-        ),
+        (plan.descent is not None, "row independence of gradients", GRADIENTS.format("training")),
     ]
     networks = [row for network in public_networks(plan) for row in _network_assumptions(plan, *network)]
     return _that_hold([*table, *networks])

@@ -11,9 +11,8 @@ import numpy as np
 
 from understudy.arrays import Floats, Integers
 from understudy.classifier.explain import column_weights, contrast, drawn_images, drawn_strokes, explain_row, patterns
-from understudy.classifier.inputs import CosineInputs, StrokeInputs, TableInputs
+from understudy.classifier.inputs import DIRECTIONS, CosineInputs, StrokeInputs, TableInputs
 from understudy.classifier.model import Classifier
-from understudy.classifier.strokes import DIRECTIONS
 from understudy.files import CERTIFICATE
 from understudy.reports.pages import render
 from understudy.reports.pictures import plain_picture, signed_picture
