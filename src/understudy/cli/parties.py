@@ -9,7 +9,7 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.output import emit, printable, verbatim
-from understudy.cli.release import guarantee_words, outcome, running, told_of
+from understudy.cli.release import delta_words, guarantee_words, outcome, running, told_of
 
 if TYPE_CHECKING:
     from understudy.plan.request import Request
@@ -65,7 +65,6 @@ def partial(
 
 def _asked_for(asked: Request) -> tuple[dict[str, Any], list[str]]:
     """What answering a request costs a party's people, computed anew from its plan."""
-    from understudy.cli.plan import delta_words
     from understudy.released.assumptions import round_up
 
     plan, unit = asked.plan, asked.plan.schema.privacy

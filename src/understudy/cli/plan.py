@@ -11,6 +11,7 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.output import emit, table, verbatim
+from understudy.cli.release import delta_words
 
 if TYPE_CHECKING:
     from understudy.features import Block
@@ -105,11 +106,6 @@ def _tables(block: Block) -> int:
 def _gram(plan: Plan) -> int:
     """Values in the largest Gram matrix that sums of products go through."""
     return max(block.map.gram_size for stage in plan.stages for block in stage.embedding.blocks)
-
-
-def delta_words(plan: Plan) -> str:
-    """At which delta a guarantee holds."""
-    return "without any delta (pure)" if plan.budget.is_pure else f"at delta {plan.budget.delta}"
 
 
 def plan_lines(plan: Plan) -> list[str]:

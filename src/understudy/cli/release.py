@@ -162,7 +162,6 @@ def _release(
 
 def guarantee_words(plan: Plan) -> str:
     """What a release guarantees, in odds."""
-    from understudy.cli.plan import delta_words
     from understudy.released.assumptions import round_up
 
     parts = ""
@@ -174,6 +173,11 @@ def guarantee_words(plan: Plan) -> str:
         f"({plan.neighbours.value}{parts}): an attacker's best guess about one {verbatim(plan.schema.privacy.unit)} "
         f"is right at most {round_up(100 * plan.best_guess)} % of the time (a coin: 50 %)."
     )
+
+
+def delta_words(plan: Plan) -> str:
+    """At which delta a guarantee holds."""
+    return "without any delta (pure)" if plan.budget.is_pure else f"at delta {plan.budget.delta}"
 
 
 def told_of(made: Release, ledger: Path | None) -> list[str]:

@@ -21,8 +21,7 @@ from understudy.fits.spectral import SpectralFit, fit_spectra
 from understudy.fits.weighting import Weighting, weigh_points
 from understudy.generators.base import Generator
 from understudy.methods.anova import dp_anova, train_anova
-from understudy.methods.balog_features import balog_features
-from understudy.methods.balog_subspace import balog_subspace
+from understudy.methods.balog import balog_features, balog_subspace
 from understudy.methods.hp import dp_hp
 from understudy.methods.mepf import dp_mepf
 from understudy.methods.merf import dp_merf

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Annotated, Any
 
-from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting import Budget, Neighbours
 from understudy.features import Block, Embedding, FeatureMap, Sign
 from understudy.fits.images import ImageTraining
 from understudy.fits.mixture import MixtureTraining
@@ -24,12 +24,14 @@ from understudy.methods.common import (
     Labels,
     LengthScale,
     Steps,
+    image_generator,
+    image_set,
     labelled_columns,
-    noise_of_mean,
     norm_for,
+    table_generator,
+    terms_of,
 )
 from understudy.methods.hp_kernels import Kernels, Wish, plan_kernels
-from understudy.methods.image_sets import image_generator, image_set, table_generator
 from understudy.methods.options import Option
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import weighed_for_laplace, with_epsilon_parts
@@ -110,19 +112,14 @@ def dp_hp(
         training: settings of the generator.
         steps: training steps, if only their number should differ.
     """
-    num_rows = num_rows if num_rows is not None else schema.rows
-    neighbours = neighbours_by_name(neighbours)
+    terms = terms_of(schema, budget, neighbours, num_rows)
     has_images = labels != "none" and image_set(schema) is not None
     wish = Wish(
         order, product_order, product_dim, num_products, gamma, product_share, length_scale, product_length_scale
     ).filled(preset, budget, has_images=has_images)
     columns = labelled_columns(schema, labels)
-
-    def noise(share: float) -> float:
-        return noise_of_mean(budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows)
-
     kernels = plan_kernels(
-        Layout(schema), columns, wish, noise=noise, norm=norm_for(budget), is_fresh=fresh_products, seed=seed
+        Layout(schema), columns, wish, noise=terms.noise, norm=norm_for(budget), is_fresh=fresh_products, seed=seed
     )
     make_stages = _fresh_stages if fresh_products else _one_stage
     stages, squares = make_stages(kernels, columns)
@@ -140,15 +137,7 @@ def dp_hp(
         "turns": [stage.embedding.blocks[0].name for stage in stages[1:]],
         "explanation": kernels.explanation,
     }
-    return Plan(
-        schema=schema,
-        method="dp-hp",
-        budget=budget,
-        neighbours=neighbours,
-        stages=stages,
-        num_rows=num_rows,
-        settings=tuple(settings.items()),
-    )
+    return terms.plan("dp-hp", stages, settings)
 
 
 def _one_stage(kernels: Kernels, columns: LabelledColumns) -> tuple[tuple[Stage, ...], dict[str, float]]:

@@ -8,12 +8,20 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting import Budget, Neighbours
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Tensors, perceptual
 from understudy.fits.perceptual import FIRST, PRODUCTS, SECOND, STOPPING, PerceptualTraining
-from understudy.methods.common import COUNT_SHARE, Labels, Steps, labelled_columns
-from understudy.methods.image_sets import image_set, images_alone, with_architecture
+from understudy.methods.common import (
+    COUNT_SHARE,
+    Labels,
+    Steps,
+    image_set,
+    images_alone,
+    labelled_columns,
+    terms_of,
+    with_architecture,
+)
 from understudy.methods.options import Option, names_in
 from understudy.networks import VISION, load_encoder, vision_network
 from understudy.networks.form import COMPONENTS
@@ -94,6 +102,7 @@ def dp_mepf(
             "dp-mepf is for images with at most one label of named classes",
             "Use the default method for other tables, or drop the other columns",
         )
+    terms = terms_of(schema, budget, neighbours, num_rows)
     network = find_network(encoder)
     _check(activation, moments, stopping)
     rectified = activation == "after"
@@ -129,15 +138,7 @@ def dp_mepf(
         "training": asdict(_training(training, generator, steps, seed)),
         "explanation": _explanation(network, first.layers, list(maps), multiplied, stopping),
     }
-    return Plan(
-        schema=schema,
-        method="dp-mepf",
-        budget=budget,
-        neighbours=neighbours_by_name(neighbours),
-        num_rows=num_rows if num_rows is not None else schema.rows,
-        stages=tuple(stages),
-        settings=tuple(settings.items()),
-    )
+    return terms.plan("dp-mepf", tuple(stages), settings)
 
 
 def find_network(encoder: PublicNetwork | str | Path | None) -> PublicNetwork:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting import Budget, Neighbours
 from understudy.errors import UsageError
 from understudy.features import Block, Buckets, Embedding, FeatureMap, Fourier, Grid, OneHot, Scales, product
 from understudy.fits.images import ImageTraining
@@ -19,11 +19,14 @@ from understudy.methods.common import (
     Labels,
     Steps,
     checked_scale,
+    image_generator,
+    image_length_scale,
+    image_set,
     labelled_columns,
-    noise_of_mean,
     scales_by_name,
+    table_generator,
+    terms_of,
 )
-from understudy.methods.image_sets import image_generator, image_length_scale, image_set, table_generator
 from understudy.methods.options import Option, scale_in
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import epsilon_parts
@@ -108,8 +111,7 @@ def dp_merf(
         training: settings of the network.
         steps: training steps, if only their number should differ.
     """
-    num_rows = num_rows if num_rows is not None else schema.rows
-    neighbours = neighbours_by_name(neighbours)
+    terms = terms_of(schema, budget, neighbours, num_rows)
     if num_features is not None and num_features < 2:
         raise UsageError("features", "must be at least 2", "Leave it out for the default")
     columns = labelled_columns(schema, labels)
@@ -129,10 +131,7 @@ def dp_merf(
             if budget.is_pure:
                 bounds = [1.0, math.sqrt(count), math.sqrt(max(1, len(columns.spans)))]
                 own = epsilon_parts(list(squares.values()), bounds)[1]
-            whole = noise_of_mean(
-                budget, neighbours, share=own, num_rows=num_rows, nonzeros=count, max_rows=schema.privacy.max_rows
-            )
-            return whole * mini_batches * (columns.num_labels if image is not None else 1)
+            return terms.noise(own, nonzeros=count) * mini_batches * (columns.num_labels if image is not None else 1)
 
         num_features = best_num_features(noise)
         num_features = min(num_features, MOST_IMAGE_FEATURES) if image is not None else num_features
@@ -160,15 +159,7 @@ def dp_merf(
     else:
         made = table_generator({"network": Training}, **wish, seed=seed)
     settings = {"labels": labels, **made}
-    return Plan(
-        schema=schema,
-        method="dp-merf",
-        budget=budget,
-        neighbours=neighbours,
-        stages=tuple(stages),
-        num_rows=num_rows,
-        settings=tuple(settings.items()),
-    )
+    return terms.plan("dp-merf", tuple(stages), settings)
 
 
 def _maps(

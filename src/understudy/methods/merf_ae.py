@@ -10,8 +10,15 @@ from understudy.accounting import Budget, Neighbours, mu_squared_of_budget, neig
 from understudy.accounting.dpsgd import calibrated_descent, slack_for
 from understudy.errors import UsageError
 from understudy.fits.images import DECODED, ImageTraining
-from understudy.methods.common import ROWS_IF_UNSAID, Labels, LengthScale, Steps, labelled_columns
-from understudy.methods.image_sets import image_set, images_alone
+from understudy.methods.common import (
+    ROWS_IF_UNSAID,
+    Labels,
+    LengthScale,
+    Steps,
+    image_set,
+    images_alone,
+    labelled_columns,
+)
 from understudy.methods.merf import dp_merf
 from understudy.methods.options import Option
 from understudy.networks.autoencoder import AutoEncoder

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
-from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting import Budget, Neighbours
 from understudy.errors import InputError, UsageError
 from understudy.features import Block, Embedding, FeatureMap, Lengths, Sides, Spectrum, Tensors, Weighted, product
 from understudy.features.image_bases import Principal, principal_of
@@ -19,11 +19,13 @@ from understudy.methods.common import (
     ROWS_IF_UNSAID,
     LabelledColumns,
     Steps,
+    image_generator,
+    image_set,
     labelled_columns,
-    noise_of_mean,
     public_table,
+    table_generator,
+    terms_of,
 )
-from understudy.methods.image_sets import image_generator, image_set, table_generator
 from understudy.methods.options import Option, PublicFile
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.clipping_norm import LENGTHS, LOOK_MEANS, LOOK_SECONDS
@@ -123,14 +125,11 @@ def dp_spectrum(
         )
     if not 0 <= tilt <= 4:
         raise UsageError("tilt", "must lie between 0 and 4")
-    num_rows = num_rows if num_rows is not None else schema.rows
-    neighbours = neighbours_by_name(neighbours)
+    terms = terms_of(schema, budget, neighbours, num_rows)
     columns = labelled_columns(schema, "auto")
     most = min(image.num_pixels, MOST_COEFFICIENTS)
     share = (1 - FIRST_SHARE) * (1 - MEANS_PART)
-    noise = columns.num_labels * noise_of_mean(
-        budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows
-    )
+    noise = columns.num_labels * terms.noise(share)
     is_network = generator not in (None, SPECTRAL)
     if components is None:
         components = USUAL_COMPONENTS if noise < SPLIT_BELOW and not is_network else 1
@@ -169,20 +168,12 @@ def dp_spectrum(
         "explanation": [
             f"{num_coefficients} of {image.num_pixels} {'principal' if principal else 'cosine'} coefficients, "
             f"weighted by frequency to the {tilt:g}",
-            f"planned for {num_rows or ROWS_IF_UNSAID:,} images of {columns.num_labels} class(es), "
+            f"planned for {terms.num_rows or ROWS_IF_UNSAID:,} images of {columns.num_labels} class(es), "
             f"{components} component(s) each",
             f"a histogram of lengths ({FIRST_SHARE:.0%} of the budget, counts included) decides what is cut",
         ],
     }
-    return Plan(
-        schema=schema,
-        method="dp-spectrum",
-        budget=budget,
-        neighbours=neighbours,
-        num_rows=num_rows,
-        stages=tuple(stages),
-        settings=tuple(settings.items()),
-    )
+    return terms.plan("dp-spectrum", tuple(stages), settings)
 
 
 def _public_basis(rows: object, image: ImageShape, count: int) -> Principal:
