@@ -283,7 +283,6 @@ def _row_blocks(codes: Integers, layout: Layout, embedding: Embedding) -> Iterat
         yield Rows(layout, codes[start : start + step])
 
 
-
 PROBE_ROWS = 24
 
 

@@ -17,13 +17,7 @@ from understudy.arrays import Integers, ReadProgress
 from understudy.errors import InputError, UsageError
 from understudy.private.checkpoints import Checkpoint
 from understudy.private.contribution_bounding import kept_rows
-<<<<<<< HEAD
-from understudy.private.engines.ray import is_ray_dataset, sum_files_by_ray, sum_ray_dataset
-from understudy.private.engines.spark import is_spark_frame, sum_files_by_spark, sum_spark_frame
 from understudy.private.sealed import sealed
-=======
-from understudy.private.engines.local import sum_parts, usable_threads
->>>>>>> cli
 from understudy.private.sums import Work, one_blas_thread
 from understudy.readers import RowStream, is_one_pass, open_parts, open_source
 from understudy.schema import Schema
