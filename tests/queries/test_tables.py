@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from understudy.accounting import GAUSSIAN
-from understudy.features import Cells
-from understudy.released.tables import NoisyTable, tables_of
+from understudy.features import Block, Cells, CountTable, Embedding, FeatureMap, Sign
+from understudy.measurement import Measurement
+from understudy.released.tables import NoisyTable, listed_tables, tables_of, walk_tables
 from understudy.schema.encode import encode_batch
 
 from .conftest import Silence
@@ -63,3 +64,26 @@ def test_the_row_count_is_public_only_where_rows_are_replaced(world, silent):
     assert tables_of(silent).num_rows is None
     assert tables_of(world.release(Silence(), neighbours="replace-one")).num_rows == 2000
     assert tables_of(silent).mechanism is GAUSSIAN
+
+
+def test_a_map_of_any_class_is_walked_by_what_it_says_of_itself(silent):
+    """Neither queries nor tests of noise know the class of this map, which counts rows by sex under another name."""
+
+    class Renamed(FeatureMap):
+        dim = 2
+        sign = Sign.NONNEGATIVE
+        count_tables = (CountTable((Cells(0, 2),), 0, 1.0),)
+
+        def __call__(self, cells):
+            raise NotImplementedError
+
+        def to_dict(self):
+            return {"kind": "renamed"}
+
+    embedding = Embedding((Block("toy", Renamed(), 0.5),))
+    ((block, axes, _),) = walk_tables(embedding)
+    assert (block.name, axes) == ("toy", (Cells(0, 2),))
+    reading = Measurement(embedding, np.array([600, 1400]) * block.radius(2**20), 1.0, 2**20)
+    ((cells, counts, _),) = listed_tables(reading, block, silent.plan.layout).values()
+    assert cells == (Cells(0, 2),)
+    assert counts == pytest.approx(np.array([[600, 1400]]), rel=1e-3)

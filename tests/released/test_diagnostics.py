@@ -12,6 +12,7 @@ import pytest
 from understudy import Budget, Synthesizer, dp_merf, load_schema, release_table
 from understudy.errors import SchemaWarning
 from understudy.methods import make_plan
+from understudy.private.spending import Receipt
 from understudy.queries import Asker
 from understudy.released import Release, verify_release
 from understudy.released.diagnostics import release_warnings
@@ -24,7 +25,7 @@ class Silence:
     name = "silence, for tests only"
     is_private = False
 
-    def add_noise(self, sums: npt.NDArray[np.int64], noise_std: float) -> npt.NDArray[np.int64]:
+    def add_noise(self, sums: npt.NDArray[np.int64], noise_std: float, receipt: Receipt) -> npt.NDArray[np.int64]:
         return sums
 
 

@@ -210,3 +210,12 @@ def test_fewer_rows_are_drawn_where_their_features_cost_more(
     assert agreement.rows_to_draw(report.release) == 10_000
     monkeypatch.setattr(agreement, "MOST_CELLS", 1)
     assert agreement.rows_to_draw(report.release) == agreement.FEWEST_ROWS
+
+
+def test_columns_without_counts_are_named() -> None:
+    """Waves over numbers are compared as a block; that no single value was counted is said, not passed over."""
+    release = released("dp-merf", noise=SeededNoise(0), num_features=40)
+    page = render_public(examine(release, Truth(release.plan.schema)), version="1")
+    assert "This release holds no counts of single values of" in page
+    whole = released("dp-anova", noise=SeededNoise(0))
+    assert "holds no counts" not in render_public(examine(whole, Truth(whole.plan.schema)), version="1")

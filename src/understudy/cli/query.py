@@ -57,7 +57,7 @@ def query(
     asker = Asker(release)
     if not queries:
         found = catalogue(asker.sources)
-        emit(found.to_dict(), askable_lines(found), as_json=as_json)
+        emit(found.to_dict(), catalogue_lines(found), as_json=as_json)
         return
     points = None if generator is None else _points(asker, generator, seed)
     answers = [_answer(asker, points, each, level, population) for each in queries]
@@ -129,7 +129,7 @@ def answer_lines(answer: Answer) -> list[str]:
     ]
 
 
-def askable_lines(found: Catalogue) -> list[str]:
+def catalogue_lines(found: Catalogue) -> list[str]:
     """What can be asked, for people."""
     from understudy.queries.answers import plain
 
