@@ -162,14 +162,20 @@ def _asking_lines(tree: ast.Module, maps: set[str]) -> Iterator[int]:
 
 
 def spend_protocols() -> list[str]:
-    """Modules that charge a ledger themselves."""
+    """Modules that charge a ledger themselves: they import it and call its ``spend``."""
     found = []
     for path in modules():
-        tree = ast.parse(path.read_text("utf-8"))
-        names = {getattr(n.func, "id", getattr(n.func, "attr", "")) for n in ast.walk(tree) if isinstance(n, ast.Call)}
-        if names & {"charge_ledger", "spend"} and LEDGER not in path.stem:
-            found.append(str(path.relative_to(SOURCE)))
-    return found
+        nodes = list(ast.walk(ast.parse(path.read_text("utf-8"))))
+        homes = {each.module: each.names for each in nodes if isinstance(each, ast.ImportFrom)}
+        aliases = {each.asname or each.name for each in homes.get("understudy.private", ()) if each.name == LEDGER}
+        names = {each.asname or each.name for each in homes.get(f"understudy.private.{LEDGER}", ())}
+        for node in nodes:
+            if isinstance(node, ast.Call) and (called := node.func):
+                is_own = isinstance(called, ast.Name) and called.id == "spend" and "spend" in names
+                value = called.value if isinstance(called, ast.Attribute) and called.attr == "spend" else None
+                if is_own or (isinstance(value, ast.Name) and value.id in aliases):
+                    found.append(str(path.relative_to(SOURCE)))
+    return sorted(set(found))
 
 
 def help_lines() -> int:
