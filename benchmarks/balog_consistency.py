@@ -27,7 +27,7 @@ from balog_setting import DELTA, WIDE, Setting
 
 from understudy import Budget, fit_release, make_plan, release_table
 from understudy.generators import WeightedDatabase
-from understudy.methods.balog_kernel import balog_kernel
+from understudy.methods.balog import balog_kernel
 from understudy.methods.common import given_points
 from understudy.rules.pivots import pivot_points, spanned_by
 from understudy.schema import Layout

@@ -21,8 +21,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 from command_line import COMMAND, add_options_argument
-
-from understudy.evaluation.geometry import LabelledMixture
+from labelled_mixture import LabelledMixture
 
 DEVIATION, PER_MODE = 0.2, 3_600
 CENTRES = np.array([(column - 2, row - 2) for row in range(5) for column in range(5)])

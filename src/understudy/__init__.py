@@ -29,19 +29,31 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from understudy.accounting import Budget, Neighbours
-    from understudy.errors import UnderstudyError
-    from understudy.estimator import LocallyLinearClassifier
-    from understudy.generators import load_generator, save_generator
-    from understudy.methods import balog_features, balog_subspace, dp_anova, dp_hp, dp_merf, fit_release, make_plan
-    from understudy.private.append import append_rows
-    from understudy.private.ledger import create_ledger, read_ledger
-    from understudy.private.release import release_table
-    from understudy.queries import ask
-    from understudy.released import load_release, verify_release
-    from understudy.schema import Schema, load_schema
-    from understudy.synthesizer import Synthesizer
-    from understudy.two_sample.compare import compare_releases, compare_with_rows
+    from understudy.accounting import Budget as Budget
+    from understudy.accounting import Neighbours as Neighbours
+    from understudy.errors import UnderstudyError as UnderstudyError
+    from understudy.estimator import LocallyLinearClassifier as LocallyLinearClassifier
+    from understudy.generators import load_generator as load_generator
+    from understudy.generators import save_generator as save_generator
+    from understudy.methods import balog_features as balog_features
+    from understudy.methods import balog_subspace as balog_subspace
+    from understudy.methods import dp_anova as dp_anova
+    from understudy.methods import dp_hp as dp_hp
+    from understudy.methods import dp_merf as dp_merf
+    from understudy.methods import fit_release as fit_release
+    from understudy.methods import make_plan as make_plan
+    from understudy.private.append import append_rows as append_rows
+    from understudy.private.ledger import create_ledger as create_ledger
+    from understudy.private.ledger import read_ledger as read_ledger
+    from understudy.private.release import release_table as release_table
+    from understudy.queries import ask as ask
+    from understudy.released import load_release as load_release
+    from understudy.released import verify_release as verify_release
+    from understudy.schema import Schema as Schema
+    from understudy.schema import load_schema as load_schema
+    from understudy.synthesizer import Synthesizer as Synthesizer
+    from understudy.two_sample.compare import compare_releases as compare_releases
+    from understudy.two_sample.compare import compare_with_rows as compare_with_rows
 
 __version__ = "0.1.0"
 
@@ -73,33 +85,7 @@ _HOMES = {
     "verify_release": "released",
 }
 
-__all__ = [
-    "Budget",
-    "LocallyLinearClassifier",
-    "Neighbours",
-    "Schema",
-    "Synthesizer",
-    "UnderstudyError",
-    "append_rows",
-    "ask",
-    "balog_features",
-    "balog_subspace",
-    "compare_releases",
-    "compare_with_rows",
-    "create_ledger",
-    "dp_anova",
-    "dp_hp",
-    "dp_merf",
-    "fit_release",
-    "load_generator",
-    "load_release",
-    "load_schema",
-    "make_plan",
-    "read_ledger",
-    "release_table",
-    "save_generator",
-    "verify_release",
-]
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> Any:

@@ -18,8 +18,8 @@ from understudy.methods import fit_release, make_plan, needs_torch
 from understudy.networks.public import load_torch
 from understudy.plan.plan import Plan
 from understudy.private.release import release_table
-from understudy.queries.diagnostics import release_warnings
 from understudy.released import Release
+from understudy.released.diagnostics import release_warnings
 from understudy.schema import Schema, load_schema
 
 

@@ -54,6 +54,7 @@ def test_the_commands_are_the_ones_that_were_promised() -> None:
         "encoder train",
         "encoder private",
         "encoder show",
+        "methods show",
     }
 
 
@@ -137,7 +138,7 @@ DEEP = (
     "understudy.private.release.Release",
     "understudy.private.spending.write_directory",
     "understudy.released.release.render_html",
-    "understudy.cli.reading.outcome",
+    "understudy.cli.release.outcome",
 )
 
 
@@ -172,12 +173,12 @@ def test_an_error_of_any_type_keeps_its_words_to_itself(
 def test_an_internal_error_is_reported_by_type_and_place(
     run: Any, office: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("understudy.cli.free.plan_document", _raise(ZeroDivisionError))
+    monkeypatch.setattr("understudy.cli.plan.plan_document", _raise(ZeroDivisionError))
     found = run("plan", "-s", office.schema, "-e", 1, "--json")
     fields = found.refusal
-    assert fields["rule"].startswith("internal error: ZeroDivisionError at understudy.cli.free:")
+    assert fields["rule"].startswith("internal error: ZeroDivisionError at understudy.cli.plan:")
     assert "report this line" in fields["remedy"]
-    assert json.loads(found.err)["error"]["where"].startswith("understudy.cli.free:")
+    assert json.loads(found.err)["error"]["where"].startswith("understudy.cli.plan:")
 
 
 def test_usage_errors_are_json_too_if_asked_for(run: Any) -> None:

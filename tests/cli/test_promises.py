@@ -1,4 +1,4 @@
-"""What help says of an option holds for every method: which ones take it, and with which values."""
+"""What ``methods show`` says of an option holds: which methods take it, and with which values."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import re
 from functools import cache
 from inspect import signature
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from understudy.cli.options import build_plan
+from understudy.cli.methods import describe_options, description_of
+from understudy.cli.options import all_method_options, build_plan
 from understudy.cli.reference import write_reference
 from understudy.errors import UsageError
 from understudy.methods import IMAGE_METHODS, METHODS
+from understudy.methods.options import options_of
 from understudy.networks.public import Intake, network_of_module
 from understudy.plan.plan import Plan
 
@@ -33,82 +35,54 @@ columns:
 - {name: label, kind: categorical, role: label, categories: [0, 1]}
 """
 BOTH = ("dp-merf", "dp-hp")
-PANELS = {
-    "DP-ANOVA": {"dp-anova"},
-    "DP-MERF": {"dp-merf"},
-    "DP-HP": {"dp-hp"},
-    "DP-Spectrum": {"dp-spectrum"},
-    "DP-MEPF": {"dp-mepf"},
-    "Weighted database (balog-subspace, balog-features)": {"balog-subspace", "balog-features"},
-}
-"""Whom options are for that stand under the name of a method and say no more."""
+SUBJECTS = [*METHODS, *(f"{method} on images" for method in BOTH)]
 
-Promise = tuple[Any, str, set[str] | None]
-"""A value, words of help that offer it, and the methods that these words offer it to, if not to all."""
+Promise = tuple[Any, str]
+"""A value, and words of help that offer it: a method takes the value if, and only if, its help has the words."""
 
-BALOG_1, BALOG_2 = {"balog-subspace"}, {"balog-features"}
-ON_IMAGES = {"dp-merf on images", "dp-hp on images", "dp-spectrum", "dp-mepf"}
 PROMISES: dict[str, list[Promise]] = {
-    "delta": [(0.0, "0: pure, with Laplace noise (not for dp-merf-ae", None)],
-    "neighbours": [
-        ("add-remove", "add-remove", None),
-        ("replace-one", "replace-one (row count public; not for dp-merf-ae)", None),
-    ],
-    "unit": [("row", "'row'", None), ("nr", "column of ids (not for dp-merf-ae", None)],
-    "max_rows": [],
-    "rows": [(50, "", None)],
-    "labels": [(each, each, None) for each in ("auto", "none", "balanced", "imbalanced")],
-    "length_scale": [("0.3", "A number", None), ("private", "dp-merf: or 'private'", {"dp-merf", "dp-merf on images"})],
-    "steps": [(3, "", None)],
-    "pairs": [(True, "", None), (False, "", None)],
-    "values": [(True, "", None), (False, "", None)],
-    "features": [(20, "", None)],
-    "separate": [(True, "", None)],
-    "mini_batches": [(2, "", None)],
-    "descent_steps": [(3, "", None)],
-    "order": [(9, "", None), (300, "at most 300", None)],
-    "product_order": [(3, "", None)],
-    "product_dim": [(2, "", None)],
-    "products": [(0, "", None), (1, "", None)],
-    "gamma": [(1.0, "", None)],
-    "product_share": [(0.5, "", None)],
-    "fresh": [(True, "", None)],
-    "preset": [("adult", "'adult'", None), ("mnist", "", None)],
+    "labels": [(each, each) for each in ("none", "balanced", "imbalanced")],
+    "length_scale": [("0.3", "number"), ("private", "'private'")],
+    "steps": [(3, "")],
+    "pairs": [(True, ""), (False, "")],
+    "values": [(True, ""), (False, "")],
+    "features": [(20, "")],
+    "separate_releases": [(True, "")],
+    "mini_batches": [(2, "")],
+    "descent_steps": [(3, "")],
+    "order": [(9, ""), (300, "at most 300")],
+    "product_order": [(3, "")],
+    "product_dim": [(2, "")],
+    "products": [(0, ""), (1, "")],
+    "gamma": [(1.0, "")],
+    "product_share": [(0.5, "")],
+    "fresh_products": [(True, "")],
+    "preset": [("adult", "'adult'"), ("mnist", "")],
     "generator": [
-        ("mixture", "mixture (dp-hp, its default)", {"dp-hp"}),
-        ("network", "network (dp-merf, dp-hp)", {"dp-merf", "dp-hp"}),
-        *((each, each, ON_IMAGES) for each in ("convolutional", "connected", "clouds", "residual")),
+        (each, each) for each in ("mixture", "network", "spectral", "convolutional", "connected", "clouds", "residual")
     ],
-    "coefficients": [(5, "", None)],
-    "tilt": [(1.0, "", None)],
-    "components": [(each, str(each), None) for each in (1, 2, 4, 8, 16)],
-    "basis": [("basis.npz", "Set of PUBLIC images", None)],
+    "coefficients": [(5, "")],
+    "tilt": [(1.0, "")],
+    "components": [(each, str(each)) for each in (1, 2, 4, 8, 16)],
+    "basis": [("basis.npz", "Set of PUBLIC images")],
     "encoder": [],
-    "layers": [("pixels", "pixels", None)],
-    "activation": [("before", "before", None), ("after", "after", None)],
-    "moments": [(1, "1: means", None), (2, "2 (default)", None)],
-    "multiply": [("pixels", "Layer", None), ("none", "none", None)],
-    "stopping": [(0.0, "0 keeps the last one", None), (0.01, "default: 0.01", None)],
-    "public_points": [("points.csv", "", None)],
-    "draw": [("uniform", "uniform (default)", None), ("gaussian", "gaussian", None)],
-    "mean": [(["age=40"], "gaussian draws", None)],
-    "deviation": [(["age=9"], "gaussian draws", None)],
-    "candidates": [(60, "", None)],
-    "points": [(20, "", None)],
-    "kernel": [(each, each, None) for each in ("gaussian", "laplace", "matern12", "matern32", "matern52")],
-    "join": [("product", "product (default)", None), ("sum", "sum", None)],
-    "mismatch": [(0.2, "", None)],
-    "look": [(True, "", None), (False, "", None)],
-    "weights": [
-        *(
-            (each, "balog-subspace: shrunk (default), plain or bounded", BALOG_1)
-            for each in ("shrunk", "plain", "bounded")
-        ),
-        *((each, "balog-features: free (default) or uniform", BALOG_2) for each in ("free", "uniform")),
-    ],
-    "bound": [(2.0, "bounded", None)],
-    "horizon": [(2, "", None)],
-    "seed": [(1, "", None)],
+    "layers": [("pixels", "pixels")],
+    "activation": [("before", "before"), ("after", "after")],
+    "moments": [(1, "1: means"), (2, "2 (default)")],
+    "multiply": [("pixels", "Layer"), ("none", "none")],
+    "stopping": [(0.0, "0 keeps the last one"), (0.01, "default: 0.01")],
+    "public_points": [("points.csv", "")],
+    "draw": [("uniform", "uniform (default)"), ("gaussian", "gaussian")],
+    "mean": [(["age=40"], "gaussian draws")],
+    "deviation": [(["age=9"], "gaussian draws")],
+    "candidates": [(60, "")],
+    "points": [(20, "")],
+    "kernel": [(each, each) for each in ("gaussian", "laplace", "matern12", "matern32", "matern52")],
+    "join": [("product", "product (default)"), ("sum", "sum")],
+    "mismatch": [(0.2, "")],
+    "look": [(True, ""), (False, "")],
+    "weights": [(each, each) for each in ("shrunk", "plain", "bounded", "free", "uniform")],
+    "bound": [(2.0, "bounded")],
 }
 ALONGSIDE: dict[str, dict[str, Any]] = {
     "bound": {"weights": "bounded"},
@@ -118,9 +92,17 @@ ALONGSIDE: dict[str, dict[str, Any]] = {
 }
 """What a value needs beside it, as its help says, or to be planned in no time."""
 
-FREE = {"schema", "epsilon", "method"}
-HINTS = get_type_hints(build_plan, include_extras=True, localns={"Plan": Plan})
-SUBJECTS = [*METHODS, *(f"{method} on images" for method in BOTH)]
+COMMON: dict[str, list[Promise]] = {
+    "delta": [(0.0, "delta above 0")],
+    "neighbours": [("replace-one", "add-remove")],
+    "unit": [("row", ""), ("nr", "rows as units")],
+    "rows": [(50, "")],
+    "horizon": [(2, "")],
+    "seed": [(1, "")],
+}
+"""Options of every method, each with the words of a method that does not take the value."""
+
+FREE = {"schema", "epsilon", "method", "max_rows", "options"}
 
 
 @cache
@@ -140,61 +122,110 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
-def plan(folder: Path, subject: str, **options: Any) -> Plan:
+def plan(folder: Path, subject: str, options: dict[str, Any], **common: Any) -> Plan:
     method, _, images = subject.partition(" on ")
     name = "images.yaml" if images or method in IMAGE_METHODS else "table.yaml"
-    options |= {"encoder": encoder()} if method == "dp-mepf" else {}
-    return build_plan(schema=folder / name, epsilon=1.0, method=method, **options)
+    options = options | ({"encoder": encoder()} if method == "dp-mepf" else {})
+    return build_plan(schema=folder / name, epsilon=1.0, method=method, options=options, **common)
 
 
-def help_of(option: str) -> tuple[str, str]:
-    """What help says of an option, and the panel that it stands in."""
-    told = get_args(HINTS[option])[1]
-    return told.help, str(told.rich_help_panel or "")
+def is_taken(folder: Path, subject: str, options: dict[str, Any], **common: Any) -> bool:
+    try:
+        plan(folder, subject, options, **common)
+    except UsageError:
+        return False
+    return True
 
 
-def offered(option: str) -> set[str]:
-    """The methods that help offers an option to."""
-    text, panel = help_of(option)
-    named = re.search(r"(?:^|\. )For ([a-z, -]+)\.$", text)
-    found = set(re.split(r", | and ", named[1])) if named else PANELS.get(panel, set(METHODS))
-    assert found <= set(METHODS), text
-    return found | {f"{method} on images" for method in BOTH if method in found}
+def help_of(option: str, subject: str) -> str | None:
+    """What help says of an option of a method, for a table or for images; None if it has none."""
+    method, _, images = subject.partition(" on ")
+    known = options_of(METHODS[method]).get(option)
+    if known is None:
+        return None
+    tables, sign, pictures = known.option.help.partition("Images: ")
+    return (pictures if images else tables) if sign else tables
 
 
-def refused(text: str, words: str) -> set[str]:
-    """Methods that help takes out where it offers a value."""
-    near = text[text.index(words) : text.index(words) + len(words) + 1]
-    return set(re.findall(r"not for ([a-z-]+)", near))
+def test_every_option_has_promises_here() -> None:
+    assert set(PROMISES) == set(all_method_options())
+    assert set(COMMON) == set(signature(build_plan).parameters) - FREE
 
 
-def test_every_option_of_a_plan_has_promises_here() -> None:
-    assert set(PROMISES) == set(signature(build_plan).parameters) - FREE
+def test_methods_that_share_an_option_agree_on_what_it_takes() -> None:
+    known = all_method_options()
+    for method in METHODS.values():
+        for name, each in options_of(method).items():
+            first = known[name]
+            assert (each.argument, each.flag, each.takes, each.default) == (
+                first.argument,
+                first.flag,
+                first.takes,
+                first.default,
+            )
+            assert (each.option.least, each.option.most) == (first.option.least, first.option.most)
+            assert each.option.read == first.option.read
 
 
 @pytest.mark.parametrize("option", sorted(PROMISES))
 def test_help_says_which_methods_take_an_option_and_with_what(option: str, folder: Path) -> None:
-    text, _ = help_of(option)
-    for value, words, some in PROMISES[option]:
-        assert words in text
+    for value, words in PROMISES[option]:
         is_file = option in ("basis", "public_points")
         given = folder / value if is_file else value
-        is_usual = signature(build_plan).parameters[option].default == given
-        wanted = set(some or offered(option)) - refused(text, words)
         for subject in SUBJECTS:
-            if is_usual or (is_file and subject not in wanted):
+            text = help_of(option, subject)
+            offers = text is not None and words in text
+            if is_file and not offers:
                 continue  # a file of images or of rows suits one of the two schemas
-            taken = True
-            try:
-                plan(folder, subject, **{option: given}, **ALONGSIDE.get(option, {}))
-            except UsageError:
-                taken = False
-            assert taken == (subject in wanted), (option, value, subject)
+            taken = is_taken(folder, subject, {option: given, **ALONGSIDE.get(option, {})})
+            assert taken == offers, (option, value, subject)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_listed_value_is_offered_in_words_and_another_one_is_refused(method: str, folder: Path) -> None:
+    for name, each in options_of(METHODS[method]).items():
+        assert all(value in each.option.help for value in each.values), name
+        if each.values:
+            assert not is_taken(folder, method, {name: "lilac"}), name
+
+
+@pytest.mark.parametrize("option", sorted(COMMON))
+def test_options_of_every_method_are_taken_but_where_a_method_says_otherwise(option: str, folder: Path) -> None:
+    for value, words in COMMON[option]:
+        for subject in SUBJECTS:
+            excepts = bool(words) and words in " ".join(description_of(METHODS[subject.partition(" on ")[0]]).split())
+            assert is_taken(folder, subject, {}, **{option: value}) != excepts, (option, value, subject)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_shows_all_its_options(method: str, run: Any) -> None:
+    shown = run("methods", "show", method, "--json").document
+    assert shown["options"] == describe_options(method)
+    assert {each["flag"] for each in shown["options"]} == {each.flag for each in options_of(METHODS[method]).values()}
+    text = run("methods", "show", method).out
+    assert all(each["flag"] in text and each["help"] in text for each in shown["options"])
+    assert f"\n{method} " in "\n" + run("methods").out
+
+
+def test_an_unknown_method_is_refused_with_a_list(run: Any) -> None:
+    refusal = run("methods", "show", "dp-none", "--json").refusal
+    assert refusal["where"] == "method"
+    assert all(method in refusal["remedy"] for method in METHODS)
+
+
+@pytest.mark.parametrize("verb", ["plan", "release", "synth"])
+def test_help_of_a_verb_is_short_and_leaves_options_of_methods_to_methods(
+    verb: str, run: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = run(verb, "--help").out
+    assert "understudy methods show" in text
+    assert not [each.flag for each in all_method_options().values() if f" {each.flag} " in text]
+    assert len(text.splitlines()) <= 45
 
 
 def test_a_method_that_trains_on_rows_says_why_delta_must_be_above_zero(folder: Path) -> None:
     with pytest.raises(UsageError, match="noisy descent has Gaussian noise"):
-        plan(folder, "dp-merf-ae", delta=0.0)
+        plan(folder, "dp-merf-ae", {}, delta=0.0)
 
 
 @pytest.mark.parametrize("verb", ["classify", "encoder private"])

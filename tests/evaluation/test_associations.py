@@ -6,7 +6,7 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import LinearRegression
 
-from understudy.evaluation.associations import (
+from understudy.evaluation.columns import (
     association_gaps,
     association_matrix,
     correlation_ratio,

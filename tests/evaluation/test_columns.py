@@ -6,7 +6,6 @@ import pytest
 from scipy import stats
 
 from understudy.evaluation.columns import (
-    column_views,
     kolmogorov_smirnov,
     null_gaps,
     number_gaps,
@@ -14,7 +13,7 @@ from understudy.evaluation.columns import (
     one_way_distances,
     wasserstein,
 )
-from understudy.evaluation.comparison import Compared
+from understudy.evaluation.scoring import Compared, column_views
 from understudy.evaluation.tables import UNLISTED, code_table
 
 RNG = np.random.default_rng(7)

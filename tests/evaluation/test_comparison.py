@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.evaluation.columns import column_sets, marginal_gaps
-from understudy.evaluation.comparison import chance_ratio, compare, equal_parts, make_sides
+from understudy.evaluation.scoring import chance_ratio, compare, equal_parts, make_sides
 from understudy.evaluation.tables import CodedTable, code_table
 from understudy.schema import load_schema
 

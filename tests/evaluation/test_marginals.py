@@ -75,7 +75,7 @@ def slow_distance(left, right, chosen) -> float:
 def test_distances_agree_with_the_definition_on_thin_and_full_tables(
     schema, clinic, other_clinic, monkeypatch, most_cells
 ):
-    monkeypatch.setattr(columns, "MOST_CELLS", most_cells)
+    monkeypatch.setattr(columns, "MOST_JOINT_CELLS", most_cells)
     real, made = code_table(schema, clinic[:60]), code_table(schema, other_clinic[:40])
     for size in (1, 2, 3):
         expected = np.mean([slow_distance(real.bins, made.bins, list(c)) for c in combinations(range(5), size)])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from understudy.evaluation.geometry import bins_apart, coverage, frechet_distance
+from understudy.evaluation.image_features import bins_apart, coverage, frechet_distance
 
 
 def blobs(num_rows: int, seed: int, centres: tuple[float, ...] = (0.0, 10.0, 20.0, 30.0)) -> np.ndarray:

@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from scipy.spatial.distance import cdist
 
-from understudy.evaluation.geometry import copied_share, make_geometry, nearest_distances
 from understudy.evaluation.tables import code_table
+from understudy.evaluation.two_sample import copied_share, make_geometry, nearest_distances
 
 
 def test_the_nearest_real_row_is_the_nearest(schema, clinic, other_clinic):

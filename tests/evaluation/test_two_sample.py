@@ -3,9 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.evaluation.geometry import make_geometry
 from understudy.evaluation.tables import code_table
-from understudy.evaluation.two_sample import kernel_test, two_sample_auc
+from understudy.evaluation.two_sample import kernel_test, make_geometry, two_sample_auc
 
 
 def test_real_rows_cannot_be_told_from_real_rows_but_shifted_ones_can(schema, clinic, other_clinic):

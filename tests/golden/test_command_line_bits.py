@@ -215,6 +215,8 @@ WAYS = {
         "schema draft -o": "schema draft rows.csv -o draft.yaml",
         "schema check": "schema check schema.yaml",
         "schema check --cells": "schema check schema.yaml rows.csv --cells",
+        "methods": "methods",
+        "methods show": "methods show dp-hp",
         "plan": f"plan {SMALL}",
         "plan, dp-merf": f"plan {SMALL} -m dp-merf",
         "plan, dp-hp": f"plan {SMALL} -m dp-hp",

@@ -14,7 +14,7 @@ import pytest
 from understudy import Budget, Neighbours, balog_subspace, fit_release, load_release, load_schema, release_table
 from understudy.errors import InputError, UsageError
 from understudy.features import KernelSums, Landmarks
-from understudy.methods.balog_kernel import balog_kernel
+from understudy.methods.balog import balog_kernel
 from understudy.plan.plan import plan_from_dict
 from understudy.schema import Layout
 

@@ -12,7 +12,7 @@ from understudy.errors import UsageError
 from understudy.features import Fourier, Hermite, Tensors
 from understudy.fits.images import ImageTraining
 from understudy.fits.network import Training
-from understudy.methods.image_sets import image_set
+from understudy.methods.common import image_set
 from understudy.schema import Schema
 
 LABEL = {"name": "what", "kind": "categorical", "role": "label", "categories": ["a", "b"]}

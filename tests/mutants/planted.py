@@ -699,13 +699,13 @@ MUTANTS = {
         "private/sums.py",
         "encode_batch(self.layout.schema, batch, unlisted=UNLISTED)",
         "encode_batch(self.layout.schema, batch)",
-        "queries/test_diagnostics.py::test_unlisted_values_are_told_from_blanks_where_blanks_are_allowed",
+        "released/test_diagnostics.py::test_unlisted_values_are_told_from_blanks_where_blanks_are_allowed",
     ),
     "rows of unlisted labels in no copy": Mutant(
         "features/embedding.py",
         "return self.num_labels + block.with_unlisted if block.per_label else 1",
         "return self.num_labels if block.per_label else 1",
-        "queries/test_diagnostics.py::test_all_tables_of_the_default_method_have_the_same_total",
+        "released/test_diagnostics.py::test_all_tables_of_the_default_method_have_the_same_total",
     ),
     "what is unlisted depends on the rest of the column": Mutant(
         "schema/encode.py",
@@ -949,8 +949,8 @@ MUTANTS = {
     ),
     "residues of counts are taken modulo one": Mutant(
         "released/noise_tests.py",
-        "found = np.full(map_.dim, radius)",
-        "found = np.full(map_.dim, 1)",
+        "round(scales[table.start] / unit / table.scale) * unit",
+        "unit",
         "released/test_noise_tests.py::test_whatever_is_called_able_finds_that_there_is_no_noise[gaussian-dp-anova]",
     ),
     "tables that agree too well are not noticed": Mutant(

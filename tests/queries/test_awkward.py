@@ -13,7 +13,7 @@ from understudy.accounting import Budget
 from understudy.methods import make_plan
 from understudy.private.noise import SeededNoise
 from understudy.private.release import release_table
-from understudy.queries import Asker, QueryError, what_can_be_asked
+from understudy.queries import Asker, QueryError, catalogue
 from understudy.schema import load_schema
 
 NUM_ROWS = 400
@@ -71,7 +71,7 @@ def test_every_answer_has_its_estimate_inside_its_interval_and_is_valid_json(eps
     options = {"num_rows": NUM_ROWS, "neighbours": neighbours, "pairs": epsilon > 0.1}
     plan = make_plan(load_schema(SCHEMA), Budget(epsilon, 1e-6), options=options)
     asker = Asker(release_table(awkward_rows(), plan, noise=SeededNoise(1)))
-    assert len(what_can_be_asked(asker.sources).columns) == len(NAMES)
+    assert len(catalogue(asker.sources).columns) == len(NAMES)
     answered = 0
     for query in QUERIES:
         try:

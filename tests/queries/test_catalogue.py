@@ -8,13 +8,13 @@ import pytest
 
 from understudy.errors import MissingExtraError, UsageError
 from understudy.private.noise import SeededNoise
-from understudy.queries import Asker, what_can_be_asked
+from understudy.queries import Asker, catalogue
 from understudy.queries.answers import draw_answer
 
 
 def test_every_column_that_is_listed_answers_what_is_listed(noisy):
     asker = Asker(noisy)
-    found = what_can_be_asked(asker.sources)
+    found = catalogue(asker.sources)
     assert [column.name for column in found.columns] == [c.name for c in noisy.plan.schema.used]
     for column in found.columns:
         for each in column.can:
@@ -28,7 +28,7 @@ def test_every_column_that_is_listed_answers_what_is_listed(noisy):
 
 def test_stated_errors_are_those_of_answers(noisy):
     asker = Asker(noisy)
-    stated = {column.name: column.count_error for column in what_can_be_asked(asker.sources).columns}
+    stated = {column.name: column.count_error for column in catalogue(asker.sources).columns}
     for name in ("sex", "stage"):
         found = sorted(row.std_error for row in asker.ask(f"count by {name}").rows)
         assert found[0] - 1e-9 <= stated[name] <= found[-1] + 1e-9
@@ -36,7 +36,7 @@ def test_stated_errors_are_those_of_answers(noisy):
 
 def test_columns_that_are_listed_together_can_be_crossed(noisy):
     asker = Asker(noisy)
-    together = what_can_be_asked(asker.sources).together
+    together = catalogue(asker.sources).together
     assert any(len(each.names) == 3 for each in together)
     for each in together[:6]:
         assert asker.ask(f"count by {', '.join(each.names)}").rows
@@ -44,7 +44,7 @@ def test_columns_that_are_listed_together_can_be_crossed(noisy):
 
 def test_a_method_without_counts_of_numbers_says_so(world):
     release = world.release(SeededNoise(1), method="dp-merf", num_features=60)
-    found = {c.name: c for c in what_can_be_asked(Asker(release).sources).columns}
+    found = {c.name: c for c in catalogue(Asker(release).sources).columns}
     assert (found["age"].resolution, found["age"].can) == ("not counted", ())
     assert found["visits"].resolution == "nulls only"
     assert found["sex"].can[0] == "count"

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from understudy.features import Cells
-from understudy.queries.groups import Ranged, membership, values
+from understudy.queries.atoms import Ranged, membership, values
 from understudy.schema import Column
 from understudy.schema.columns import Kind
 from understudy.schema.values import code_set

@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from understudy.released.intervals import Law, critical, crossing, ratio_interval
+from understudy.accounting import GAUSSIAN, LAPLACE, critical
+from understudy.queries.linear import crossing, ratio_interval
 
 
 def test_the_normal_factor_is_the_one_in_every_textbook():
-    assert critical(0.95) == pytest.approx(1.959964, abs=1e-6)
-    assert critical(0.99) == pytest.approx(2.575829, abs=1e-6)
+    assert critical(GAUSSIAN, 0.95) == pytest.approx(1.959964, abs=1e-6)
+    assert critical(GAUSSIAN, 0.99) == pytest.approx(2.575829, abs=1e-6)
 
 
 @pytest.mark.parametrize("level", [0.9, 0.95, 0.99])
@@ -21,11 +22,11 @@ def test_weighted_sums_of_laplace_noise_stay_within_its_factor(level: float):
     rng = np.random.default_rng(0)
     draws = rng.laplace(size=(400_000, 6)) / math.sqrt(2)
     room = 6 * math.sqrt(level * (1 - level) / len(draws))
-    factor = critical(level, Law.LAPLACE)
+    factor = critical(LAPLACE, level)
     for weights in (np.eye(6)[0], np.ones(6), [1, 1, 0, 0, 0, 0], [1, 0.5, 0.2, 0.1, 0, 0], [3, 1, 1, 1, 1, 1]):
         sums = draws @ np.asarray(weights, dtype=float) / np.linalg.norm(weights)
         assert (np.abs(sums) <= factor).mean() >= level - room
-    assert factor >= critical(level)
+    assert factor >= critical(GAUSSIAN, level)
 
 
 def test_a_ratio_with_a_sure_denominator_has_the_plain_interval():

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from understudy.accounting import GAUSSIAN, LAPLACE
 from understudy.queries import least_squares
 from understudy.queries.atoms import Sources, single_axis
 from understudy.queries.least_squares import Evidence, LeastSquares, gather
-from understudy.released.intervals import Law
-from understudy.released.tables import measure_release
+from understudy.released.tables import tables_of
 
 
 def parts(rng: np.random.Generator, size: int) -> list[Evidence]:
@@ -74,8 +74,8 @@ def test_tables_of_other_rows_are_noticed():
     weights, before = np.ones((1, 8)), LeastSquares(evidence, num_rows=None)
     assert not before.disagrees
     evidence[1] = Evidence(evidence[1].index, evidence[1].sums + 50, evidence[1].variances)
-    for law in Law:
-        after = LeastSquares(evidence, num_rows=None, law=law)
+    for mechanism in (GAUSSIAN, LAPLACE):
+        after = LeastSquares(evidence, num_rows=None, mechanism=mechanism)
         assert after.disagrees
         # The interval now reaches from what some tables say to what others say.
         assert after.deviations(weights)[0] > 10 * before.deviations(weights)[0]
@@ -84,7 +84,7 @@ def test_tables_of_other_rows_are_noticed():
 
 def test_without_noise_every_table_of_a_release_tells_the_same_rows(world, silent):
     """Sums of cells, of labels and of pairs must add up to the very counts of the rows."""
-    measured = measure_release(silent)
+    measured = tables_of(silent)
     for place in range(len(world.schema.used)):
         axis = single_axis(measured, place, [], every_value=False)
         evidence = gather(measured, [axis])
@@ -97,6 +97,6 @@ def test_without_noise_every_table_of_a_release_tells_the_same_rows(world, silen
 
 
 def test_rows_in_pieces_add_up_to_the_known_rows(silent):
-    sources = Sources(measure_release(silent))
+    sources = Sources(tables_of(silent))
     axis = single_axis(sources.measured, 4, [], every_value=False)
     assert sources.masses(axis).sum() == pytest.approx(2000, abs=1e-5)

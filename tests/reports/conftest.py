@@ -7,8 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from understudy.evaluation.metrics import METRICS
-from understudy.evaluation.results import Associations, ColumnView, Evaluation, ModelScores, Prediction, Score
+from understudy.evaluation.metrics import METRICS, Associations, ColumnView, Evaluation, ModelScores, Prediction, Score
 
 SCORES = {
     "marginal_1": (0.006, 0.004, 0.004),

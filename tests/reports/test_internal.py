@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from understudy.evaluation.results import Evaluation
+from understudy.evaluation.metrics import Evaluation
 from understudy.reports.internal import BANNER, COLUMNS_DRAWN, edge_words, render_report
 
 Make = Callable[..., Evaluation]

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from understudy.evaluation.metrics import METRICS
-from understudy.evaluation.results import Evaluation, Score
+from understudy.evaluation.metrics import METRICS, Evaluation, Score
 from understudy.reports.verdict import Level, find_ties, judge, kept, level_of, mean_score
 
 Make = Callable[..., Evaluation]

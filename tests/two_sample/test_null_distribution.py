@@ -1,4 +1,4 @@
-"""The null law against laws that are known."""
+"""The null null against laws that are known."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import pytest
 from scipy import stats
 from scipy.sparse import csr_array
 
-from understudy.two_sample.null_distribution import Contrast, Law, Lengths, Noise, detectable, draw_law, holm, p_value
+from understudy.accounting import GAUSSIAN, LAPLACE, Mechanism
+from understudy.two_sample.null_distribution import Contrast, Lengths, Noise, NullDistribution, View, draw_null
 from understudy.two_sample.sizes import Pull
-from understudy.two_sample.views import View
+from understudy.two_sample.statistic import detectable, holm, p_value
 
 
 def whole(size: int) -> View:
@@ -23,14 +24,14 @@ def plain(noise: float, size: int, *, rows: object = None) -> Contrast:
     return Contrast(zeros, [Noise(zeros + noise)], zeros, Pull(zeros, 0.0), rows, [whole(size)])
 
 
-def lengths(law: Law) -> Lengths:
-    return law.lengths(np.arange(len(law.means)), np.ones(len(law.means)))
+def lengths(null: NullDistribution) -> Lengths:
+    return null.lengths(np.arange(len(null.means)), np.ones(len(null.means)))
 
 
 def test_noise_alone_gives_chi_squares() -> None:
-    law = draw_law([plain(2.0, 5)], sampling=0.0, num_draws=20_000, rng=np.random.default_rng(0))
-    assert stats.kstest(lengths(law).draws / 4, stats.chi2(5).cdf).pvalue > 1e-3
-    assert law.spread[0] == pytest.approx(5 * 2.0**4, rel=0.05)
+    null = draw_null([plain(2.0, 5)], sampling=0.0, num_draws=20_000, rng=np.random.default_rng(0))
+    assert stats.kstest(lengths(null).draws / 4, stats.chi2(5).cdf).pvalue > 1e-3
+    assert null.spread[0] == pytest.approx(5 * 2.0**4, rel=0.05)
 
 
 @pytest.mark.parametrize("is_sparse", [False, True])
@@ -39,22 +40,22 @@ def test_rows_add_their_own_covariance(is_sparse: bool) -> None:
     rows = rng.normal(size=(300, 3)) @ np.array([[1.0, 0.9, 0.0], [0.0, 0.3, 0.0], [0.0, 0.0, 2.0]])
     given = csr_array(rows) if is_sparse else rows
     contrasts = [plain(1.0, 3, rows=given)]
-    law = draw_law(contrasts, sampling=7.0, num_draws=40_000, rng=rng)
+    null = draw_null(contrasts, sampling=7.0, num_draws=40_000, rng=rng)
     covariance = np.eye(3) + 7 * np.cov(rows.T)
-    assert lengths(law).draws.mean() == pytest.approx(np.trace(covariance), rel=0.04)
-    assert lengths(law).draws.var() == pytest.approx(2 * np.trace(covariance @ covariance), rel=0.1)
-    assert lengths(law).inner.var() == pytest.approx(np.trace(covariance @ covariance), rel=0.1)
-    assert law.selves[0] == pytest.approx((rows**2).sum(axis=1).mean())
+    assert lengths(null).draws.mean() == pytest.approx(np.trace(covariance), rel=0.04)
+    assert lengths(null).draws.var() == pytest.approx(2 * np.trace(covariance @ covariance), rel=0.1)
+    assert lengths(null).inner.var() == pytest.approx(np.trace(covariance @ covariance), rel=0.1)
+    assert null.selves[0] == pytest.approx((rows**2).sum(axis=1).mean())
 
 
 def test_an_estimated_row_count_takes_its_direction_away() -> None:
     mean = np.array([0.6, 0.3, 0.1])
     pull = Pull(mean, float(mean @ mean))
     contrast = Contrast(5 * mean, [Noise(np.ones(3))], mean, pull, None, [whole(3)])
-    law = draw_law([contrast], sampling=0.0, num_draws=20_000, rng=np.random.default_rng(2))
-    assert stats.kstest(lengths(law).draws, stats.chi2(2).cdf).pvalue > 1e-3
-    assert lengths(law).inner.var() == pytest.approx(2, rel=0.1)
-    assert lengths(law).observed == pytest.approx(0.0, abs=1e-9)
+    null = draw_null([contrast], sampling=0.0, num_draws=20_000, rng=np.random.default_rng(2))
+    assert stats.kstest(lengths(null).draws, stats.chi2(2).cdf).pvalue > 1e-3
+    assert lengths(null).inner.var() == pytest.approx(2, rel=0.1)
+    assert lengths(null).observed == pytest.approx(0.0, abs=1e-9)
 
 
 def test_a_part_is_not_asked_for_the_row_count_of_another() -> None:
@@ -64,8 +65,8 @@ def test_a_part_is_not_asked_for_the_row_count_of_another() -> None:
         Contrast(apart, [Noise(ones)], mean, Pull(mean, 0.5), None, [whole(2)])
         for apart in (np.array([40.0, 0.0]), np.zeros(2))
     ]
-    law = draw_law(parts, sampling=0.0, num_draws=200, rng=np.random.default_rng(8))
-    alone, both = (law.lengths(np.array(views), np.ones(2)) for views in ([1], [0, 1]))
+    null = draw_null(parts, sampling=0.0, num_draws=200, rng=np.random.default_rng(8))
+    alone, both = (null.lengths(np.array(views), np.ones(2)) for views in ([1], [0, 1]))
     assert alone.observed == 0
     assert both.observed == pytest.approx(30**2 + 10**2 + 2 * 10**2)
 
@@ -75,36 +76,36 @@ def test_a_count_that_is_far_noisier_moves_everything_together() -> None:
     count = Contrast(np.zeros(1), [Noise(np.array([50.0]))], np.ones(1), pull, None, [], is_count=True)
     mean = np.array([0.5, 0.5])
     cells = Contrast(np.zeros(2), [Noise(np.ones(2))], mean, nothing, None, [whole(2)])
-    law = draw_law([count, cells], sampling=0.0, num_draws=20_000, rng=np.random.default_rng(3))
-    assert lengths(law).draws.mean() == pytest.approx(2 + 50**2 * mean @ mean, rel=0.05)
+    null = draw_null([count, cells], sampling=0.0, num_draws=20_000, rng=np.random.default_rng(3))
+    assert lengths(null).draws.mean() == pytest.approx(2 + 50**2 * mean @ mean, rel=0.05)
 
 
 def test_draws_come_in_chunks_without_a_seam(monkeypatch: pytest.MonkeyPatch) -> None:
     def drawn() -> float:
-        law = draw_law([plain(1.0, 4)], sampling=0.0, num_draws=101, rng=np.random.default_rng(4))
-        drawn = lengths(law).draws
+        null = draw_null([plain(1.0, 4)], sampling=0.0, num_draws=101, rng=np.random.default_rng(4))
+        drawn = lengths(null).draws
         assert drawn.shape == (102,)
         assert (drawn > 0).all()
         return float(drawn.sum())
 
     whole = drawn()
-    monkeypatch.setattr("understudy.two_sample.null_distribution.CHUNK", 40)
+    monkeypatch.setattr("understudy.two_sample.null_distribution.CHUNK_NUMBERS", 40)
     assert drawn() == pytest.approx(whole)
 
 
-@pytest.mark.parametrize(("is_laplace", "kurtosis"), [(False, 3.0), (True, 6.0)])
-def test_noise_has_the_deviation_that_a_reading_states_and_its_law(is_laplace: bool, kurtosis: float) -> None:
-    noise = Noise(np.array([0.5, 3.0]), is_laplace)
+@pytest.mark.parametrize("mechanism", [GAUSSIAN, LAPLACE])
+def test_noise_has_the_deviation_that_a_reading_states_and_its_law(mechanism: Mechanism) -> None:
+    noise = Noise(np.array([0.5, 3.0]), mechanism)
     drawn = noise.draw(np.random.default_rng(5), 200_000)
     assert drawn.std(axis=0) == pytest.approx([0.5, 3.0], rel=0.02)
-    assert stats.kurtosis(drawn, axis=0, fisher=False) == pytest.approx([kurtosis] * 2, rel=0.08)
+    assert stats.kurtosis(drawn, axis=0, fisher=False) == pytest.approx([mechanism.kurtosis] * 2, rel=0.08)
 
 
 def test_the_noise_of_two_releases_adds_up() -> None:
     zeros, noise = np.zeros(2), [Noise(np.full(2, 3.0)), Noise(np.full(2, 4.0))]
     contrast = Contrast(zeros, noise, zeros, Pull(zeros, 0.0), None, [whole(2)])
-    law = draw_law([contrast], sampling=0.0, num_draws=20_000, rng=np.random.default_rng(9))
-    assert lengths(law).draws.mean() == pytest.approx(2 * 25, rel=0.05)
+    null = draw_null([contrast], sampling=0.0, num_draws=20_000, rng=np.random.default_rng(9))
+    assert lengths(null).draws.mean() == pytest.approx(2 * 25, rel=0.05)
 
 
 @pytest.mark.parametrize("p", [0.5, 0.05, 1e-3, 1e-5])

@@ -13,8 +13,7 @@ from understudy import Budget, make_plan, release_table
 from understudy.methods import IMAGE_METHODS, METHODS
 from understudy.private.spending import Receipt
 from understudy.released import Release
-from understudy.two_sample.parts import Part, find_parts
-from understudy.two_sample.public_rows import PublicRows, code_rows
+from understudy.two_sample.parts import Part, PublicRows, code_rows, find_parts
 
 NUM_ROWS = 800
 ROWS = draw_rows(NUM_ROWS, np.random.default_rng(5))

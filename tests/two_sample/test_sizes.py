@@ -11,9 +11,8 @@ from two_sample_level import SCHEMA, SMALL, draw_rows
 from understudy import Budget, Neighbours, make_plan, release_table
 from understudy.private.noise import SeededNoise
 from understudy.released import Release
-from understudy.two_sample.parts import Part, find_parts
-from understudy.two_sample.public_rows import PublicRows, code_rows
-from understudy.two_sample.sizes import counted_rows, sizes_against_means, sizes_of_releases
+from understudy.two_sample.parts import Part, PublicRows, code_rows, find_parts
+from understudy.two_sample.sizes import row_count, sizes_against_means, sizes_of_releases
 
 RNG = np.random.default_rng(8)
 ROWS, OTHERS = draw_rows(2000, RNG), draw_rows(1000, RNG)
@@ -48,7 +47,7 @@ def test_all_numbers_together_know_the_count_better_than_the_noisy_count(method:
         release = release_of(ROWS, method=method, seed=seed)
         parts = find_parts([release]).found
         sizes = sizes_against_means(release, parts, *described(parts), 1000)
-        errors.append((sizes.num_rows - 2000, counted_rows(release) - 2000))
+        errors.append((sizes.num_rows - 2000, row_count(release) - 2000))
         asked = sum(float(p.gain @ q.sums[0]) for p, q in zip(sizes.pulls, parts, strict=True))
         assert asked / sum(p.scale for p in sizes.pulls) == pytest.approx(sizes.num_rows)
     ours, counts = np.sqrt(np.mean(np.square(errors), axis=0))
@@ -61,7 +60,7 @@ def test_how_two_releases_compare_in_size(method: str) -> None:
     parts = find_parts([first, second]).found
     sizes = sizes_of_releases([first, second], parts, described(parts)[1])
     assert sizes.ratio == pytest.approx(2.0, rel=0.15)
-    assert sizes.num_rows == counted_rows(first)
+    assert sizes.num_rows == row_count(first)
 
 
 def test_two_public_counts_need_no_estimate() -> None:

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from understudy.errors import MissingExtraError
-from understudy.two_sample.picture import draw_comparison
-from understudy.two_sample.results import Comparison, Difference, Question, chance, describe
+from understudy.two_sample.results import Comparison, Difference, Question, chance, describe, draw_comparison
 
 
 def found(**options: Any) -> Comparison:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from understudy.two_sample.null_distribution import views_of
 from understudy.two_sample.parts import Part
-from understudy.two_sample.views import views_of
 
 
 def part_of(copies: int, dim: int, **options: Any) -> Part:

@@ -307,6 +307,18 @@ def mechanism_for(budget: Budget) -> Mechanism:
     return LAPLACE if budget.is_pure else GAUSSIAN
 
 
+def critical(mechanism: Mechanism, level: float) -> float:
+    """Deviations that the noise of an estimate stays within, on either side, at this level.
+
+    Estimates are weighted sums of independent noises. Of normal ones they are normal. Of Laplace ones they lie between
+    a single one and a normal one; the wider of these two is taken.
+    """
+    from scipy.special import ndtri
+
+    normal = float(ndtri((1 + level) / 2))
+    return max(normal, mechanism.deviations(normal))
+
+
 SHARE_STEP = 1e-7
 """Relative step towards more noise, until a share is met in whole units."""
 

@@ -10,20 +10,23 @@ import typer
 
 from understudy import __version__
 from understudy.cli import (
-    append,
     classify,
     compare,
-    encoders,
+    demo,
+    encoder,
     evaluate,
-    free,
-    images,
-    ledgers,
+    generator,
+    grid,
+    ledger,
+    methods,
     parties,
+    plan,
     query,
-    reading,
-    schemas,
-    weighted,
+    release,
+    schema,
+    verify,
 )
+from understudy.cli.options import PlanningCommand
 from understudy.cli.output import report_refusal, report_surprise
 from understudy.errors import InputError, UnderstudyError, UsageError
 
@@ -52,28 +55,29 @@ def understudy(
         raise typer.Exit
 
 
-app.command("release", rich_help_panel=READS)(reading.release)
-app.command("synth", rich_help_panel=READS)(reading.synth)
+app.command("release", cls=PlanningCommand, rich_help_panel=READS)(release.release)
+app.command("synth", cls=PlanningCommand, rich_help_panel=READS)(release.synth)
 app.command("classify", rich_help_panel=READS)(classify.classify)
-app.command("append", rich_help_panel=READS)(append.append)
+app.command("append", rich_help_panel=READS)(release.append)
 app.command("partial", rich_help_panel=READS)(parties.partial)
 app.command("merge", rich_help_panel=READS)(parties.merge)
 app.command("evaluate", rich_help_panel=READS)(evaluate.evaluate)
-app.add_typer(schemas.app, name="schema", rich_help_panel=FREE)
-app.add_typer(encoders.app, name="encoder", rich_help_panel=FREE)
-app.command("plan", rich_help_panel=FREE)(free.plan)
-app.command("fit", rich_help_panel=FREE)(free.fit)
-app.command("sample", rich_help_panel=FREE)(free.sample)
-app.command("grid", rich_help_panel=FREE)(images.grid)
+app.add_typer(schema.app, name="schema", rich_help_panel=FREE)
+app.add_typer(encoder.app, name="encoder", rich_help_panel=FREE)
+app.add_typer(methods.app, name="methods", rich_help_panel=FREE)
+app.command("plan", cls=PlanningCommand, rich_help_panel=FREE)(plan.plan)
+app.command("fit", rich_help_panel=FREE)(generator.fit)
+app.command("sample", rich_help_panel=FREE)(generator.sample)
+app.command("grid", rich_help_panel=FREE)(grid.grid)
 app.command("query", rich_help_panel=FREE)(query.query)
-app.command("export", rich_help_panel=FREE)(weighted.export)
-app.command("verify", rich_help_panel=FREE)(free.verify)
+app.command("export", rich_help_panel=FREE)(generator.export)
+app.command("verify", rich_help_panel=FREE)(verify.verify)
 app.command("report", rich_help_panel=FREE)(evaluate.report)
 app.command("predict", rich_help_panel=FREE)(classify.predict)
 app.command("explain", rich_help_panel=FREE)(classify.explain)
 app.command("compare", rich_help_panel=FREE)(compare.compare)
-app.add_typer(ledgers.app, name="ledger", rich_help_panel=FREE)
-app.command("demo", rich_help_panel=FREE)(free.demo)
+app.add_typer(ledger.app, name="ledger", rich_help_panel=FREE)
+app.command("demo", rich_help_panel=FREE)(demo.demo)
 
 
 def main() -> None:

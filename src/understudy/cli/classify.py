@@ -10,7 +10,6 @@ import typer
 from understudy.cli import options as opt
 from understudy.cli.files import INTERNAL, PAGES, PUBLIC, check_output, write_page, write_rows
 from understudy.cli.output import emit, stage_bar, verbatim
-from understudy.cli.reading import Data
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ DESCENT = "Descent"
 
 
 def classify(
-    data: Data,
+    data: opt.Data,
     schema: opt.SchemaPath,
     epsilon: opt.Epsilon,
     output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the classifier.")],
@@ -120,7 +119,7 @@ def classify(
 
 def predict(
     classifier: Directory,
-    rows: Data,
+    rows: opt.Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="New .csv or .parquet file.")],
     as_json: opt.AsJson = False,
 ) -> None:

@@ -50,8 +50,7 @@ def compare(
     """Test whether a release and PUBLIC rows, or two releases, come from one population (a kernel two-sample test)."""
     from understudy.released import load_release
     from understudy.released.release import DOCUMENT
-    from understudy.two_sample.picture import draw_comparison
-    from understudy.two_sample.results import Question, describe
+    from understudy.two_sample.results import Question, describe, draw_comparison
 
     if output is not None:
         check_output(output, kinds=PICTURES)

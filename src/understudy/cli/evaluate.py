@@ -16,7 +16,7 @@ from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from understudy.evaluation.image_features import ImageFeatures
-    from understudy.evaluation.results import Evaluation
+    from understudy.evaluation.metrics import Evaluation
     from understudy.generators import Generator
     from understudy.released import Release
     from understudy.schema import Schema

@@ -6,12 +6,13 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from understudy.errors import visible
 
 if TYPE_CHECKING:
-    from understudy.arrays import LossProgress
+    from understudy.arrays import LossProgress, ReadProgress, StageProgress
     from understudy.errors import UnderstudyError
 
 
@@ -92,64 +93,73 @@ def report_surprise(surprise: Exception, *, as_json: bool) -> int:
 
 
 @contextmanager
+def _bar(*columns: str, as_json: bool, transient: bool = True, **fields: Any) -> Iterator[Callable[..., None] | None]:
+    """A bar of rich's columns, and texts, on a terminal that a person looks at and nowhere else; call it to update."""
+    if as_json or not sys.stderr.isatty():
+        yield None
+        return
+    from rich import progress
+    from rich.console import Console
+
+    made = [getattr(progress, name)() if hasattr(progress, name) else progress.TextColumn(name) for name in columns]
+    with progress.Progress(*made, console=Console(stderr=True), transient=transient) as bar:
+        task = bar.add_task("reading", total=None, **fields)
+        yield partial(bar.update, task)
+
+
+@contextmanager
 def waiting(words: str, *, as_json: bool) -> Iterator[None]:
     """A spinner while private rows are read; it shows time, never how many rows there are."""
-    if as_json or not sys.stderr.isatty():
+    with _bar("SpinnerColumn", words, "TimeElapsedColumn", as_json=as_json):
         yield
-        return
-    from rich.console import Console
-    from rich.progress import Progress as Bar
-    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        bar.add_task(words, total=None)
-        yield
+
+@contextmanager
+def reading_bar(*, as_json: bool) -> Iterator[ReadProgress | None]:
+    """A bar with the share that is done and the time left.
+
+    It shows no number of rows nor a speed, which times time would be one; it is wiped when the pass ends, and never
+    shown where output is kept, in a file or a log.
+    """
+    columns = ("SpinnerColumn", "reading private rows", "BarColumn", "TimeElapsedColumn", "left", "TimeRemainingColumn")
+    with _bar(*columns, as_json=as_json) as update:
+
+        def progress(share: float | None) -> None:
+            if update is not None:
+                update(total=None if share is None else 1.0, completed=share or 0.0)
+
+        yield None if update is None else progress
 
 
 @contextmanager
 def training_bar(*, as_json: bool) -> Iterator[LossProgress | None]:
     """A bar with the loss and the time left."""
-    if as_json or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
     columns = (
-        TextColumn("training"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.5f}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        "training",
+        "BarColumn",
+        "MofNCompleteColumn",
+        "loss {task.fields[loss]:.5f}",
+        "TimeElapsedColumn",
+        "left",
+        "TimeRemainingColumn",
     )
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("training", total=None, loss=float("nan"))
+    with _bar(*columns, as_json=as_json, transient=False, loss=float("nan")) as update:
 
         def progress(done: int, steps: int, loss: float) -> None:
-            bar.update(task, completed=done, total=steps, loss=loss)
+            if update is not None:
+                update(completed=done, total=steps, loss=loss)
 
-        yield progress
+        yield None if update is None else progress
 
 
 @contextmanager
-def stage_bar(*, as_json: bool) -> Iterator[Callable[[str, int, int], None] | None]:
+def stage_bar(*, as_json: bool) -> Iterator[StageProgress | None]:
     """A bar that names what is being done, how far it is and how long it has taken."""
-    if as_json or not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bar
-
-    columns = (TextColumn("{task.description:<28}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("reading", total=None)
+    columns = ("{task.description:<28}", "BarColumn", "MofNCompleteColumn", "TimeElapsedColumn")
+    with _bar(*columns, as_json=as_json) as update:
 
         def progress(stage: str, done: int, total: int) -> None:
-            bar.update(task, description=stage, completed=done, total=total)
+            if update is not None:
+                update(description=stage, completed=done, total=total)
 
-        yield progress
+        yield None if update is None else progress

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli import passes
 from understudy.cli.output import emit, printable, verbatim
-from understudy.cli.reading import Data, guarantee_words, outcome, told_of
+from understudy.cli.release import delta_words, guarantee_words, outcome, running, told_of
 
 if TYPE_CHECKING:
     from understudy.plan.request import Request
@@ -19,11 +18,11 @@ Asked = Annotated[Path, typer.Argument(metavar="REQUEST", help="Request file, ma
 
 
 def partial(
-    data: Data,
+    data: opt.Data,
     request: Annotated[Path, typer.Option("--request", "-r", help="Request file, the same for all parties.")],
     party: Annotated[str, typer.Option("--party", help="This party's name.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="New encrypted file.")],
-    key_file: passes.KeyFile = None,
+    key_file: opt.KeyFile = None,
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     max_epsilon: Annotated[
@@ -33,8 +32,8 @@ def partial(
             help="Most that all rounds may cost. Parties with noise of their own give this or a ledger.",
         ),
     ] = None,
-    engine: passes.Engine = "auto",
-    threads: passes.Threads = None,
+    engine: opt.Engine = "auto",
+    threads: opt.Threads = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Sum one party's rows into an encrypted file for the merger.
@@ -51,7 +50,7 @@ def partial(
     if not as_json:
         emit(document, lines, as_json=False)
     key = read_key(key_file)
-    with passes.running(engine=engine, threads=threads, checkpoint=None, key_file=None, as_json=as_json) as run:
+    with running(engine=engine, threads=threads, checkpoint=None, key_file=None, as_json=as_json) as run:
         header = write_partial(
             data, asked, party=party, path=output, key=key, query=query, ledger=ledger, max_epsilon=max_epsilon, run=run
         )
@@ -66,7 +65,6 @@ def partial(
 
 def _asked_for(asked: Request) -> tuple[dict[str, Any], list[str]]:
     """What answering a request costs a party's people, computed anew from its plan."""
-    from understudy.cli.planning import delta_words
     from understudy.released.assumptions import round_up
 
     plan, unit = asked.plan, asked.plan.schema.privacy

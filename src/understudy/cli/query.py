@@ -13,7 +13,7 @@ from understudy.cli.output import emit, table, verbatim
 from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from understudy.queries import Answer, Askable, Asker, Points
+    from understudy.queries import Answer, Asker, Catalogue, Points
 
 PICTURES = (".png",)
 DRAWN_ROWS = 100_000
@@ -48,7 +48,7 @@ def query(
     as_json: opt.AsJson = False,
 ) -> None:
     """Answer queries from a release, with errors from its known noise; at no further privacy cost."""
-    from understudy.queries import Asker, what_can_be_asked
+    from understudy.queries import Asker, catalogue
 
     if plot is not None:
         check_output(plot, kinds=PICTURES)
@@ -56,7 +56,7 @@ def query(
             raise UsageError("plot", "shows one query", "Ask one query at a time")
     asker = Asker(release)
     if not queries:
-        found = what_can_be_asked(asker.sources)
+        found = catalogue(asker.sources)
         emit(found.to_dict(), askable_lines(found), as_json=as_json)
         return
     points = None if generator is None else _points(asker, generator, seed)
@@ -129,7 +129,7 @@ def answer_lines(answer: Answer) -> list[str]:
     ]
 
 
-def askable_lines(found: Askable) -> list[str]:
+def askable_lines(found: Catalogue) -> list[str]:
     """What can be asked, for people."""
     from understudy.queries.answers import plain
 

@@ -8,6 +8,8 @@ from typing import Any
 
 import typer
 
+from understudy.cli.methods import describe_options, description_of
+
 INTRODUCTION = """\
 # Commands
 
@@ -15,22 +17,32 @@ Written by `python -m understudy.cli.reference`. Exit codes: 0 ok, 1 refused or 
 3 budget refused. Every command takes `--json`. Errors say what, which rule and how to mend it, and
 never quote a cell.
 """
+METHODS = """
+# Methods
+
+`plan`, `release` and `synth` also take the options of the method that they are given with `--method`;
+`understudy methods show NAME` prints them. By default tables are for `dp-anova` and images for `dp-spectrum`.
+"""
 
 
 def write_reference() -> str:
     """Every command with its arguments and options, in Markdown."""
     from understudy.cli.app import app
+    from understudy.methods import METHODS as LISTED
 
-    return INTRODUCTION + "".join(_pages(typer.main.get_command(app), "understudy"))
+    verbs = "".join(_pages(typer.main.get_command(app), "understudy"))
+    return INTRODUCTION + verbs + METHODS + "".join(_method_page(name, method) for name, method in LISTED.items())
 
 
 def _pages(command: Any, name: str) -> Iterator[str]:
     if hasattr(command, "commands"):
+        if command.invoke_without_command and name != "understudy":
+            yield f"\n## {name}\n\n{command.help}\n\n`{name} [OPTIONS]`\n"
         for child, inner in command.commands.items():
             yield from _pages(inner, f"{name} {child}")
         return
     arguments = [p for p in command.params if p.param_type_name == "argument"]
-    options = [p for p in command.params if p.param_type_name == "option" and p.name != "help"]
+    options = [p for p in command.params if p.param_type_name == "option" and p.name != "help" and not p.hidden]
     usage = " ".join([name, *(p.name.upper() if p.required else f"[{p.name.upper()}]" for p in arguments)])
     yield f"\n## {name}\n\n{command.help}\n\n`{usage} [OPTIONS]`\n\n| | |\n|---|---|\n"
     for parameter in arguments:
@@ -39,6 +51,11 @@ def _pages(command: Any, name: str) -> Iterator[str]:
         flags = ", ".join(f"`{flag}`" for flag in parameter.opts)
         words = parameter.help.replace("|", r"\|")  # which would end a cell
         yield f"| {flags} | {words}{_default(parameter)} |\n"
+
+
+def _method_page(name: str, method: Any) -> str:
+    rows = [f"| `{each['flag']}` | {each['help']} |\n" for each in describe_options(name)]
+    return f"\n## {name}\n\n{description_of(method)}\n\n| | |\n|---|---|\n{''.join(rows)}"
 
 
 def _default(parameter: Any) -> str:

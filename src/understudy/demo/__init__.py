@@ -46,7 +46,6 @@ def run_demo(
     """Plan, release, certify, fit, sample, draw and judge; returns where each result lies."""
     import pyarrow.csv as csv
 
-    # MERGED
     from understudy.evaluation.evaluate import evaluate
     from understudy.reports.internal import render_report
 

@@ -15,19 +15,19 @@ import numpy as np
 
 from understudy.arrays import StageProgress
 from understudy.errors import InputError, UsageError
-from understudy.evaluation.comparison import Sides, make_sides
 from understudy.evaluation.image_features import ImageFeatures, features_for
-from understudy.evaluation.metrics import METRICS
+from understudy.evaluation.metrics import METRICS, Evaluation, Score
 from understudy.evaluation.models import Protocol, parse_protocol
 from understudy.evaluation.parallel import one_thread
 from understudy.evaluation.prediction import examples
-from understudy.evaluation.results import Evaluation, Score
 from understudy.evaluation.scoring import (
     WIDEST_SET,
+    Sides,
     association_scores,
     column_scores,
     image_scores,
     kernel_scores,
+    make_sides,
     marginal_scores,
     neighbour_scores,
     two_sample_scores,

@@ -1,42 +1,105 @@
-"""Each family of metrics as scores: synthetic rows, the floor of real rows, independent columns.
+"""Each family of metrics as scores: synthetic rows beside the floor of real rows and a baseline of independent columns.
 
-Distances are taken between all rows, with a floor for as many rows (see ``comparison``). Tests and
-neighbours depend on the number of rows in ways of their own: there one half of the real rows meets
-equally many synthetic rows, rows of the other half, and rows with independent columns.
+Distances between samples are above zero by chance alone, the more so the fewer rows there are. The floor of a distance
+is therefore measured between two halves and between two quarters of the real rows, and carried over to as many rows as
+the real and the synthetic table have: chance shrinks as a power of 1/n + 1/m, a half for well-filled cells and less for
+thin ones, and the two measurements tell which. Two-sample tests and nearest neighbours depend on the number of rows in
+ways of their own: there one half of the real rows meets equally many synthetic rows, rows of the other half, and rows
+with independent columns.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache, partial
 
 import numpy as np
 
-from understudy.evaluation.associations import as_matrix, association_gaps, association_matrix
+from understudy.arrays import Floats
 from understudy.evaluation.columns import (
+    as_matrix,
+    association_gaps,
+    association_matrix,
     column_sets,
-    column_views,
     marginal_gaps,
     null_gaps,
     number_gaps,
     number_shifts,
 )
-from understudy.evaluation.comparison import Compared, Sides, compare, equal_parts
-from understudy.evaluation.geometry import (
-    bins_apart,
-    copied_share,
-    coverage,
-    frechet_distance,
-    make_geometry,
-    nearest_distances,
-)
-from understudy.evaluation.image_features import ImageFeatures, pixels_of
-from understudy.evaluation.metrics import METRICS
+from understudy.evaluation.image_features import ImageFeatures, bins_apart, coverage, frechet_distance, pixels_of
+from understudy.evaluation.metrics import METRICS, Associations, ColumnView, Score
 from understudy.evaluation.parallel import processes
-from understudy.evaluation.results import Associations, ColumnView, Score
-from understudy.evaluation.two_sample import kernel_test, two_sample_auc
+from understudy.evaluation.tables import CodedTable, column_bins
+from understudy.evaluation.two_sample import copied_share, kernel_test, make_geometry, nearest_distances, two_sample_auc
 from understudy.schema.images import ImageShape
 
+Distance = Callable[[CodedTable, CodedTable], Floats]
+"""One or several distances between two tables."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """The tables that a score compares."""
+
+    real: CodedTable
+    synthetic: CodedTable
+    independent: CodedTable
+    """Real columns, each shuffled by itself."""
+    halves: tuple[CodedTable, CodedTable]
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Distances of synthetic rows, of real rows by chance, and of independent columns."""
+
+    value: Floats
+    floor: Floats
+    baseline: Floats
+
+
+def make_sides(real: CodedTable, synthetic: CodedTable, *, seed: int) -> Sides:
+    """Split the real rows into two halves at random, and shuffle their columns for the baseline."""
+    order = np.random.default_rng(seed).permutation(len(real))
+    middle = len(real) // 2
+    return Sides(
+        real=real,
+        synthetic=synthetic,
+        independent=real.independent(len(synthetic), seed=seed + 1),
+        halves=(real.take(order[:middle]), real.take(order[middle : 2 * middle])),
+    )
+
+
+def compare(distance: Distance, sides: Sides) -> Compared:
+    """All rows of both tables, and a floor for as many rows."""
+    quarters = [half.take(slice(len(half) // 2)) for half in sides.halves]
+    half, quarter = distance(*sides.halves), distance(*quarters)
+    spread = 1 / len(sides.real) + 1 / len(sides.synthetic)
+    return Compared(
+        value=distance(sides.real, sides.synthetic),
+        floor=half * chance_ratio(half, quarter, spread * len(sides.halves[0]) / 2),
+        baseline=distance(sides.real, sides.independent),
+    )
+
+
+def chance_ratio(half: Floats, quarter: Floats, spread: float) -> float:
+    """Chance at a ``spread`` (1/n + 1/m, in units of that of the halves), relative to the halves."""
+    if not half.any() or not quarter.any():
+        return 1.0
+    power = float(np.clip(np.log2(quarter.mean() / half.mean()), 0.0, 0.5))
+    return float(spread**power)
+
+
+def equal_parts(sides: Sides, *, most_rows: int, seed: int) -> tuple[CodedTable, ...]:
+    """Equally many rows: of a real half, of the synthetic table, the other half and the baseline."""
+    num_rows = min(len(sides.halves[0]), len(sides.synthetic), len(sides.independent), most_rows)
+    rng = np.random.default_rng(seed)
+    tables = (sides.halves[0], sides.synthetic, sides.halves[1], sides.independent)
+    return tuple(table.take(rng.choice(len(table), num_rows, replace=False)) for table in tables)
+
+
 WIDEST_SET = 4
+"""Columns of the largest marginals that are compared."""
 
 
 def column_scores(sides: Sides) -> tuple[list[Score], tuple[ColumnView, ...]]:
@@ -133,3 +196,38 @@ def image_scores(sides: Sides, shape: ImageShape, features: ImageFeatures, *, mo
 def _mean_score(key: str, found: Compared) -> Score:
     parts = (found.value, found.floor, found.baseline)
     return Score(METRICS[key], *(float(each.mean()) for each in parts))
+
+
+def column_views(
+    real: CodedTable, synthetic: CodedTable, *, distances: Compared, gaps: Floats, shifts: Floats
+) -> tuple[ColumnView, ...]:
+    """Every column as shares of all rows in its bins, worst first. Null shares come beside."""
+    of_number = {position: i for i, position in enumerate(real.numeric)}
+    views = []
+    for position, column in enumerate(real.columns):
+        bins = column_bins(column)
+        shares = [
+            np.bincount(table.bins[:, position], minlength=len(bins.labels) + 1) / len(table)
+            for table in (real, synthetic)
+        ]
+        shown = len(bins.labels)
+        if column.is_choice and not shares[0][-1] and not shares[1][-1]:
+            shown -= 1  # nothing unlisted to show
+        number = of_number.get(position)
+        views.append(
+            ColumnView(
+                name=column.name,
+                kind="choice" if column.is_choice else "number",
+                bins=bins.labels[:shown],
+                edges=bins.edges,
+                real=tuple(shares[0][1 : shown + 1].tolist()),
+                synthetic=tuple(shares[1][1 : shown + 1].tolist()),
+                distance=float(distances.value[position]),
+                floor=float(distances.floor[position]),
+                null_share_real=float(shares[0][0]),
+                null_share_synthetic=float(shares[1][0]),
+                kolmogorov_smirnov=None if number is None else float(gaps[number]),
+                wasserstein=None if number is None else float(shifts[number]),
+            )
+        )
+    return tuple(sorted(views, key=lambda view: -view.distance))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.arrays import StageProgress
-from understudy.evaluation.metrics import METRICS
+from understudy.evaluation.metrics import METRICS, ModelScores, Prediction, Score
 from understudy.evaluation.models import QUICK, Models, Protocol, Task, models_for
 from understudy.evaluation.prediction import (
     SCORES,
@@ -21,7 +21,6 @@ from understudy.evaluation.prediction import (
     run_exam,
     task_of,
 )
-from understudy.evaluation.results import ModelScores, Prediction, Score
 from understudy.evaluation.tables import CodedTable
 from understudy.schema.columns import Column
 from understudy.schema.images import ImageShape

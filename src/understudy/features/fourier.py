@@ -156,7 +156,8 @@ class Fourier(FeatureMap):
             numbers = self.numbers if which < 0 else (self.numbers[which],)
             features = np.concatenate([chosen, chosen + self.dim // 2])
             scale, bands = math.sqrt(self.dim / len(features)), np.tile(speeds[chosen], 2)
-            found.append(FeatureGroup(tuple(layout.numbers[n] for n in numbers), features, scale, bands=bands))
+            columns = tuple(dict.fromkeys(layout.column_at(n) for n in numbers))  # weights of choices are turns too
+            found.append(FeatureGroup(columns, features, scale, bands=bands))
         return tuple(found)
 
     def pieces(self, num_features: int, num_subsets: int) -> list[Piece]:

@@ -11,8 +11,9 @@ import numpy as np
 from understudy.arrays import LossProgress
 from understudy.fits.descent import pace, rows_per_label
 from understudy.fits.mmd_loss import loss_terms, trainable
+from understudy.generators.base import image_shape
 from understudy.generators.image_architectures import ARCHITECTURES, HIDDEN, Architecture, connected_layers, initialise
-from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, shape_of, state_of
+from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, state_of
 from understudy.networks.autoencoder import DECODER
 from understudy.networks.public import one_thread
 from understudy.released import Release
@@ -101,7 +102,7 @@ def _train(torch: Any, release: Release, training: ImageTraining, progress: Loss
     sizes = rows_per_label(shares, training.batch)
     one_hot = np.repeat(np.eye(len(shares)), sizes, axis=0)
     labels = torch.from_numpy(one_hot.astype(np.float32))
-    module = training.network.build(torch, shape_of(schema), len(shares))
+    module = training.network.build(torch, image_shape(schema), len(shares))
     initialise(torch, module, training.seed)
     if release.weights:
         freeze_decoder(torch, module, release)

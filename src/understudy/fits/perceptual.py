@@ -15,8 +15,9 @@ import numpy.typing as npt
 from understudy.arrays import LossProgress
 from understudy.features import Block, Perceptual, Tensors
 from understudy.fits.descent import pace, rows_per_label
+from understudy.generators.base import image_shape
 from understudy.generators.image_architectures import Architecture, initialise
-from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, shape_of, state_of
+from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, state_of
 from understudy.networks.activations import activations
 from understudy.networks.public import PublicNetwork, from_shelf, one_thread
 from understudy.released import Release
@@ -160,7 +161,7 @@ class _Fit:
         self.counts = release.label_counts
         self.shares = self.counts / self.counts.sum()
         self.sizes = rows_per_label(self.shares, training.batch)
-        self.module = training.network.build(torch, shape_of(release.plan.schema), len(self.shares))
+        self.module = training.network.build(torch, image_shape(release.plan.schema), len(self.shares))
         initialise(torch, self.module, training.seed)
         held = {block.name for block in release.blocks}
         names = [name for name in (FIRST, SECOND, PRODUCTS) if name in held]
@@ -237,7 +238,7 @@ class _Judge:
 
 def activations_seen(release: Release, moments: Sequence[Moments]) -> Callable[[Any], Mapping[str, Any]]:
     """A function from images to the outputs of every layer that some moments are of."""
-    shape = shape_of(release.plan.schema)
+    shape = image_shape(release.plan.schema)
     maps = [each.map for each in moments]
     network: PublicNetwork = from_shelf(maps[0].sha256, maps[0].network)
     layers = tuple(dict.fromkeys(name for map_ in maps for name in map_.layers))

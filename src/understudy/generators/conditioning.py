@@ -1,9 +1,9 @@
-"""What a person asks of a sample: values that columns must have, and shares of the classes."""
+"""Conditional sampling: values that columns must have, shares of the classes, and Bayes' rule for mixtures."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -14,11 +14,9 @@ import numpy.typing as npt
 from understudy.arrays import Floats, Integers
 from understudy.errors import InputError, UsageError
 from understudy.generators.grids import ColumnGrid, even_marks, pick
-from understudy.schema import Column, Schema
+from understudy.schema import NULL, Column, Schema
 from understudy.schema.rules import allowed_codes
 from understudy.schema.values import CodeSet, Value, code_set, codes_of, every_code, spelt, spelt_range
-
-# Conditions on columns, and what they leave of a mixture: Bayes' rule, cell by cell.
 
 
 @dataclass(frozen=True)
@@ -82,11 +80,12 @@ def spans_of(grids: tuple[ColumnGrid, ...]) -> list[tuple[int, int]]:
 
 
 def restrict(components: Components, condition: Condition) -> Components | None:
-    """What a mixture is, given a condition; None if it gives the condition no probability.
+    """A mixture given a condition, by Bayes' rule; None if it gives the condition no probability.
 
-    Columns are independent inside a component, so a condition on several columns has the product
-    of their probabilities there. Components are weighted by it, and their cells cut to what is
-    allowed; codes of a piece are equally likely, so a part of it has its share of the codes.
+    P(k | C) is in proportion to w_k P(C | k). Columns are independent inside a component k, so P(C | k) is
+    the product of the probabilities that each column meets its part of C, and the cells of a column, given C and k, are
+    those it had, cut to what is allowed. Codes of a piece are equally likely, so a part of it has its share of them.
+    Products are sums of logarithms: with a thousand columns they would underflow.
     """
     with np.errstate(divide="ignore"):  # log 0 is a component that cannot meet the condition
         scores = np.log(components.weights)
@@ -128,6 +127,26 @@ def cut_cells(grid: ColumnGrid, probabilities: Floats, allowed: CodeSet) -> tupl
     return ColumnGrid(lows, highs, has_null, places, shares), probabilities
 
 
+def restrict_label(
+    schema: Schema, shares: Sequence[float], condition: Condition
+) -> tuple[tuple[float, ...], Condition]:
+    """Shares of the label's values that a condition leaves, and the rest of the condition.
+
+    Raises:
+        UsageError: no class is left.
+    """
+    label = schema.label
+    place = schema.used.index(label) if label is not None and len(shares) > 1 else None
+    if label is None or place is None or place not in condition.allowed:
+        return tuple(shares), condition
+    codes = np.append(np.arange(len(label.categories)), NULL)[: len(shares)]
+    kept = np.asarray(shares) * condition.allowed[place].contains(codes)
+    if not kept.any():
+        raise UsageError("given", "no row has such a label", "Widen the condition")
+    left = {other: codes for other, codes in condition.allowed.items() if other != place}
+    return tuple((kept / kept.sum()).tolist()), Condition(left)
+
+
 Given = Mapping[str, Any]
 """Columns with the value they must have, a tuple (low, high) of numbers or dates, both included, or
 a list of these; None is null, or an open end of a range."""
@@ -148,7 +167,7 @@ def condition_of(schema: Schema, given: Given | None) -> Condition:
         if not places:
             known = ", ".join(column.name for column in schema.used)
             raise UsageError(f"given '{name}'", "is not a column", f"Columns are {known}")
-        kept = _asked(schema.used[places[0]], value)
+        kept = _allowed_codes(schema.used[places[0]], value)
         if kept.is_empty:
             raise UsageError(f"given '{name}'", "the column has no such value", "Widen it")
         condition = condition.and_also({places[0]: kept})
@@ -162,19 +181,19 @@ def condition_of(schema: Schema, given: Given | None) -> Condition:
     return condition
 
 
-def _asked(column: Column, value: Any) -> CodeSet:
+def _allowed_codes(column: Column, value: Any) -> CodeSet:
     is_list = isinstance(value, list | set | frozenset)
     if column.is_choice and isinstance(value, tuple):
         is_list = True
     try:
-        parts = [codes_of(column, _spelt_wish(column, each)) for each in (value if is_list else [value])]
+        parts = [codes_of(column, _spelt_value(column, each)) for each in (value if is_list else [value])]
     except InputError as error:
         raise UsageError(f"given '{column.name}'", error.rule, error.remedy) from None
     ranges = [each for part in parts for each in part.ranges]
     return code_set(ranges, has_null=any(part.has_null for part in parts))
 
 
-def _spelt_wish(column: Column, value: Any) -> Value:
+def _spelt_value(column: Column, value: Any) -> Value:
     if not isinstance(value, tuple):
         return spelt(column, value)
     if len(value) != 2:
@@ -220,7 +239,7 @@ def _read_shares(label: Column, balance: Mapping[Any, float]) -> dict[int, float
             raise UsageError("balance", f"{error.where} {error.rule}", error.remedy) from None
         if isinstance(share, bool) or not isinstance(share, int | float) or not _is_share(share):
             raise UsageError("balance", "shares must be numbers of at least 0", "Such as 0.5")
-        shares[-1 if kept.has_null else kept.ranges[0][0]] = float(share)
+        shares[NULL if kept.has_null else kept.ranges[0][0]] = float(share)
     return shares
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,21 +10,17 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats
-from understudy.generators.base import GENERATOR_KINDS, Tensors
-from understudy.generators.conditioning import Condition
+from understudy.generators.base import GENERATOR_KINDS, LabelFirst, Tensors, image_shape
 from understudy.generators.image_architectures import Architecture
-from understudy.generators.label_shares import restrict_label
-from understudy.generators.rejection import Source
-from understudy.generators.sampling import Sampled
 from understudy.networks.public import one_thread
 from understudy.schema import NULL, Schema
-from understudy.schema.images import LIGHTEST, ImageShape
+from understudy.schema.images import LIGHTEST
 
 AT_A_TIME = 2**10
 
 
 @dataclass(frozen=True)
-class ImageNetwork(Sampled):
+class ImageNetwork(LabelFirst):
     """Draws a class, then noise, and makes an image of both.
 
     ``weights`` are the module's state by name: what was learnt, and what batch normalisation has seen.
@@ -44,7 +40,7 @@ class ImageNetwork(Sampled):
             ValueError: the weights are those of another network.
         """
         with one_thread() as torch:
-            module = self.architecture.build(torch, shape_of(self.schema), len(self.label_shares))
+            module = self.architecture.build(torch, image_shape(self.schema), len(self.label_shares))
             state = {name: torch.from_numpy(value.copy()) for name, value in self.weights.items()}
             try:
                 module.load_state_dict(state)
@@ -52,14 +48,9 @@ class ImageNetwork(Sampled):
                 raise ValueError("the weights do not fit the network") from None
             return module.train(False)
 
-    def source(self, condition: Condition) -> Source:
-        """What draws images under a condition: classes are chosen, pixels left to chance."""
-        shares, left = restrict_label(self.schema, self.label_shares, condition)
-        return Source(replace(self, label_shares=shares).codes, left)
-
     def codes(self, num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Codes of new images.  # (num_rows, num_used)"""
-        pixels, label = shape_of(self.schema).num_pixels, self.schema.label
+        pixels, label = image_shape(self.schema).num_pixels, self.schema.label
         found = np.empty((num_rows, len(self.schema.used)), dtype=np.int64)
         drawn = rng.choice(len(self.label_shares), size=num_rows, p=np.asarray(self.label_shares))
         for start in range(0, num_rows, AT_A_TIME):
@@ -105,13 +96,6 @@ def by_pixel(images: Any) -> Any:
 def state_of(module: Any) -> Tensors:
     """What a trained module has learnt, as arrays."""
     return {name: value.detach().numpy().copy() for name, value in module.state_dict().items()}
-
-
-def shape_of(schema: Schema) -> ImageShape:
-    """The shape of a schema's images."""
-    if schema.image is None:
-        raise ValueError("the schema has no images")
-    return schema.image
 
 
 def _load(schema: Schema, document: dict[str, Any], tensors: Tensors) -> ImageNetwork:

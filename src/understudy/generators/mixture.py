@@ -10,11 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.errors import UsageError
-from understudy.generators.base import GENERATOR_KINDS, Tensors
+from understudy.generators.base import GENERATOR_KINDS, Sampled, Tensors
 from understudy.generators.conditioning import Components, Condition, restrict
 from understudy.generators.grids import ColumnGrid, Runs
 from understudy.generators.rejection import Source
-from understudy.generators.sampling import Sampled
 from understudy.schema import Schema
 from understudy.schema.rules import allowed_codes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -11,11 +11,7 @@ import numpy.typing as npt
 from scipy.special import expit
 
 from understudy.arrays import Floats
-from understudy.generators.base import GENERATOR_KINDS, Tensors
-from understudy.generators.conditioning import Condition
-from understudy.generators.label_shares import restrict_label
-from understudy.generators.rejection import Source
-from understudy.generators.sampling import Sampled
+from understudy.generators.base import GENERATOR_KINDS, LabelFirst, Tensors
 from understudy.schema import Layout, Schema
 
 COMPONENT_SCALE = 4.0
@@ -25,7 +21,7 @@ STRETCH = 0.05
 
 
 @dataclass(frozen=True)
-class Network(Sampled):
+class Network(LabelFirst):
     """Layers of weights with ReLU between them; positions and probabilities at the end.
 
     Inputs are Gaussian noise, a one-hot component drawn uniformly (which lets a smooth network
@@ -48,11 +44,6 @@ class Network(Sampled):
     def layout(self) -> Layout:
         """Where the columns lie among the cells."""
         return Layout(self.schema)
-
-    def source(self, condition: Condition) -> Source:
-        """What draws rows under a condition: labels are chosen, other columns left to chance."""
-        shares, left = restrict_label(self.schema, self.label_shares, condition)
-        return Source(replace(self, label_shares=shares).codes, left)
 
     def codes(self, num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Codes of new rows.  # (num_rows, num_used)"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,13 +12,9 @@ import numpy.typing as npt
 from understudy.arrays import Floats
 from understudy.features.image_bases import Cosines, Principal, principal_from_dict
 from understudy.features.spectrum import Basis
-from understudy.generators.base import GENERATOR_KINDS, Tensors
-from understudy.generators.conditioning import Condition
-from understudy.generators.label_shares import restrict_label
-from understudy.generators.rejection import Source
-from understudy.generators.sampling import Sampled
+from understudy.generators.base import GENERATOR_KINDS, LabelFirst, Tensors, image_shape
 from understudy.schema import NULL, Schema
-from understudy.schema.images import LIGHTEST, ImageShape
+from understudy.schema.images import LIGHTEST
 
 AT_A_TIME = 2**12
 
@@ -49,7 +45,7 @@ class Spectra:
 
 
 @dataclass(frozen=True)
-class SpectralImages(Sampled):
+class SpectralImages(LabelFirst):
     """Draws a class, then a part of it, then an image."""
 
     schema: Schema
@@ -65,16 +61,11 @@ class SpectralImages(Sampled):
     @cached_property
     def basis(self) -> Basis:
         """The basis that spectra are in."""
-        return self.principal or Cosines(_shape(self.schema))
-
-    def source(self, condition: Condition) -> Source:
-        """What draws images under a condition: classes are chosen, pixels left to chance."""
-        shares, left = restrict_label(self.schema, self.label_shares, condition)
-        return Source(replace(self, label_shares=shares).codes, left)
+        return self.principal or Cosines(image_shape(self.schema))
 
     def codes(self, num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
         """Codes of new images.  # (num_rows, num_used)"""
-        pixels, label = _shape(self.schema).num_pixels, self.schema.label
+        pixels, label = image_shape(self.schema).num_pixels, self.schema.label
         found = np.empty((num_rows, len(self.schema.used)), dtype=np.int64)
         drawn = rng.choice(len(self.label_shares), size=num_rows, p=np.asarray(self.label_shares))
         parts = self._parts(drawn, rng)
@@ -110,12 +101,6 @@ class SpectralImages(Sampled):
         """The spectra in single precision."""
         named = {name: getattr(self.spectra, name) for name in ("means", "factors", "detail")}
         return {name: np.ascontiguousarray(each, np.float32) for name, each in named.items()}
-
-
-def _shape(schema: Schema) -> ImageShape:
-    if schema.image is None:
-        raise ValueError("the schema has no images")
-    return schema.image
 
 
 def _load(schema: Schema, document: dict[str, Any], tensors: Tensors) -> SpectralImages:

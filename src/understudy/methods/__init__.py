@@ -21,8 +21,7 @@ from understudy.fits.spectral import SpectralFit, fit_spectra
 from understudy.fits.weighting import Weighting, weigh_points
 from understudy.generators.base import Generator
 from understudy.methods.anova import dp_anova
-from understudy.methods.balog_features import balog_features
-from understudy.methods.balog_subspace import balog_subspace
+from understudy.methods.balog import balog_features, balog_subspace
 from understudy.methods.hp import dp_hp
 from understudy.methods.mepf import dp_mepf
 from understudy.methods.merf import dp_merf
@@ -42,6 +41,7 @@ __all__ = [
     "dp_merf",
     "dp_merf_ae",
     "dp_spectrum",
+    "find_method",
     "fit_release",
     "make_plan",
     "needs_torch",
@@ -92,9 +92,7 @@ def make_plan(
     ``options`` are keyword arguments of the method, such as ``num_rows`` or ``seed``.
     """
     automatic = DEFAULT_METHOD if schema.image is None else IMAGE_METHOD
-    name = automatic if method == "auto" else method
-    if name not in METHODS:
-        raise UsageError("method", f"'{method}' is unknown", "Methods are auto, " + ", ".join(METHODS))
+    name = find_method(automatic if method == "auto" else method)
     known = signature(METHODS[name]).parameters
     stray = sorted(set(options or {}) - set(known))
     if stray:
@@ -106,6 +104,13 @@ def make_plan(
         if isinstance(value, int | float) and not least <= value <= most:
             raise UsageError(option.replace("_", " "), f"must lie between {least:,} and {most:,}")
     return METHODS[name](schema, budget, **(options or {}))
+
+
+def find_method(name: str) -> str:
+    """A method's name, or a refusal that lists them."""
+    if name not in METHODS:
+        raise UsageError("method", f"'{name}' is unknown", "Methods are auto, " + ", ".join(METHODS))
+    return name
 
 
 @refusing_damage("release")

@@ -13,7 +13,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import combinations
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -21,7 +21,16 @@ from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_
 from understudy.errors import UsageError
 from understudy.features import Block, Cells, Embedding, Norm, Sign, Tables
 from understudy.fits.anova import AnovaTraining
-from understudy.methods.common import LabelledColumns, Labels, draw_subsets, labelled_columns, noise_of_mean, norm_for
+from understudy.methods.common import (
+    LabelledColumns,
+    Labels,
+    Steps,
+    draw_subsets,
+    labelled_columns,
+    noise_of_mean,
+    norm_for,
+)
+from understudy.methods.options import Option
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.adaptive_bins import CELLS, COLUMNS, LOOKS, VALUES
 from understudy.rules.pair_selection import MOST_PAIRS, PAIRS
@@ -70,11 +79,11 @@ def dp_anova(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
     labels: Labels = "auto",
-    pairs: bool | None = None,
-    values: bool = True,
+    pairs: Annotated[bool | None, Option("Measure pairs of columns (default: if the noise allows it).")] = None,
+    values: Annotated[bool, Option("Pay for finding values that repeat in long columns (default: yes).")] = True,
     seed: int = 0,
     training: AnovaTraining | None = None,
-    steps: int | None = None,
+    steps: Steps = None,
 ) -> Plan:
     """Plan a DP-ANOVA release: tables of counts over cells that the release itself places.
 

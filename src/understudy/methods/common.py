@@ -1,24 +1,43 @@
-"""What the methods share: how they treat a label, and the noise that they plan for."""
+"""What methods share: labels, the noise that sizes are planned for, public rows, subsets of columns, generators."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations, islice
-from typing import Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import pyarrow as pa
 
-from understudy.accounting import Budget, Neighbours, mechanism_for
+from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_by_name
 from understudy.errors import InputError, UsageError
 from understudy.features import Block, Constant, FeatureMap, Norm, OneHot, Sign
 from understudy.features.points import MOST_POINTS, Points, points_of_codes, uniform_stream
+from understudy.fits.images import DECODED, ImageTraining
+from understudy.fits.perceptual import PerceptualTraining
+from understudy.generators.image_architectures import ARCHITECTURES
+from understudy.methods.options import Option, scale_in
+from understudy.plan.plan import Plan, Stage
 from understudy.schema import Layout, Schema
+from understudy.schema.columns import Role
 from understudy.schema.encode import encode_batch
+from understudy.schema.images import ImageShape
 
-Labels = Literal["auto", "none", "balanced", "imbalanced"]
-LABELS: tuple[Labels, ...] = ("auto", "none", "balanced", "imbalanced")
+LABELS = ("auto", "none", "balanced", "imbalanced")
+Labels = Annotated[
+    Literal["auto", "none", "balanced", "imbalanced"],
+    Option(
+        "auto, none (the label is a column like others; dp-mepf, dp-merf-ae: images alone), balanced (classes are "
+        "taken as equally frequent) or imbalanced (noisy class counts).",
+        default="auto",
+    ),
+]
+LengthScale = Annotated[
+    float | Mapping[str, float] | None,
+    Option("Of the kernel, a number in units of each column's range.", takes=str, read=scale_in),
+]
+Steps = Annotated[int | None, Option("Training steps of the generator.", least=1)]
 
 ROWS_IF_UNSAID = 10_000
 """The row count that sizes are planned for when nobody has stated one."""
@@ -100,6 +119,44 @@ def noise_of_mean(
         return (2 if is_replaced else 1) * math.sqrt(2 * nonzeros) / (total * part) / rows
     reach = math.sqrt(sign.replace_factor_squared) if is_replaced else 1.0
     return reach / math.sqrt(total) / math.sqrt(part) / rows
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What every method is given: a schema, a budget, neighbours, and the public row count or a guess of it."""
+
+    schema: Schema
+    budget: Budget
+    neighbours: Neighbours
+    num_rows: int | None
+
+    def noise(self, share: float, *, nonzeros: float = 1) -> float:
+        """Deviation of the noise on a mean feature that has this share of the budget, as ``noise_of_mean`` has it."""
+        return noise_of_mean(
+            self.budget,
+            self.neighbours,
+            share=share,
+            num_rows=self.num_rows,
+            nonzeros=nonzeros,
+            max_rows=self.schema.privacy.max_rows,
+        )
+
+    def plan(self, method: str, stages: Iterable[Stage], settings: Mapping[str, Any]) -> Plan:
+        """The plan of a method that has settled its stages."""
+        return Plan(
+            schema=self.schema,
+            method=method,
+            budget=self.budget,
+            neighbours=self.neighbours,
+            stages=tuple(stages),
+            num_rows=self.num_rows,
+            settings=tuple(settings.items()),
+        )
+
+
+def terms_of(schema: Schema, budget: Budget, neighbours: Neighbours, num_rows: int | None) -> Terms:
+    """What a method is given; the row count is by default what the schema says."""
+    return Terms(schema, budget, neighbours_by_name(neighbours), num_rows if num_rows is not None else schema.rows)
 
 
 def scales_by_name(names: tuple[str, ...], scales: Mapping[str, float]) -> tuple[float, ...]:
@@ -201,3 +258,69 @@ def draw_subsets(
             "Lower the product dimension or the product order",
         )
     return tuple(sorted(found))
+
+
+# Images, and the generators that a plan names.
+
+AnyTraining = TypeVar("AnyTraining", ImageTraining, PerceptualTraining)
+
+IMAGE_NETWORK = "image-network"
+"""The name that plans give image networks, of whatever architecture."""
+
+
+def image_set(schema: Schema) -> ImageShape | None:
+    """The shape of images with at most one label of named classes; None for any other table."""
+    image, label = schema.image, schema.label
+    others = len(schema.used) - (image.num_pixels if image else 0) - (label is not None)
+    return None if others or (label is not None and not label.is_choice) else image
+
+
+def images_alone(schema: Schema) -> Schema:
+    """The same images without their label, which is then neither read nor made."""
+    columns = (replace(column, role=Role.AUX) if column.role is Role.LABEL else column for column in schema.columns)
+    return replace(schema, columns=tuple(columns))
+
+
+def image_length_scale(image: ImageShape) -> float:
+    """The public length scale: the root of the mean squared distance of two images of pure chance.
+
+    Two pixels that are uniform between 0 and 1 are 1 / sqrt(6) apart in the root mean square. The paper
+    takes the median distance of private images instead.
+    """
+    return math.sqrt(image.num_pixels / 6)
+
+
+def image_generator(
+    planned: ImageTraining, *, generator: str | None, training: object, steps: int | None
+) -> dict[str, Any]:
+    """What a plan says of an image network: what is ``planned``, but for what was asked for."""
+    found = _checked(planned if training is None else training, ImageTraining)
+    found = with_architecture(found, generator)
+    found = found if steps is None else replace(found, steps=steps)
+    return {"generator": IMAGE_NETWORK, "training": asdict(found)}
+
+
+def with_architecture(training: AnyTraining, generator: str | None) -> AnyTraining:
+    """The same settings for a kind of image network, or a refusal that lists the kinds."""
+    names = [name for name in ARCHITECTURES if name != DECODED]
+    if generator is not None and generator not in names:
+        raise UsageError("generator", "must be one of " + ", ".join(names) + " for images")
+    return training if generator is None else replace(training, architecture=generator)
+
+
+def table_generator(
+    kinds: Mapping[str, type[Any]], *, generator: str | None, training: object, steps: int | None, seed: int
+) -> dict[str, Any]:
+    """What a plan says of a table's generator, by default the first of several kinds."""
+    name = generator or next(iter(kinds))
+    if name not in kinds:
+        raise UsageError("generator", "must be one of " + ", ".join(kinds))
+    found = _checked(kinds[name](seed=seed) if training is None else training, kinds[name])
+    found = found if steps is None else replace(found, steps=steps)
+    return {"generator": name, "training": asdict(found)}
+
+
+def _checked(training: Any, kind: type[Any]) -> Any:
+    if not isinstance(training, kind):
+        raise UsageError("training", "is that of another kind of generator")
+    return training

@@ -11,16 +11,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
-from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting import Budget, Neighbours
 from understudy.features import Block, Embedding, FeatureMap, Sign
 from understudy.fits.images import ImageTraining
 from understudy.fits.mixture import MixtureTraining
 from understudy.fits.network import Training
-from understudy.methods.common import COUNT_SHARE, LabelledColumns, Labels, labelled_columns, noise_of_mean, norm_for
+from understudy.methods.common import (
+    COUNT_SHARE,
+    LabelledColumns,
+    Labels,
+    LengthScale,
+    Steps,
+    image_generator,
+    image_set,
+    labelled_columns,
+    norm_for,
+    table_generator,
+    terms_of,
+)
 from understudy.methods.hp_kernels import Kernels, Wish, plan_kernels
-from understudy.methods.image_sets import image_generator, image_set, table_generator
+from understudy.methods.options import Option
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import weighed_for_laplace, with_epsilon_parts
 from understudy.schema import Layout, Schema
@@ -38,20 +50,31 @@ def dp_hp(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
     labels: Labels = "auto",
-    length_scale: float | Mapping[str, float] | None = None,
-    order: int | None = None,
+    length_scale: LengthScale = None,
+    order: Annotated[int | None, Option("Hermite order of the sum kernel, at most 300.")] = None,
     product_length_scale: float | None = None,
-    product_order: int | None = None,
-    product_dim: int | None = None,
-    num_products: int | None = None,
-    gamma: float | None = None,
-    product_share: float | None = None,
-    fresh_products: bool = False,
-    preset: str | None = None,
-    generator: str | None = None,
+    product_order: Annotated[int | None, Option("Hermite order of the product kernel.")] = None,
+    product_dim: Annotated[int | None, Option("Columns in a product (default: 2).")] = None,
+    num_products: Annotated[
+        int | None, Option("How many sets of columns (default: as many as the noise allows).", "--products")
+    ] = None,
+    gamma: Annotated[
+        float | None, Option("Weight of the product kernel against 1 for the sum (default: by the noise).")
+    ] = None,
+    product_share: Annotated[
+        float | None, Option("Share of the budget for the product kernel (default: least noise).")
+    ] = None,
+    fresh_products: Annotated[
+        bool, Option("A noisy release of its own for each set of columns, as in the paper.")
+    ] = False,
+    preset: Annotated[str | None, Option("Settings of one of the paper's experiments, such as 'adult'.")] = None,
+    generator: Annotated[
+        str | None,
+        Option("Tables: mixture (default) or network. Images: convolutional (default), connected, clouds or residual."),
+    ] = None,
     seed: int = 0,
     training: MixtureTraining | Training | ImageTraining | None = None,
-    steps: int | None = None,
+    steps: Steps = None,
 ) -> Plan:
     """Plan a DP-HP release: Hermite features of numbers, one-hot features of choices.
 
@@ -89,19 +112,14 @@ def dp_hp(
         training: settings of the generator.
         steps: training steps, if only their number should differ.
     """
-    num_rows = num_rows if num_rows is not None else schema.rows
-    neighbours = neighbours_by_name(neighbours)
+    terms = terms_of(schema, budget, neighbours, num_rows)
     has_images = labels != "none" and image_set(schema) is not None
     wish = Wish(
         order, product_order, product_dim, num_products, gamma, product_share, length_scale, product_length_scale
     ).filled(preset, budget, has_images=has_images)
     columns = labelled_columns(schema, labels)
-
-    def noise(share: float) -> float:
-        return noise_of_mean(budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows)
-
     kernels = plan_kernels(
-        Layout(schema), columns, wish, noise=noise, norm=norm_for(budget), is_fresh=fresh_products, seed=seed
+        Layout(schema), columns, wish, noise=terms.noise, norm=norm_for(budget), is_fresh=fresh_products, seed=seed
     )
     make_stages = _fresh_stages if fresh_products else _one_stage
     stages, squares = make_stages(kernels, columns)
@@ -119,15 +137,7 @@ def dp_hp(
         "turns": [stage.embedding.blocks[0].name for stage in stages[1:]],
         "explanation": kernels.explanation,
     }
-    return Plan(
-        schema=schema,
-        method="dp-hp",
-        budget=budget,
-        neighbours=neighbours,
-        stages=stages,
-        num_rows=num_rows,
-        settings=tuple(settings.items()),
-    )
+    return terms.plan("dp-hp", stages, settings)
 
 
 def _one_stage(kernels: Kernels, columns: LabelledColumns) -> tuple[tuple[Stage, ...], dict[str, float]]:

@@ -6,13 +6,23 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Annotated, Literal
 
-from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting import Budget, Neighbours
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Tensors, perceptual
 from understudy.fits.perceptual import FIRST, PRODUCTS, SECOND, STOPPING, PerceptualTraining
-from understudy.methods.common import COUNT_SHARE, Labels, labelled_columns
-from understudy.methods.image_sets import image_set, images_alone, with_architecture
+from understudy.methods.common import (
+    COUNT_SHARE,
+    Labels,
+    Steps,
+    image_set,
+    images_alone,
+    labelled_columns,
+    terms_of,
+    with_architecture,
+)
+from understudy.methods.options import Option, names_in
 from understudy.networks import VISION, load_encoder, vision_network
 from understudy.networks.form import COMPONENTS
 from understudy.networks.public import PublicNetwork
@@ -29,19 +39,36 @@ def dp_mepf(
     schema: Schema,
     budget: Budget,
     *,
-    encoder: PublicNetwork | str | Path | None = None,
-    layers: Sequence[str] | None = None,
-    activation: str = "before",
-    moments: int = 2,
-    multiply: str | None = None,
-    stopping: float = STOPPING_SHARE,
+    encoder: Annotated[
+        PublicNetwork | str | Path | None,
+        Option("Public network: a directory made by 'encoder train', or vgg19 or resnet18 of torchvision.", takes=str),
+    ] = None,
+    layers: Annotated[
+        Sequence[str] | None,
+        Option(
+            "Its layers, parted by commas; pixels is the image itself (default: those it was made for).",
+            takes=str,
+            read=names_in,
+        ),
+    ] = None,
+    activation: Annotated[
+        Literal["before", "after"], Option("Whether layers count before (default) or after a rectified unit.")
+    ] = "before",
+    moments: Annotated[int, Option("1: means. 2 (default): also means of squares.", least=1, most=2)] = 2,
+    multiply: Annotated[
+        str | None,
+        Option("Layer whose numbers are also multiplied two by two, or none (default: components, if there is one)."),
+    ] = None,
+    stopping: Annotated[
+        float, Option("Share of the budget that chooses the checkpoint (default: 0.01; 0 keeps the last one).")
+    ] = STOPPING_SHARE,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
     labels: Labels = "auto",
-    generator: str | None = None,
+    generator: Annotated[str | None, Option("clouds (default), convolutional, connected or residual.")] = None,
     seed: int = 0,
     training: PerceptualTraining | None = None,
-    steps: int | None = None,
+    steps: Steps = None,
 ) -> Plan:
     """Plan a release of images: moments of what a public network makes of them, by class.
 
@@ -75,6 +102,7 @@ def dp_mepf(
             "dp-mepf is for images with at most one label of named classes",
             "Use the default method for other tables, or drop the other columns",
         )
+    terms = terms_of(schema, budget, neighbours, num_rows)
     network = find_network(encoder)
     _check(activation, moments, stopping)
     rectified = activation == "after"
@@ -110,15 +138,7 @@ def dp_mepf(
         "training": asdict(_training(training, generator, steps, seed)),
         "explanation": _explanation(network, first.layers, list(maps), multiplied, stopping),
     }
-    return Plan(
-        schema=schema,
-        method="dp-mepf",
-        budget=budget,
-        neighbours=neighbours_by_name(neighbours),
-        num_rows=num_rows if num_rows is not None else schema.rows,
-        stages=tuple(stages),
-        settings=tuple(settings.items()),
-    )
+    return terms.plan("dp-mepf", tuple(stages), settings)
 
 
 def find_network(encoder: PublicNetwork | str | Path | None) -> PublicNetwork:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting import Budget, Neighbours
 from understudy.errors import UsageError
 from understudy.features import Block, Buckets, Embedding, FeatureMap, Fourier, Grid, OneHot, Scales, product
 from understudy.fits.images import ImageTraining
@@ -17,18 +17,23 @@ from understudy.fits.network import Training
 from understudy.methods.common import (
     COUNT_SHARE,
     Labels,
+    Steps,
     checked_scale,
+    image_generator,
+    image_length_scale,
+    image_set,
     labelled_columns,
-    noise_of_mean,
     scales_by_name,
+    table_generator,
+    terms_of,
 )
-from understudy.methods.image_sets import image_generator, image_length_scale, image_set, table_generator
+from understudy.methods.options import Option, scale_in
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import epsilon_parts
 from understudy.rules import HISTOGRAMS
 from understudy.schema import Layout, Schema
 
-LengthScale = float | Mapping[str, float] | Literal["private"] | None
+Scale = float | Mapping[str, float] | Literal["private"] | None
 
 SHORTEST_ALONE = 0.004
 SHORTEST = 0.015
@@ -53,14 +58,25 @@ def dp_merf(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
     labels: Labels = "auto",
-    length_scale: LengthScale = None,
-    num_features: int | None = None,
-    separate_releases: bool = False,
-    mini_batches: int = 1,
-    generator: str | None = None,
+    length_scale: Annotated[
+        Scale,
+        Option(
+            "A number in units of each column's range, or 'private' to pay for it (default: a mixture of scales).",
+            takes=str,
+            read=scale_in,
+        ),
+    ] = None,
+    num_features: Annotated[int | None, Option("Fourier features (default: by the error bound).", "--features")] = None,
+    separate_releases: Annotated[bool, Option("Charge each class apart, as the first DP-MERF did (looser).")] = False,
+    mini_batches: Annotated[
+        int, Option("A noisy embedding for each of so many parts of the rows, as the first DP-MERF had.")
+    ] = 1,
+    generator: Annotated[
+        str | None, Option("Tables: network. Images: convolutional (default), connected, clouds or residual.")
+    ] = None,
     seed: int = 0,
     training: Training | ImageTraining | None = None,
-    steps: int | None = None,
+    steps: Steps = None,
 ) -> Plan:
     """Plan a DP-MERF release: Fourier features of numbers, one-hot features of choices.
 
@@ -95,8 +111,7 @@ def dp_merf(
         training: settings of the network.
         steps: training steps, if only their number should differ.
     """
-    num_rows = num_rows if num_rows is not None else schema.rows
-    neighbours = neighbours_by_name(neighbours)
+    terms = terms_of(schema, budget, neighbours, num_rows)
     if num_features is not None and num_features < 2:
         raise UsageError("features", "must be at least 2", "Leave it out for the default")
     columns = labelled_columns(schema, labels)
@@ -116,10 +131,7 @@ def dp_merf(
             if budget.is_pure:
                 bounds = [1.0, math.sqrt(count), math.sqrt(max(1, len(columns.spans)))]
                 own = epsilon_parts(list(squares.values()), bounds)[1]
-            whole = noise_of_mean(
-                budget, neighbours, share=own, num_rows=num_rows, nonzeros=count, max_rows=schema.privacy.max_rows
-            )
-            return whole * mini_batches * (columns.num_labels if image is not None else 1)
+            return terms.noise(own, nonzeros=count) * mini_batches * (columns.num_labels if image is not None else 1)
 
         num_features = best_num_features(noise)
         num_features = min(num_features, MOST_IMAGE_FEATURES) if image is not None else num_features
@@ -147,22 +159,14 @@ def dp_merf(
     else:
         made = table_generator({"network": Training}, **wish, seed=seed)
     settings = {"labels": labels, **made}
-    return Plan(
-        schema=schema,
-        method="dp-merf",
-        budget=budget,
-        neighbours=neighbours,
-        stages=tuple(stages),
-        num_rows=num_rows,
-        settings=tuple(settings.items()),
-    )
+    return terms.plan("dp-merf", tuple(stages), settings)
 
 
 def _maps(
     layout: Layout,
     spans: tuple[tuple[int, int], ...],
     target: str | None,
-    length_scale: LengthScale,
+    length_scale: Scale,
     num_features: int,
     seed: int,
 ) -> dict[str, FeatureMap]:
@@ -195,7 +199,7 @@ def _block_weights(*, num_numbers: int, num_choices: int) -> dict[str, float]:
     }
 
 
-def _kernel(names: tuple[str, ...], length_scale: LengthScale) -> tuple[tuple[float, ...], tuple[Scales, ...]]:
+def _kernel(names: tuple[str, ...], length_scale: Scale) -> tuple[tuple[float, ...], tuple[Scales, ...]]:
     """Length scale of each number, and the parts of the kernel that they stretch."""
     plain = (Scales(len(names), 1.0, 1.0),)
     if isinstance(length_scale, Mapping):

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
+from typing import Annotated
 
 from understudy.accounting import Budget, Neighbours, mu_squared_of_budget, neighbours_by_name
 from understudy.accounting.dpsgd import calibrated_descent, slack_for
 from understudy.errors import UsageError
 from understudy.fits.images import DECODED, ImageTraining
-from understudy.methods.common import ROWS_IF_UNSAID, Labels, labelled_columns
-from understudy.methods.image_sets import image_set, images_alone
+from understudy.methods.common import (
+    ROWS_IF_UNSAID,
+    Labels,
+    LengthScale,
+    Steps,
+    image_set,
+    images_alone,
+    labelled_columns,
+)
 from understudy.methods.merf import dp_merf
+from understudy.methods.options import Option
 from understudy.networks.autoencoder import AutoEncoder
 from understudy.plan.descent import DecoderPlan, DescentPlan
 from understudy.plan.plan import Plan
@@ -35,18 +44,21 @@ def dp_merf_ae(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
     labels: Labels = "auto",
-    length_scale: float | None = None,
-    num_features: int | None = None,
-    descent_steps: int = STEPS,
+    length_scale: LengthScale = None,
+    num_features: Annotated[int | None, Option("Fourier features (default: by the error bound).", "--features")] = None,
+    descent_steps: Annotated[
+        int, Option("Steps of the descent that trains the decoder (default: 300).", least=1)
+    ] = STEPS,
     embedding_share: float = EMBEDDING_SHARE,
     seed: int = 0,
     training: ImageTraining | None = None,
-    steps: int | None = None,
+    steps: Steps = None,
 ) -> Plan:
     """Plan a release of images with two mechanisms: noisy descent for a decoder, then DP-MERF's embedding.
 
     A generator of codes is then trained so that decoded codes have the embedding (Algorithm 2 of the first
-    version). The epsilon is that of both together, by privacy loss distributions.
+    version). The epsilon is that of both together, by privacy loss distributions. Descent is accounted for
+    with a delta above 0, add-remove neighbours and rows as units.
 
     Args:
         schema: images with at most one label of named classes.

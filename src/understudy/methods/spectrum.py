@@ -4,18 +4,29 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Annotated
 
 import numpy as np
 
-from understudy.accounting import Budget, Neighbours, neighbours_by_name
+from understudy.accounting import Budget, Neighbours
 from understudy.errors import InputError, UsageError
 from understudy.features import Block, Embedding, FeatureMap, Lengths, Sides, Spectrum, Tensors, Weighted, product
 from understudy.features.image_bases import Principal, principal_of
 from understudy.features.spectrum import MOST_COEFFICIENTS
 from understudy.fits.images import ImageTraining
 from understudy.fits.spectral import MEANS, PARTS, SECONDS, SpectralFit
-from understudy.methods.common import ROWS_IF_UNSAID, LabelledColumns, labelled_columns, noise_of_mean, public_table
-from understudy.methods.image_sets import image_generator, image_set, table_generator
+from understudy.methods.common import (
+    ROWS_IF_UNSAID,
+    LabelledColumns,
+    Steps,
+    image_generator,
+    image_set,
+    labelled_columns,
+    public_table,
+    table_generator,
+    terms_of,
+)
+from understudy.methods.options import Option, PublicFile
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.class_splits import LOOK_MEANS, LOOK_SECONDS
 from understudy.rules.clipping_norm import LENGTHS
@@ -50,20 +61,38 @@ COMPONENTS = (1, 2, 4, 8, 16)
 SPECTRAL = "spectral"
 
 
+def _pixels(schema: Schema) -> tuple[str, ...]:
+    if schema.image is None:
+        raise UsageError("basis", "is of images, and the schema has none", "Leave --basis out")
+    return schema.image.names
+
+
+PUBLIC_IMAGES = PublicFile(_pixels, "Give images that anybody may see, or none: cosines need no images")
+
+
 def dp_spectrum(
     schema: Schema,
     budget: Budget,
     *,
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
-    num_coefficients: int | None = None,
-    tilt: float = TILT,
-    components: int | None = None,
-    basis: object = None,
-    generator: str | None = None,
+    num_coefficients: Annotated[
+        int | None, Option("Cosine coefficients to measure (default: as many as the noise allows).", "--coefficients")
+    ] = None,
+    tilt: Annotated[float, Option("Coefficients are weighted by frequency to this power (default: 1).")] = TILT,
+    components: Annotated[
+        int | None, Option("Gaussian spectra of a class: 1, 2, 4, 8 or 16 (default: 1, and 4 once noise is small).")
+    ] = None,
+    basis: Annotated[
+        object,
+        Option("Set of PUBLIC images whose principal directions take the place of cosines.", file=PUBLIC_IMAGES),
+    ] = None,
+    generator: Annotated[
+        str | None, Option("spectral (default), or for one component convolutional, connected, clouds or residual.")
+    ] = None,
     seed: int = 0,
     training: SpectralFit | ImageTraining | None = None,
-    steps: int | None = None,
+    steps: Steps = None,
 ) -> Plan:
     """Plan a release of images: moments of their lowest cosine coefficients, by class.
 
@@ -97,14 +126,11 @@ def dp_spectrum(
         )
     if not 0 <= tilt <= 4:
         raise UsageError("tilt", "must lie between 0 and 4")
-    num_rows = num_rows if num_rows is not None else schema.rows
-    neighbours = neighbours_by_name(neighbours)
+    terms = terms_of(schema, budget, neighbours, num_rows)
     columns = labelled_columns(schema, "auto")
     most = min(image.num_pixels, MOST_COEFFICIENTS)
     share = (1 - FIRST_SHARE) * (1 - MEANS_PART)
-    noise = columns.num_labels * noise_of_mean(
-        budget, neighbours, share=share, num_rows=num_rows, max_rows=schema.privacy.max_rows
-    )
+    noise = columns.num_labels * terms.noise(share)
     is_network = generator not in (None, SPECTRAL)
     if components is None:
         components = USUAL_COMPONENTS if noise < SPLIT_BELOW and not is_network else 1
@@ -143,20 +169,12 @@ def dp_spectrum(
         "explanation": [
             f"{num_coefficients} of {image.num_pixels} {'principal' if principal else 'cosine'} coefficients, "
             f"weighted by frequency to the {tilt:g}",
-            f"planned for {num_rows or ROWS_IF_UNSAID:,} images of {columns.num_labels} class(es), "
+            f"planned for {terms.num_rows or ROWS_IF_UNSAID:,} images of {columns.num_labels} class(es), "
             f"{components} component(s) each",
             f"a histogram of lengths ({FIRST_SHARE:.0%} of the budget, counts included) decides what is cut",
         ],
     }
-    return Plan(
-        schema=schema,
-        method="dp-spectrum",
-        budget=budget,
-        neighbours=neighbours,
-        num_rows=num_rows,
-        stages=tuple(stages),
-        settings=tuple(settings.items()),
-    )
+    return terms.plan("dp-spectrum", tuple(stages), settings)
 
 
 def _public_basis(rows: object, image: ImageShape, count: int) -> Principal:

@@ -14,6 +14,9 @@ import pyarrow as pa
 from understudy.errors import MissingExtraError, UsageError
 from understudy.schema.columns import EPOCH
 
+LEVEL = 0.95
+"""How often intervals hold unless it is said otherwise."""
+
 MICROSECONDS_PER_DAY = 86_400e6
 CLIPPED = "moved inside the bounds, as asked: no longer unbiased"
 
@@ -59,7 +62,7 @@ class Answer:
     aggregate: str
     rows: tuple[Estimate, ...]
     source: str
-    level: float = 0.95
+    level: float = LEVEL
     unit: str = ""
     is_model: bool = False
     bounds: tuple[float, float] = (-math.inf, math.inf)

@@ -11,13 +11,23 @@ import numpy as np
 
 from understudy.arrays import Floats, Integers
 from understudy.features import Cells
-from understudy.queries.atoms import Sources, can_tell, finest_cells, several_axes, single_axis
-from understudy.queries.diagnostics import bound_notes, unlisted_note
+from understudy.queries.atoms import (
+    Group,
+    Ranged,
+    Sources,
+    can_tell,
+    finest_cells,
+    groups_of,
+    membership,
+    several_axes,
+    single_axis,
+    values,
+)
 from understudy.queries.grammar import CannotTellError, QueryError
-from understudy.queries.groups import Group, Ranged, groups_of, membership, values
 from understudy.queries.least_squares import LeastSquares, gather
 from understudy.queries.question import Question
-from understudy.released.tables import Measured
+from understudy.released.diagnostics import bound_notes, unlisted_note
+from understudy.released.tables import ReleaseTables
 from understudy.schema.values import CodeSet, every_code
 
 MOST_GROUPS = 4000
@@ -54,7 +64,7 @@ class BoundQuery:
         evidence = gather(self.sources.measured, self.axes)
         measured = self.sources.measured
         num_rows = measured.num_rows if all(map(measured.is_whole, self.axes)) else None
-        return LeastSquares(evidence, num_rows=num_rows, law=measured.law)
+        return LeastSquares(evidence, num_rows=num_rows, mechanism=measured.mechanism)
 
     @cached_property
     def members(self) -> Ranged:
@@ -105,14 +115,8 @@ class BoundQuery:
     def names(self) -> list[tuple[tuple[str, str], ...]]:
         """Each group as pairs of a column's name and words."""
         columns = self.sources.measured.columns
-        by = [columns[cells.column].name for cells in self.axes if cells.column in self.by]
+        by = [columns[cells.column].name for cells in self.axes if cells.column in self.question.grouping]
         return [tuple(zip(by, [group.words for group in each], strict=True)) for each in self.groups]
-
-    @property
-    def by(self) -> tuple[int, ...]:
-        """The columns that rows are grouped by."""
-        own = self.question
-        return (own.column,) if own.aggregate == "histogram" and own.column is not None else own.by
 
     @property
     def source(self) -> str:
@@ -145,10 +149,9 @@ def bind(sources: Sources, question: Question, *, also: Integers | None = None) 
         QueryError: no table of the release is over all of its columns.
     """
     measured, columns = sources.measured, question.columns
-    by = (question.column,) if question.aggregate == "histogram" else question.by
     groups: dict[int, list[Group]] = {}
     for place in columns:
-        if place not in by:
+        if place not in question.grouping:
             continue
         cells = finest_cells(measured, place, columns)
         if cells is None:
@@ -178,7 +181,7 @@ def bind(sources: Sources, question: Question, *, also: Integers | None = None) 
 
 
 def _sets(
-    measured: Measured, question: Question, groups: dict[int, list[Group]]
+    measured: ReleaseTables, question: Question, groups: dict[int, list[Group]]
 ) -> tuple[dict[int, list[CodeSet]], dict[int, list[CodeSet]]]:
     """The codes of each group along each axis, with the condition and without."""
     sets, unconditional = {}, {}
@@ -213,7 +216,7 @@ def _axes(sources: Sources, question: Question, sets: dict[int, list[CodeSet]], 
     return axes
 
 
-def _no_counts(measured: Measured, question: Question, place: int) -> CannotTellError:
+def _no_counts(measured: ReleaseTables, question: Question, place: int) -> CannotTellError:
     return CannotTellError(
         question.whole,
         _incomplete(measured, question) or f"this release holds no counts of column '{measured.columns[place].name}'",
@@ -221,7 +224,7 @@ def _no_counts(measured: Measured, question: Question, place: int) -> CannotTell
     )
 
 
-def _incomplete(measured: Measured, question: Question) -> str | None:
+def _incomplete(measured: ReleaseTables, question: Question) -> str | None:
     """Which column it is that makes tables over a question's columns miss rows, in words."""
     over = [table for table in measured.tables if set(question.columns) <= set(table.columns)]
     missing = {other for table in over for other in table.columns} & measured.incomplete
@@ -232,7 +235,7 @@ def _incomplete(measured: Measured, question: Question) -> str | None:
     return f"the tables of this release miss rows whose '{name}' is none of its listed values"
 
 
-def _no_table(measured: Measured, question: Question) -> CannotTellError:
+def _no_table(measured: ReleaseTables, question: Question) -> CannotTellError:
     short = _incomplete(measured, question)
     if short is not None:
         remedy = "Mend the schema, or ask a fitted generator (--generator DIR)"

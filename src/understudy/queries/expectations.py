@@ -17,15 +17,16 @@ import numpy as np
 import pyarrow as pa
 from scipy.linalg import cho_factor, cho_solve
 
+from understudy.accounting import critical
 from understudy.arrays import Floats, Integers
 from understudy.errors import UsageError
-from understudy.features import Block, Constant, Tables
+from understudy.features import Block
 from understudy.measurement import Measurement
-from understudy.queries.answers import Answer, Estimate
+from understudy.queries.answers import LEVEL, Answer, Estimate
 from understudy.queries.atoms import Sources, can_tell, single_axis
+from understudy.queries.linear import ratio_interval
 from understudy.released import Release
-from understudy.released.intervals import LEVEL, critical, law_of, ratio_interval
-from understudy.released.tables import measure_release
+from understudy.released.tables import tables_of
 from understudy.schema import NULL, Layout
 from understudy.schema.encode import encode_batch
 from understudy.schema.layout import decode_table, from_position
@@ -77,7 +78,7 @@ def expectation(
     error = math.sqrt(float(np.mean(misfit**2)))
     mean = found / count
     noise = math.sqrt(max(0.0, spread[0, 0] - 2 * mean * spread[0, 1] + mean**2 * spread[1, 1]))
-    factor = critical(level, law_of(release.plan))
+    factor = critical(release.plan.mechanism, level)
     ends = ratio_interval(found, count, (spread[0, 0], spread[0, 1], spread[1, 1]), factor)
     low, high = ends if ends is not None else (-math.inf, math.inf)
     only = Estimate((), mean, noise / count, float(low - error), float(high + error), False)
@@ -101,7 +102,7 @@ def _reference_codes(release: Release, reference: pa.Table | None, seed: int) ->
         batches = reference.combine_chunks().to_batches()
         codes = np.concatenate([encode_batch(schema, batch) for batch in batches])
         return rng.permutation(codes)[: 2 * NUM_REFERENCE]
-    sources = Sources(measure_release(release))
+    sources = Sources(tables_of(release))
     drawn = [_drawn(sources, place, rng) for place in range(len(schema.used))]
     return np.stack(drawn, axis=1)
 
@@ -140,31 +141,12 @@ def _kernel_and_sums(release: Release, codes: Integers) -> tuple[Floats, Floats]
             precision = 1 / reading.noise_of_sum(block.name) ** 2
             known = copy >= 0
             same = (copy[:, None] == copy[None, :]) & known[:, None]
-            told = reading.sums(block.name)
-            if isinstance(block.map, Tables):
-                products, own = _of_tables(block.map, codes, told, np.maximum(copy, 0))
-            else:
-                data = np.ones((len(codes), 1)) if isinstance(block.map, Constant) else cells
-                features = np.asarray(block.map(data), dtype=np.float64)
-                products = features @ features.T
-                own = (features * told[np.maximum(copy, 0)]).sum(axis=1)
+            products, own = block.map.inner_products(
+                codes, cells, sums=reading.sums(block.name), copy=np.maximum(copy, 0)
+            )
             kernel += precision * products * same
             sums += precision * own * known
     return kernel, sums
-
-
-def _of_tables(map_: Tables, codes: Integers, told: Floats, copy: Integers) -> tuple[Floats, Floats]:
-    """The same for tables, whose features are too many to be formed: equal cells count."""
-    products, own, start = np.zeros((len(codes), len(codes))), np.zeros(len(codes)), 0
-    for subset, shape in zip(map_.subsets, map_.shapes, strict=True):
-        place, inside = np.zeros(len(codes), dtype=np.int64), np.ones(len(codes), dtype=bool)
-        for j, width in zip(subset, shape, strict=True):
-            cell = map_.factors[j](codes[:, map_.factors[j].column])
-            place, inside = place * width + np.minimum(cell, width - 1), inside & (cell < width)
-        products += (place[:, None] == place[None, :]) & inside[:, None] & inside[None, :]
-        own += np.where(inside, told[copy, start + place], 0.0)
-        start += math.prod(shape)
-    return products / len(map_.subsets), own / math.sqrt(len(map_.subsets))
 
 
 def _copy_of(layout: Layout, reading: Measurement, block: Block, codes: Integers) -> Integers:

@@ -19,10 +19,10 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array, vstack
 from scipy.special import chdtrc
 
+from understudy.accounting import GAUSSIAN, Mechanism
 from understudy.arrays import Floats, Integers
 from understudy.features import Cells
-from understudy.released.intervals import Law
-from understudy.released.tables import Counted, Measured, common_coarsening, holds_all
+from understudy.released.tables import NoisyTable, ReleaseTables, common_coarsening, holds_all, sum_cells
 
 DENSE = 1500
 """Up to so many atoms M is one matrix; beyond, most of them must have a sum of their own."""
@@ -55,7 +55,7 @@ class Evidence:
         return len(self.sums) == len(self.index) and bool((self.index >= 0).all())
 
 
-def gather(measured: Measured, axes: Sequence[Cells]) -> list[Evidence]:
+def gather(measured: ReleaseTables, axes: Sequence[Cells]) -> list[Evidence]:
     """What each table tells of the atoms, which are the products of the axes' cells."""
     shape = tuple(cells.dim for cells in axes)
     columns = {cells.column for cells in axes}
@@ -75,7 +75,7 @@ def gather(measured: Measured, axes: Sequence[Cells]) -> list[Evidence]:
     return pooled
 
 
-def _complete(measured: Measured, columns: set[int]) -> Sequence[Counted]:
+def _complete(measured: ReleaseTables, columns: set[int]) -> Sequence[NoisyTable]:
     """Tables that have a cell for every row, if such tables are over these columns; else all of them.
 
     Others may miss rows, fewer than noise lets be seen.
@@ -89,7 +89,7 @@ def _complete(measured: Measured, columns: set[int]) -> Sequence[Counted]:
 
 
 def _evidence(
-    table: Counted,
+    table: NoisyTable,
     axes: Sequence[Cells],
     shape: tuple[int, ...],
     unions: dict[tuple[int, Cells], tuple[Integers, Integers, int]],
@@ -106,22 +106,12 @@ def _evidence(
         if (place, cells) not in unions:
             unions[place, cells] = common_coarsening(axes[place], cells)
         mine, theirs, count = unions[place, cells]
-        sums = _summed(sums, theirs, count, axis=kept)
+        sums = sum_cells(sums, theirs, count, axis=kept)
         sizes = np.multiply.outer(sizes, np.bincount(theirs[theirs >= 0], minlength=count))
         along = mine.reshape([-1 if i == place else 1 for i in range(len(axes))])
         index, is_known, kept = index * count + along, is_known & (along >= 0), kept + 1
     variances = (sizes * (merged * table.noise**2)).ravel()
     return Evidence(np.where(is_known, index, -1).ravel(), np.ravel(sums), variances)
-
-
-def _summed(counts: Floats, place: Integers, size: int, *, axis: int) -> Floats:
-    """Counts added up along an axis by the union that each of its cells is in."""
-    if size == len(place) and np.array_equal(place, np.arange(size)):
-        return counts
-    moved, known = np.moveaxis(counts, axis, 0), place >= 0
-    found = np.zeros((size, *moved.shape[1:]))
-    np.add.at(found, place[known], moved[known])
-    return np.moveaxis(found, 0, axis)
 
 
 def _average(alike: list[Evidence]) -> Evidence:
@@ -142,8 +132,8 @@ class LeastSquares:
     they are multiplied by the root of the excess, which for a single total is the spread of the tables' own totals.
     """
 
-    def __init__(self, evidence: Sequence[Evidence], *, num_rows: int | None, law: Law = Law.NORMAL) -> None:
-        self._law = law
+    def __init__(self, evidence: Sequence[Evidence], *, num_rows: int | None, mechanism: Mechanism = GAUSSIAN) -> None:
+        self._mechanism = mechanism
         self.size = len(evidence[0].index)
         self._parts = [(_selector(each), each.sums, 1 / each.variances, each) for each in evidence]
         self._num_rows = num_rows
@@ -186,9 +176,10 @@ class LeastSquares:
         apart, freedom = self._apart
         if freedom <= 0:
             return False
-        if self._law is Law.NORMAL:
+        if self._mechanism is GAUSSIAN:
             return float(chdtrc(freedom, apart)) < DISAGREEMENT
-        return apart > freedom + 8 * math.sqrt(5 * freedom) + LAPLACE_EXCESS
+        # A square of noise of deviation 1 has mean 1 and variance kurtosis - 1.
+        return apart > freedom + 8 * math.sqrt((self._mechanism.kurtosis - 1) * freedom) + LAPLACE_EXCESS
 
     @cached_property
     def _inflation(self) -> float:

@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from understudy.accounting import GAUSSIAN, critical
 from understudy.arrays import Floats
 from understudy.errors import UsageError
-from understudy.queries.answers import Answer, Estimate
+from understudy.queries.answers import LEVEL, Answer, Estimate
 from understudy.queries.ask import bounds_of
-from understudy.queries.groups import Group, groups_of
+from understudy.queries.atoms import DEFAULT_BARS, Group, groups_of
+from understudy.queries.linear import roots_of
 from understudy.queries.question import Question, understand
-from understudy.released.intervals import LEVEL, critical
 from understudy.released.tables import cut_at, whole_column
 from understudy.schema import NULL, Schema
 from understudy.schema.encode import encode_batch
@@ -76,7 +77,6 @@ def _rows(points: Floats) -> Floats:
     return points[:, None] if points.ndim == 1 else points
 
 
-BARS = 20
 ONLY_DRAWS = "model-based: the interval covers the draw of rows and the noisy row count, not how well the model fits"
 AS_IF_DRAWN = (
     "model-based: sums of w h(z) over all points; the interval is as wide as if the points were drawn at random "
@@ -119,7 +119,7 @@ class Points:
     def ask(self, query: str, *, level: float = LEVEL) -> Answer:
         """Answer a query, with an error bar that covers only the draw of rows and their number."""
         question = understand(query, self.schema)
-        rows = tuple(self._estimates(question, critical(level)))
+        rows = tuple(self._estimates(question, critical(GAUSSIAN, level)))
         source = f"{self.rows.num_rows:,} " + ("drawn rows" if self.weights is None else "points")
         answer = Answer(
             question.text,
@@ -148,11 +148,11 @@ class Points:
         own = question.column if question.aggregate != "histogram" else None
         if own is not None:
             where &= self.codes[:, own] != NULL
-        for groups in product(*(self._groups(question, place) for place in _by(question))):
+        for groups in product(*(self._groups(question, place) for place in question.grouping)):
             inside = np.ones(len(self.codes), dtype=bool)
-            for place, group in zip(_by(question), groups, strict=True):
+            for place, group in zip(question.grouping, groups, strict=True):
                 inside &= group.codes.contains(self.codes[:, place])
-            names = [self.schema.used[place].name for place in _by(question)]
+            names = [self.schema.used[place].name for place in question.grouping]
             words = [group.words for group in groups]
             label = tuple(zip(names, words, strict=True))
             yield replace(self._estimate(question, where, inside, factor), group=label)
@@ -160,7 +160,7 @@ class Points:
     def _groups(self, question: Question, place: int) -> list[Group]:
         column = self.schema.used[place]
         cells = whole_column(place, column, has_unlisted=False)
-        bars = int(question.number or BARS)
+        bars = int(question.number or DEFAULT_BARS)
         if not column.is_choice:
             cells = cut_at(cells, np.linspace(0, cells.num_codes, bars + 1).astype(np.int64))
         return groups_of(column, cells, most=bars)
@@ -186,11 +186,7 @@ class Points:
             return self._quantile(values, kept, question.number or 0.5, factor)
         middle = self._mean(values, kept, factor).estimate
         found = self._mean((values - middle) ** 2 * kept, kept, factor)
-        if aggregate == "var":
-            return found
-        low, middle, high = (math.sqrt(max(0.0, v)) for v in (found.low, found.estimate, found.high))
-        error = found.std_error / (2 * middle) if middle > 0 else math.inf
-        return Estimate((), middle, error, low, high, False)
+        return found if aggregate == "var" else roots_of([found])[0]
 
     def _total(self, values: Floats, factor: float) -> Estimate:
         mean = float(self.shares @ values)
@@ -221,11 +217,6 @@ class Points:
 
         ends = at(level - factor * error), at(level + factor * error)
         return Estimate((), at(level), (ends[1] - ends[0]) / (2 * factor), *ends, False)
-
-
-def _by(question: Question) -> tuple[int, ...]:
-    is_histogram = question.aggregate == "histogram" and question.column is not None
-    return (question.column or 0,) if is_histogram else tuple(sorted(question.by))
 
 
 def _around(middle: float, error: float, factor: float) -> Estimate:

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from understudy.accounting import critical
 from understudy.arrays import Floats, Integers
 from understudy.queries.answers import Estimate
-from understudy.queries.atoms import Sources
+from understudy.queries.atoms import Ranged, Sources, values
 from understudy.queries.bind import BoundQuery, bind
-from understudy.queries.groups import Ranged, values
 from understudy.queries.least_squares import DENSE
 from understudy.queries.question import Question
-from understudy.released.intervals import critical
 from understudy.released.tables import cell_edges
 
 BEYOND = 0.1
@@ -31,24 +30,24 @@ BEYOND = 0.1
 def quantiles_of(
     sources: Sources, question: Question, sure: float, *, is_population: bool
 ) -> tuple[BoundQuery, list[Estimate]]:
-    """The quantile of the question's column in each group, and the question as it was posed.
+    """The quantile of the question's column in each group, and the question as it was bound.
 
     ``sure`` is the level of the intervals.
     """
-    posed = bind(sources, question)
-    found = [_Steps(posed, i).solve(sure, is_population) for i in range(len(posed.names))]
-    edges = _finer_edges(sources, posed, [solution.span for solution in found])
+    bound = bind(sources, question)
+    found = [_Steps(bound, i).solve(sure, is_population) for i in range(len(bound.names))]
+    edges = _finer_edges(sources, bound, [solution.span for solution in found])
     if len(edges):
-        posed = bind(sources, question, also=edges)
-        found = [_Steps(posed, i).solve(sure, is_population) for i in range(len(posed.names))]
-    return posed, [solution.estimate for solution in found]
+        bound = bind(sources, question, also=edges)
+        found = [_Steps(bound, i).solve(sure, is_population) for i in range(len(bound.names))]
+    return bound, [solution.estimate for solution in found]
 
 
-def _finer_edges(sources: Sources, posed: BoundQuery, spans: list[tuple[int, int]]) -> Integers:
+def _finer_edges(sources: Sources, bound: BoundQuery, spans: list[tuple[int, int]]) -> Integers:
     """Edges of the longest tables in the cells where quantiles may lie, if there are not too many."""
-    if len(posed.axes) != 1 or not posed.axes[0].is_ordered:
+    if len(bound.axes) != 1 or not bound.axes[0].is_ordered:
         return np.empty(0, dtype=np.int64)
-    own = posed.axes[0]
+    own = bound.axes[0]
     long = [
         cell_edges(cells)
         for table in sources.measured.tables
@@ -77,30 +76,30 @@ class _Solution:
 class _Steps:
     """The cumulative count of one group at the end of each cell of the question's column."""
 
-    posed: BoundQuery
+    bound: BoundQuery
     group: int
 
     def solve(self, sure: float, is_population: bool) -> _Solution:
-        level = self.posed.question.number or 0.5
-        axis = next(i for i, c in enumerate(self.posed.axes) if c.column == self.posed.question.column)
-        cells = self.posed.axes[axis]
-        column = self.posed.sources.measured.columns[cells.column]
+        level = self.bound.question.number or 0.5
+        axis = next(i for i, c in enumerate(self.bound.axes) if c.column == self.bound.question.column)
+        cells = self.bound.axes[axis]
+        column = self.bound.sources.measured.columns[cells.column]
         own = values(column, cells)
         known = cells.num_known
         order = np.argsort(own.middle[:known], kind="stable")
         rank = np.full(cells.dim, known)  # nulls are never counted
         rank[order] = np.arange(known)
-        shape = [each.dim for each in self.posed.axes]
+        shape = [each.dim for each in self.bound.axes]
         along = rank.reshape([-1 if i == axis else 1 for i in range(len(shape))])
         ranks = np.broadcast_to(along, shape).ravel()
         weights = self._weights(ranks, known, level)
-        fit = self.posed.fit
+        fit = self.bound.fit
         extra = np.zeros(known)
         if is_population:
             extra = np.maximum(weights.middle**2 @ fit.atoms, 0.0)
-        law = self.posed.sources.measured.law
+        mechanism = self.bound.sources.measured.mechanism
         alone, beyond = (1 - BEYOND) * (1 - sure), BEYOND * (1 - sure) / known
-        factors = critical(1 - alone, law), critical(1 - beyond, law)
+        factors = critical(mechanism, 1 - alone), critical(mechanism, 1 - beyond)
         passed = [
             _allowed(fit.estimates(part), np.hypot(fit.deviations(part), np.sqrt(extra)), side, factors)
             for side, part in ((1, weights.high), (-1, weights.low))
@@ -113,20 +112,20 @@ class _Steps:
         middle, cell = _crossing(fit.estimates(weights.middle), own, order)
         low, high = own.low[order[first]], own.high[order[last]]
         exact = bool(own.low[order[cell]] == own.high[order[cell]]) and self._is_exact
-        error = float(high - low) / (2 * critical(sure, law))
+        error = float(high - low) / (2 * critical(mechanism, sure))
         estimate = Estimate(
-            self.posed.names[self.group], float(np.clip(middle, low, high)), error, float(low), float(high), exact
+            self.bound.names[self.group], float(np.clip(middle, low, high)), error, float(low), float(high), exact
         )
         return _Solution(estimate, (int(order[first]), int(order[last])))
 
     @property
     def _is_exact(self) -> bool:
-        members = self.posed.members
+        members = self.bound.members
         return bool((members.low[self.group] == members.high[self.group]).all())
 
     def _weights(self, ranks: Integers, known: int, level: float) -> Ranged:
         """Rows at or below each cell less a part of all rows, as functions of atoms."""
-        members = self.posed.members
+        members = self.bound.members
         below = ranks[None, :] <= np.arange(known)[:, None]
         low, middle, high = (part[self.group][None, :] for part in (members.low, members.middle, members.high))
         return Ranged(

@@ -44,6 +44,12 @@ class Question:
         own = () if self.column is None else (self.column,)
         return tuple(sorted({*own, *self.where, *self.by}))
 
+    @property
+    def grouping(self) -> tuple[int, ...]:
+        """The places of the columns that rows are grouped by, in order; a histogram groups by its own."""
+        is_histogram = self.aggregate == "histogram" and self.column is not None
+        return (self.column or 0,) if is_histogram else tuple(sorted(self.by))
+
     def is_of_dates(self, columns: Sequence[Column]) -> bool:
         """Whether its answer is a moment."""
         if self.column is None or self.aggregate == "histogram":

@@ -15,34 +15,22 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 
 import numpy as np
 from scipy.special import gammainc, gammaincc, gammaln
 
 from understudy.arrays import Floats, Integers
-from understudy.features import (
-    Block,
-    Buckets,
-    Constant,
-    Embedding,
-    FeatureMap,
-    Grid,
-    Lengths,
-    OneHot,
-    Sides,
-    Tables,
-    Tensors,
-)
-from understudy.features.embedding import kept_radius
+from understudy.features import Block, Embedding
+from understudy.features.base import Axis
 from understudy.released.release import Release
+from understudy.released.tables import counts_of, walk_tables
 
 REFUSED_BELOW = 1e-9
 """A true release fails one of its tests about so often, at most."""
 
-Effects = dict[Hashable, list[tuple[Floats, float]]]
+Effects = dict[Axis | None, list[tuple[Floats, float]]]
 
 
 @dataclass(frozen=True)
@@ -112,10 +100,10 @@ def disagreement(embedding: Embedding, vector: Integers, units: Integers, noise:
         cells += counts.size
         variance = (noise / unit) ** 2 * counts.size
         effects[None].append((counts.sum(keepdims=True).ravel(), variance))
-        for axis, key in enumerate(keys):
+        for axis, own in enumerate(keys):
             others = tuple(other for other in range(counts.ndim) if other != axis)
             margin = counts.sum(axis=others)
-            effects[key].append((margin - margin.mean(), variance / len(margin)))
+            effects[own].append((margin - margin.mean(), variance / len(margin)))
     square, freedom = 0.0, 0
     for key, estimates in effects.items():
         values = np.stack([value for value, _ in estimates])
@@ -143,70 +131,24 @@ def chance_of_less(square: float, freedom: int, *, is_gaussian: bool) -> float:
 
 
 def _units(block: Block, embedding: Embedding, lattice: int) -> Integers:
-    """What each number of a block is a whole multiple of before noise.  # (copies * dim,)"""
-    radius, unit = block.rounding(lattice)
-    map_ = block.map
-    if isinstance(map_, Tables):
-        found = np.full(map_.dim, radius)
-    elif isinstance(map_, Tensors):
-        found = _units_of_products(block, map_, lattice)
-    elif _counts(map_):
-        kept = kept_radius(radius, map_.dim, block.norm, map_.most_nonzeros)
-        found = np.full(map_.dim, round(kept / math.sqrt(map_.most_nonzeros)) * unit)
-    else:
-        found = np.full(map_.dim, unit)
+    """What each number of a block is a whole multiple of before noise.  # (copies * dim,)
+
+    A row in a cell of a table adds one over the table's scale, which is rounded on the lattice; a feature that is no
+    count is rounded at the block's own unit, and a product of features not at all.
+    """
+    map_, (_, unit) = block.map, block.rounding(lattice)
+    if map_.components[0] is not map_:
+        unit = 1
+    found, scales = np.full(map_.dim, unit), block.scales(lattice)
+    for table in map_.count_tables:
+        found[table.start : table.start + table.size] = round(scales[table.start] / unit / table.scale) * unit
     return np.tile(found, embedding.copies(block)).astype(np.int64)
 
 
-def _units_of_products(block: Block, map_: Tensors, lattice: int) -> Integers:
-    """Products of memberships are counts too; those of other features have no unit but 1."""
-    kept = {
-        half: kept_radius(radius, map_.size_of(half), block.norm, map_.nonzeros_of(half))
-        for half, radius in block.half_radii(map_, lattice).items()
-    }
-    found = [
-        kept[left] * kept[right]
-        if all(_counts(map_.factors[j]) for j in subset) and map_.nonzeros_of(subset) == 1
-        else 1
-        for subset, (left, right) in zip(map_.subsets, map_.halves, strict=True)
-    ]
-    return np.repeat(found, map_.sizes)
-
-
-def _counts(map_: FeatureMap) -> bool:
-    """Whether every feature of a row is zero or one over the root of how many are not."""
-    return isinstance(map_, Constant | OneHot | Grid | Lengths | Buckets | Sides)
-
-
-def _tables(
-    embedding: Embedding, vector: Integers, units: Integers
-) -> Iterator[tuple[tuple[Hashable, ...], Floats, int]]:
+def _tables(embedding: Embedding, vector: Integers, units: Integers) -> Iterator[tuple[tuple[Axis, ...], Floats, int]]:
     """Every table of counts of a stage: what each of its axes is about, the counts, and their unit."""
-    for block in embedding.blocks:
+    for block, axes, table in walk_tables(embedding):
         start, _ = embedding.spans[block.name]
-        unit = int(units[start])
+        unit = int(units[start + table.start])
         rows = embedding.rows_of(block.name, vector) / unit
-        label: tuple[Hashable, ...] = ()
-        if block.per_label:  # a copy for unlisted labels makes it another axis
-            label = (("label", embedding.label, embedding.copies(block)),)
-        for keys, counts in _tables_by_copy(block.map, rows):
-            yield (*label, *keys), counts if block.per_label else counts[0], unit
-
-
-def _tables_by_copy(map_: FeatureMap, rows: Floats) -> Iterator[tuple[tuple[Hashable, ...], Floats]]:
-    """The tables of a map, a copy per row.  # (copies, *shape) of each"""
-    match map_:
-        case Tables():
-            for subset, counts in zip(map_.subsets, map_.split(rows), strict=True):
-                yield tuple((map_.factors[j], map_.with_unlisted) for j in subset), counts
-        case Constant():
-            yield (), rows[:, 0]
-        case OneHot(spans=spans):
-            ends = np.cumsum([0, *(stop - start for start, stop in spans)]).tolist()
-            for span, (start, stop) in zip(spans, pairwise(ends), strict=True):
-                yield (("choice", span),), rows[:, start:stop]
-        case Grid(numbers=numbers, num_bins=num_bins):
-            for i, number in enumerate(numbers):
-                yield (("bins", number, num_bins),), rows[:, i * num_bins : (i + 1) * num_bins]
-        case Lengths() | Buckets() | Sides():
-            yield (map_.to_dict()["kind"],), rows
+        yield axes, counts_of(axes, replace(table, scale=1.0), rows), unit

@@ -1,4 +1,8 @@
-"""Ways to cut a column into cells, and what two of them have in common."""
+"""A release as tables of noisy counts, whatever method made it, and ways to cut a column into cells.
+
+Queries, two-sample tests, reports and tests of noise all walk a release's blocks here, and ask a feature map for its
+``count_tables``, never for its class.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +10,68 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from understudy.accounting import Neighbours
+from understudy.accounting import Mechanism, Neighbours
 from understudy.arrays import Floats, Integers
-from understudy.features import Block, Cells, Constant, Grid, OneHot, Tables, Tensors
+from understudy.features import Block, Cells, CountTable, Embedding
+from understudy.features.base import Axis
+from understudy.features.grid import Memberships
 from understudy.measurement import Measurement
-from understudy.released import Release
-from understudy.released.intervals import Law, law_of
+from understudy.released.release import Release
 from understudy.schema import Column, Layout
-from understudy.schema.layout import to_position
 from understudy.schema.values import CodeSet
-
-# Every table of noisy counts that a release holds, whatever method made it.
 
 SHORTFALL_DEVIATIONS = 4.0
 """Deviations of noise by which a table's total must fall short for rows to be surely missing."""
 
 
+@dataclass(frozen=True)
+class LabelAxis:
+    """The axis of a block that has one copy for each value of the label, and one for unlisted values if counted."""
+
+    span: tuple[int, int]
+    has_unlisted: bool
+
+    @property
+    def dim(self) -> int:
+        """Copies of the block."""
+        return self.span[1] - self.span[0] + self.has_unlisted
+
+    def cells_in(self, layout: Layout) -> Cells:
+        """Every category by itself."""
+        return replace(Memberships(self.span).cells_in(layout), has_unlisted=self.has_unlisted)
+
+    def edges_in(self, layout: Layout) -> tuple[str, Integers] | None:
+        """Categories have no edges."""
+        return Memberships(self.span).edges_in(layout)
+
+
+def walk_tables(embedding: Embedding) -> Iterator[tuple[Block, tuple[Axis, ...], CountTable]]:
+    """Every table of counts in a stage's vector: its block, its axes with that of the label first, where it lies."""
+    for block in embedding.blocks:
+        label: tuple[Axis, ...] = ()
+        if block.per_label and embedding.label is not None:
+            label = (LabelAxis(embedding.label, block.with_unlisted),)
+        for table in block.map.count_tables:
+            yield block, (*label, *table.axes), table
+
+
+def counts_of(axes: tuple[Axis, ...], table: CountTable, sums: Floats) -> Floats:
+    """A table's counts in sums of its block's features; copies of the block are the label's axis, if it is one.
+
+    # (copies, dim) -> (*shape,)
+    """
+    counts = table.counts(sums)
+    return counts if counts.ndim == len(axes) else counts[0]
+
+
 @dataclass(frozen=True, eq=False)
-class Counted:
+class NoisyTable:
     """A table of counts with independent noise of one deviation in every cell.
 
     ``columns`` are places among the schema's used columns, with the cells that the table cuts each
@@ -44,8 +85,16 @@ class Counted:
     noise: float
 
 
+@dataclass(frozen=True)
+class NoisyCount:
+    """An estimated number of rows and the deviation of its noise."""
+
+    rows: float
+    noise: float
+
+
 @dataclass(frozen=True, eq=False)
-class Measured:
+class ReleaseTables:
     """A release as tables of counts, and the row count if it is public.
 
     ``incomplete`` are columns of which some table surely misses rows: it has no cell for values that the schema
@@ -53,7 +102,7 @@ class Measured:
     """
 
     release: Release
-    tables: tuple[Counted, ...]
+    tables: tuple[NoisyTable, ...]
     num_rows: int | None
     incomplete: frozenset[int] = frozenset()
 
@@ -63,9 +112,9 @@ class Measured:
         return self.release.plan.schema.used
 
     @property
-    def law(self) -> Law:
+    def mechanism(self) -> Mechanism:
         """How the noise of a count is distributed."""
-        return law_of(self.release.plan)
+        return self.release.plan.mechanism
 
     def is_whole(self, cells: Cells) -> bool:
         """Whether every row is in a cell: nulls and unlisted values have one, or there are none to speak of."""
@@ -74,15 +123,15 @@ class Measured:
         return cells.column not in self.incomplete and not self.columns[cells.column].nullable
 
     @cached_property
-    def of_column(self) -> dict[int, list[Counted]]:
+    def of_column(self) -> dict[int, list[NoisyTable]]:
         """The tables that each column is in."""
-        found: dict[int, list[Counted]] = {}
+        found: dict[int, list[NoisyTable]] = {}
         for table in self.tables:
             for column in table.columns:
                 found.setdefault(column, []).append(table)
         return found
 
-    def over(self, columns: tuple[int, ...]) -> list[Counted]:
+    def over(self, columns: tuple[int, ...]) -> list[NoisyTable]:
         """The tables over all of these columns; others they have are summed over."""
         return [
             table
@@ -91,39 +140,49 @@ class Measured:
             and all(self.is_whole(c) for c in table.cells if c.column not in columns)
         ]
 
+    def cuts(self, column: int) -> list[Cells]:
+        """The cells of a column in every table that tells of it, other columns summed over."""
+        return [cells for table in self.over((column,)) for cells in table.cells if cells.column == column]
 
-def measure_release(release: Release) -> Measured:
-    """Find the tables of counts in a release's blocks."""
-    layout = release.plan.layout
-    tables = [
-        table
-        for reading in release.readings
-        for block in reading.embedding.blocks
-        for table in _tables(layout, reading, block)
-        if len(set(table.columns)) == len(table.columns)
-    ]
+
+def tables_of(release: Release) -> ReleaseTables:
+    """Find the tables of counts in a release's blocks; those of columns that codes do not tell are no use here."""
+    layout, tables = release.plan.layout, []
+    for reading in release.readings:
+        for block, axes, table in walk_tables(reading.embedding):
+            cells = [found for axis in axes if (found := axis.cells_in(layout)) is not None]
+            columns = tuple(each.column for each in cells)
+            if len(cells) == len(axes) and len(set(columns)) == len(columns):
+                counts = counts_of(axes, table, reading.all_sums(block.name))
+                noise = reading.noise_of_sum(block.name) * table.scale
+                tables.append(NoisyTable(block.name, columns, tuple(cells), counts, noise))
     is_public = release.plan.neighbours is Neighbours.REPLACE_ONE
     num_rows = release.plan.num_rows if is_public else None
-    return Measured(release, tuple(tables), num_rows, _incomplete(release, tables, num_rows))
+    return ReleaseTables(release, tuple(tables), num_rows, _incomplete(release, tables))
 
 
-def _incomplete(release: Release, tables: list[Counted], num_rows: int | None) -> frozenset[int]:
+def total_rows(release: Release) -> NoisyCount:
+    """The number of rows: public under replace-one, else noisy and at least 1."""
+    if release.plan.neighbours is Neighbours.REPLACE_ONE and release.plan.num_rows is not None:
+        return NoisyCount(float(release.plan.num_rows), 0.0)
+    counts = release.reading_of("count").all_sums("count")
+    return NoisyCount(release.total_rows, release.noise_std("count") * math.sqrt(len(counts)))
+
+
+def _incomplete(release: Release, tables: list[NoisyTable]) -> frozenset[int]:
     """Columns of which tables without a cell for unlisted values surely miss rows.
 
     A column is judged by the tables in which no other could be to blame: those that count its unlisted values, and
     those that miss nothing but them. If a table misses rows and none of its columns is known to, all may.
     """
     doubt = release.plan.mechanism.deviations(SHORTFALL_DEVIATIONS)
-    counts = release.reading_of("count").all_sums("count")
-    total, variance = release.total_rows, len(counts) * release.noise_std("count") ** 2
-    if num_rows is not None:
-        total, variance = float(num_rows), 0.0
+    total = total_rows(release)
     judged: dict[int, bool] = {}
     unclear = []
     for table in tables:
         is_open = {cells.column for cells in table.cells if not holds_all(cells)}
-        missing = total - float(table.counts.sum())
-        is_short = missing > doubt * math.sqrt(variance + table.counts.size * table.noise**2)
+        missing = total.rows - float(table.counts.sum())
+        is_short = missing > doubt * math.sqrt(total.noise**2 + table.counts.size * table.noise**2)
         if len(is_open) == 1:
             (column,) = is_open
             judged[column] = judged.get(column, False) or is_short
@@ -144,96 +203,22 @@ def holds_all(cells: Cells) -> bool:
     return cells.has_null or cells.has_unlisted
 
 
-def _tables(layout: Layout, reading: Measurement, block: Block) -> Iterator[Counted]:
-    label = reading.embedding.label if block.per_label else None
-    first: tuple[Cells, ...] = ()
-    if label is not None:
-        own = _cells_of_span(layout, label)
-        first = (replace(own, has_unlisted=block.with_unlisted),)
-    for cells, counts, noise in _by_copy(layout, reading, block):
-        counts = counts if label is not None else counts[0]
-        every = (*first, *cells)
-        yield Counted(block.name, tuple(each.column for each in every), every, counts, noise)
+def listed_tables(
+    reading: Measurement, block: Block, layout: Layout
+) -> dict[tuple[int, ...], tuple[tuple[Cells, ...], Floats, float]]:
+    """Cells, counts and noise of a block's tables over columns, by the columns' places; unlisted values left out.
 
-
-def _by_copy(layout: Layout, reading: Measurement, block: Block) -> Iterator[tuple[tuple[Cells, ...], Floats, float]]:
-    """Cells, counts and noise of each table of a block.  # (copies, *shape)"""
-    map_, name = block.map, block.name
-    if isinstance(map_, Tables):
-        noise = reading.noise_of_count(name)
-        every = tuple(replace(cells, has_unlisted=map_.with_unlisted) for cells in map_.factors)
-        for subset, counts in zip(map_.subsets, reading.all_tables(name), strict=True):
-            yield tuple(every[j] for j in subset), counts, noise
-    elif isinstance(map_, Constant):
-        yield (), reading.all_sums(name)[:, 0], reading.noise_of_sum(name)
-    elif isinstance(map_, OneHot):
-        scale = math.sqrt(len(map_.spans))
-        ends = np.cumsum([0, *(stop - start for start, stop in map_.spans)])
-        for span, (start, stop) in zip(map_.spans, pairwise(ends.tolist()), strict=True):
-            counts = reading.all_sums(name)[:, start:stop] * scale
-            yield (_cells_of_span(layout, span),), counts, reading.noise_of_sum(name) * scale
-    elif isinstance(map_, Grid):
-        yield from _histograms(layout, reading, block, map_)
-    elif isinstance(map_, Tensors):
-        yield from _products(layout, reading, block, map_)
-
-
-def _histograms(
-    layout: Layout, reading: Measurement, block: Block, grid: Grid
-) -> Iterator[tuple[tuple[Cells, ...], Floats, float]]:
-    """Bins of positions; a null lies among the others, so nullable numbers tell nothing."""
-    scale = math.sqrt(len(grid.numbers))
-    sums = reading.all_sums(block.name).reshape(-1, len(grid.numbers), grid.num_bins) * scale
-    for i, number in enumerate(grid.numbers):
-        place, column = _column(layout, layout.numbers[number])
-        if not column.nullable:
-            cells = _bins(place, column, grid.num_bins)
-            if cells.num_pieces == grid.num_bins:
-                yield (cells,), sums[:, i], reading.noise_of_sum(block.name) * scale
-
-
-def _products(
-    layout: Layout, reading: Measurement, block: Block, map_: Tensors
-) -> Iterator[tuple[tuple[Cells, ...], Floats, float]]:
-    """Products of memberships are tables too."""
-    scale, start = math.sqrt(len(map_.subsets)), 0
-    sums = reading.all_sums(block.name) * scale
-    for subset, size in zip(map_.subsets, map_.sizes, strict=True):
-        factors = [map_.factors[j] for j in subset]
-        spans = [f.spans[0] for f in factors if isinstance(f, OneHot) and len(f.spans) == 1]
-        if len(spans) == len(factors):
-            shape = [stop - first for first, stop in spans]
-            counts = sums[:, start : start + size].reshape(-1, *shape)
-            cells = tuple(_cells_of_span(layout, span) for span in spans)
-            yield cells, counts, reading.noise_of_sum(block.name) * scale
-        start += size
-
-
-def _cells_of_span(layout: Layout, span: tuple[int, int]) -> Cells:
-    """The cells of a choice, or of a number that is there or null."""
-    choice = next(c for c in layout.choices if (c.start, c.stop) == span)
-    place, column = _column(layout, choice.column)
-    if choice.flags_null:
-        return Cells(place, column.num_steps + 1, True, is_ordered=True, lows=(0,))
-    return Cells(place, len(column.categories), choice.width > len(column.categories))
-
-
-def _column(layout: Layout, name: str) -> tuple[int, Column]:
-    return next((i, c) for i, c in enumerate(layout.schema.used) if c.name == name)
-
-
-def _bins(place: int, column: Column, count: int) -> Cells:
-    """The codes that lie in each of equal bins of positions."""
-    low = np.zeros(count, dtype=np.int64)
-    high = np.full(count, column.num_steps + 1)
-    edges = np.arange(count) / count
-    while (low < high).any():
-        middle = (low + high) // 2
-        reached = to_position(column, middle) >= edges
-        high = np.where(reached, middle, high)
-        low = np.where(reached | (low >= high), low, middle + 1)
-    whole = Cells(place, column.num_steps + 1, is_ordered=True)
-    return replace(whole, lows=tuple(np.unique(low[low <= column.num_steps]).tolist()))
+    # counts: (label values, *cells)
+    """
+    found = {}
+    for table in block.map.count_tables:
+        every = [cells for axis in table.axes if (cells := axis.cells_in(layout)) is not None]
+        if len(every) == len(table.axes):
+            listed = tuple(replace(cells, has_unlisted=False) for cells in every)
+            counts = table.counts(reading.sums(block.name))[(slice(None), *(slice(cells.dim) for cells in listed))]
+            noise = reading.noise_of_sum(block.name) * table.scale
+            found[tuple(cells.column for cells in listed)] = listed, counts, noise
+    return found
 
 
 def whole_column(place: int, column: Column, *, has_unlisted: bool) -> Cells:
@@ -305,6 +290,16 @@ def _same_others(one: Cells, other: Cells) -> list[tuple[int, int]]:
 
 def _others(cells: Cells) -> range:
     return range(cells.num_known, cells.dim)
+
+
+def sum_cells(counts: Floats, union: Integers, size: int, *, axis: int) -> Floats:
+    """Counts added up along an axis by the union that each of its cells is in; -1: none."""
+    if size == len(union) and np.array_equal(union, np.arange(size)):
+        return counts
+    moved, known = np.moveaxis(counts, axis, 0), union >= 0
+    found = np.zeros((size, *moved.shape[1:]))
+    np.add.at(found, union[known], moved[known])
+    return np.moveaxis(found, 0, axis)
 
 
 def merged_cells(cells: Cells, signatures: npt.NDArray[np.float64]) -> Cells:

@@ -1,20 +1,26 @@
-"""Rows of a generator against the noisy sums that it was made from. No real row is needed."""
+"""Rows of a generator against the noisy sums that it was made from, by block, column and pair."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from understudy.accounting import Mechanism
 from understudy.arrays import Floats, Integers, StageProgress
-from understudy.features import Block, Constant, Grid, OneHot, Tables, Tensors
+from understudy.features import Block, CountTable, Sign
+from understudy.features.base import Axis
 from understudy.released import Release
+from understudy.released.tables import walk_tables
+from understudy.reports.charts import Series, short
+from understudy.schema import Column
+from understudy.schema.layout import decode_column
 
-STEP = 2**12
+STEP_ROWS = 2**12
 MOST_ROWS = 400_000
 MOST_CELLS = 16_000_000
 MOST_FEATURES = 300_000_000
@@ -22,8 +28,24 @@ MOST_FEATURES = 300_000_000
 
 FEWEST_ROWS = 4_000
 
+PRODUCT_COST = 20
+"""How much more a row's features cost if they are multiplied with one another."""
+
 INTERVAL = 1.96
 """Deviations of a normal law on either side that hold 95 % of it."""
+
+MOST_BINS = 20
+NULL_NAME = "(null)"
+
+
+def root_mean_square(residuals: Floats) -> float:
+    """Size of residuals; 1 is what noise alone gives."""
+    return math.sqrt(float(np.mean(residuals**2)))
+
+
+def share_inside(residuals: Floats, mechanism: Mechanism) -> float:
+    """Share of residuals inside their 95 % interval."""
+    return float(np.mean(np.abs(residuals) <= mechanism.deviations(INTERVAL)))
 
 
 @dataclass(frozen=True)
@@ -32,7 +54,7 @@ class Agreement:
 
     ``residuals`` are differences in deviations of the known noise (with what chance adds to the
     drawn rows, and the noise of the row count). A perfect generator's have deviation 1 and, where
-    noise is most of it, the shape of the mechanism's noise.
+    noise is most of it, the shape of the mechanism's noise. ``tables`` are the tables of counts in it.
     """
 
     name: str
@@ -43,6 +65,7 @@ class Agreement:
     residuals: Floats  # (copies, dim)
     noise: float
     mechanism: Mechanism
+    tables: tuple[tuple[tuple[Axis, ...], CountTable], ...]
 
     @property
     def size(self) -> int:
@@ -60,23 +83,11 @@ class Agreement:
         return share_inside(self.residuals, self.mechanism)
 
 
-def root_mean_square(residuals: Floats) -> float:
-    """Size of residuals; 1 is what noise alone gives."""
-    return math.sqrt(float(np.mean(residuals**2)))
-
-
-def share_inside(residuals: Floats, mechanism: Mechanism) -> float:
-    """Share of residuals inside their 95 % interval."""
-    return float(np.mean(np.abs(residuals) <= mechanism.deviations(INTERVAL)))
-
-
 def rows_to_draw(release: Release) -> int:
     """So many rows that their own chance matters little, as far as time and memory allow."""
-    features = max(
-        (block.map.dim for block in release.blocks if not isinstance(block.map, Tables | Tensors)), default=1
-    )
-    wide = max((block.map.size_of_stack for block in release.blocks if isinstance(block.map, Tensors)), default=0)
-    affordable = min(MOST_ROWS, MOST_CELLS // len(release.plan.schema.used), MOST_FEATURES // max(features, 20 * wide))
+    maps = [block.map for block in release.blocks]
+    width = max(map_.row_width * (1 if map_.components[0] is map_ else PRODUCT_COST) for map_ in maps)
+    affordable = min(MOST_ROWS, MOST_CELLS // len(release.plan.schema.used), MOST_FEATURES // max(width, 1))
     return max(FEWEST_ROWS, affordable)
 
 
@@ -97,8 +108,11 @@ def compare(release: Release, halves: Sequence[Integers], *, progress: StageProg
     noise_of_total = release.noise_std("count") * math.sqrt(len(counts))
     found = []
     for stage, reading in zip(release.plan.stages, release.readings, strict=True):
+        tables: dict[str, list[tuple[tuple[Axis, ...], CountTable]]] = {}
+        for block, axes, table in walk_tables(reading.embedding):
+            tables.setdefault(block.name, []).append((axes, table))
         for block in reading.embedding.blocks:
-            if isinstance(block.map, Constant) and reading.embedding.copies(block) == 1:
+            if block.map.sign is Sign.CONSTANT and reading.embedding.copies(block) == 1:
                 continue  # the row count, which the other numbers are compared by
             measured, noise = reading.sums(block.name), reading.noise_of_sum(block.name)
             means = (first[block.name] + second[block.name]) / 2
@@ -107,7 +121,15 @@ def compare(release: Release, halves: Sequence[Integers], *, progress: StageProg
             residuals = (measured - means * total) / np.sqrt(variance)
             found.append(
                 Agreement(
-                    block.name, stage.name, block, measured, means * total, residuals, noise, release.plan.mechanism
+                    block.name,
+                    stage.name,
+                    block,
+                    measured,
+                    means * total,
+                    residuals,
+                    noise,
+                    release.plan.mechanism,
+                    tuple(tables.get(block.name, ())),
                 )
             )
     return found
@@ -124,47 +146,122 @@ def _chance(block: Block, first: Floats, second: Floats) -> Floats:
 
 
 def counts_per_feature(block: Block) -> float | None:
-    """What a sum of a block's features is multiplied by to be a count of rows, if it is one."""
-    match block.map:
-        case Constant():
-            return 1.0
-        case Tables(subsets=subsets):
-            return math.sqrt(len(subsets))
-        case OneHot(spans=spans):
-            return math.sqrt(len(spans))
-        case Grid(numbers=numbers):
-            return math.sqrt(len(numbers))
-    return None
+    """What a sum of a block's features is multiplied by to be a count of rows, if all of them are counts."""
+    tables = block.map.count_tables
+    is_counted = sum(table.size for table in tables) == block.map.dim
+    return tables[0].scale if is_counted else None
 
 
 def _mean_features(release: Release, codes: Integers, told: Callable[[int], None], *, before: int) -> dict[str, Floats]:
     """Mean over rows of every block's features.  # (copies, dim) of each"""
     sums: dict[str, Any] = {}
-    for start in range(0, len(codes), STEP):
+    for start in range(0, len(codes), STEP_ROWS):
         told(before + start)
-        part = codes[start : start + STEP]
+        part = codes[start : start + STEP_ROWS]
         cells = release.plan.layout.expand(part)
         for embedding in release.embeddings:
             for block in embedding.blocks:
                 members = np.ones((len(part), 1))
                 if block.per_label and embedding.label is not None:
                     members = cells[:, slice(*embedding.label)]
-                sums[block.name] = sums.get(block.name, 0.0) + _sums(block, part, cells, members)
+                copies = members.shape[1]
+                slots = np.where(members.any(axis=1), members.argmax(axis=1), copies)
+                sums[block.name] = sums.get(block.name, 0.0) + block.map.sums(part, cells, slots, copies)
     return {name: np.asarray(total / len(codes)) for name, total in sums.items()}
 
 
-def _sums(block: Block, codes: Integers, cells: Floats, members: Floats) -> Floats:
-    """Sums of a block's features over the rows of each copy.  # (copies, dim)"""
-    copies = members.shape[1]
-    slots = np.where(members.any(axis=1), members.argmax(axis=1), copies)
-    if isinstance(block.map, Tables):
-        counts = block.map.counts(codes, slots, copies + 1)[:copies]
-        return np.asarray(counts / math.sqrt(len(block.map.subsets)))
-    if not isinstance(block.map, Tensors):
-        return np.asarray(members.T @ np.asarray(block.map(cells), dtype=np.float64))
-    found = np.zeros((copies, block.map.dim))
-    for copy in np.unique(slots[slots < copies]):
-        rows = cells[slots == copy]
-        means, _ = block.map.means(rows, [len(rows)])
-        found[copy] = np.asarray(means)[0] * len(rows)
-    return found
+@dataclass(frozen=True)
+class Margin:
+    """One column: noisy counts of its bins or categories, and what drawn rows would give."""
+
+    column: Column
+    names: tuple[str, ...]
+    ticks: tuple[str, ...]
+    measured: Floats  # (bins,)
+    expected: Floats  # (bins,)
+    doubt: float
+    """How far the 95 % interval of a count's noise reaches."""
+    residuals: Floats
+
+    @property
+    def rms(self) -> float:
+        """Size of the residuals; 1 is what noise alone gives."""
+        return root_mean_square(self.residuals)
+
+    def series(self, total: float) -> Series:
+        """As shares of all rows; bins of a number are merged until they can be drawn."""
+        merged = 1 if self.column.is_choice else -(-len(self.measured) // MOST_BINS)
+        starts = np.arange(0, len(self.measured), merged)
+        given, drawn = (
+            tuple((np.add.reduceat(side, starts) / total).tolist()) for side in (self.measured, self.expected)
+        )
+        edges = [] if self.column.is_choice else [*starts.tolist(), len(self.measured)]
+        names, ticks = tuple(self.names[i] for i in starts), tuple(self.ticks[i] for i in edges)
+        return Series(names, ticks, given, drawn, self.doubt * math.sqrt(merged) / total)
+
+
+@dataclass(frozen=True)
+class PairFit:
+    """A pair of columns that was measured, and how well drawn rows agree with it."""
+
+    pair: tuple[str, str]
+    size: int
+    rms: float
+    inside: float
+
+
+def margins_of(release: Release, agreements: Iterable[Agreement]) -> list[Margin]:
+    """Every column that was counted by itself, worst first; the first count of each."""
+    found: dict[str, Margin] = {}
+    for agreement in agreements:
+        for margin in _margins(release, agreement):
+            found.setdefault(margin.column.name, margin)
+    return sorted(found.values(), key=lambda margin: -margin.rms)
+
+
+def _margins(release: Release, agreement: Agreement) -> Iterator[Margin]:
+    """The tables of one column, labels summed over."""
+    copies, used = len(agreement.measured), release.plan.schema.used
+    for _, table in agreement.tables:
+        edges = table.axes[0].edges_in(release.plan.layout) if len(table.axes) == 1 else None
+        if edges is None:
+            continue
+        column = next(column for column in used if column.name == edges[0])
+        ticks = () if column.is_choice else _values(column, edges[1])
+        # A null has a cell, and no place on the axis of a number; unlisted values are not drawn.
+        names = ticks[:-1]
+        if column.is_choice:
+            names = (*map(str, column.categories), NULL_NAME)[: min(table.size, column.num_choices)]
+        measured, expected = (
+            table.counts(side).sum(axis=0)[: len(names)] for side in (agreement.measured, agreement.expected)
+        )
+        doubt = agreement.mechanism.deviations(INTERVAL) * agreement.noise * table.scale * math.sqrt(copies)
+        residuals = agreement.residuals[:, table.start : table.start + table.size]
+        yield Margin(column, names, ticks, measured, expected, doubt, residuals)
+
+
+def _values(column: Column, codes: Integers) -> tuple[str, ...]:
+    """What codes of a number stand for, in a few characters."""
+    decoded = decode_column(column, codes)
+    if column.resolution is not None:
+        return tuple(str(cell)[:10] for cell in decoded.cast(pa.timestamp("us")).to_pylist())
+    return tuple(short(float(cell)) for cell in decoded.to_pylist())
+
+
+def pairs_of(release: Release, agreements: Iterable[Agreement]) -> list[PairFit]:
+    """Every pair of columns that was counted, worst first."""
+    layout, mechanism = release.plan.layout, release.plan.mechanism
+    residuals: dict[tuple[str, str], list[Floats]] = {}
+    for agreement in agreements:
+        for _, table in agreement.tables:
+            cells = [own for axis in table.axes if (own := axis.cells_in(layout)) is not None]
+            if len(cells) == len(table.axes) == 2:
+                first, second = (layout.schema.used[place].name for place in sorted(each.column for each in cells))
+                part = agreement.residuals[:, table.start : table.start + table.size]
+                residuals.setdefault((first, second), []).append(part.ravel())
+    found = [
+        PairFit(pair, len(joined), root_mean_square(joined), share_inside(joined, mechanism))
+        for pair, parts in residuals.items()
+        if len(joined := np.concatenate(parts))
+    ]
+    return sorted(found, key=lambda fit: -fit.rms)

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from understudy.evaluation.results import Matrix
+from understudy.evaluation.metrics import Matrix
 
 # Numbers and names as a report spells them.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from understudy.evaluation.results import Associations, ColumnView, Evaluation, ModelScores, Prediction, Score
+from understudy.evaluation.metrics import Associations, ColumnView, Evaluation, ModelScores, Prediction, Score
 from understudy.reports.charts import (
     LARGEST_DIFFERENCE,
     Series,

@@ -18,10 +18,20 @@ import pyarrow as pa
 
 from understudy.accounting import GAUSSIAN, Mechanism, Neighbours
 from understudy.arrays import Integers, StageProgress
-from understudy.features import Fourier, Grid, Hermite, Mahalanobis, OneHot, Tables, Tensors
 from understudy.files import refusing_damage
 from understudy.released import Release, build_certificate
-from understudy.reports.agreement import INTERVAL, Agreement, compare, counts_per_feature, rows_to_draw, share_inside
+from understudy.reports.agreement import (
+    INTERVAL,
+    Agreement,
+    Margin,
+    PairFit,
+    compare,
+    counts_per_feature,
+    margins_of,
+    pairs_of,
+    rows_to_draw,
+    share_inside,
+)
 from understudy.reports.charts import (
     LARGEST_RESIDUAL,
     MOST_COLUMNS,
@@ -34,7 +44,6 @@ from understudy.reports.charts import (
     percent,
     residual_map,
 )
-from understudy.reports.marginals import Margin, PairFit, margins_of, pairs_of
 from understudy.reports.pages import render
 from understudy.reports.pictures import LOOKED_AT, picture_of
 from understudy.schema import Schema
@@ -212,7 +221,8 @@ def _parts(report: PublicReport) -> dict[str, list[_Part]]:
 
 def _headline(report: PublicReport) -> str:
     parts, law = _parts(report), report.release.plan.mechanism
-    shown = [noun for noun in parts if noun != "block" or "pair" not in parts]
+    is_all_counted = all(counts_per_feature(each.block) is not None for each in report.agreements)
+    shown = [noun for noun in parts if noun != "block" or "pair" not in parts or not is_all_counted]
     counts, missed = [], []
     for noun in shown:
         wrong = [part for part in parts[noun] if is_missed(part.rms, part.size, law)]
@@ -236,6 +246,11 @@ def _sentences(report: PublicReport) -> list[str]:
             found.append(f"More than noise, in {counted(len(missed), noun)}: {named}{more}.")
         else:
             found.append(f"To about the size of the noise: all {counted(len(parts), noun)}.")
+    drawn = {margin.column.name for margin in report.margins}
+    without = [f"'{column.name}'" for column in report.release.plan.schema.used if column.name not in drawn]
+    if without:
+        more = f" and {len(without) - NAMED} more" if len(without) > NAMED else ""
+        found.append(f"This release holds no counts of single values of {', '.join(without[:NAMED])}{more}.")
     close = [f"'{each.name}'" for each in report.agreements if each.rms <= FOLLOWS and each.size > FEW]
     if close:
         found.append(
@@ -245,23 +260,11 @@ def _sentences(report: PublicReport) -> list[str]:
     return found
 
 
-WORDS: dict[type, str] = {
-    Tables: "rows in each cell of the tables",
-    OneHot: "rows in each category",
-    Grid: "rows in each bin",
-    Fourier: "waves over the numbers (random Fourier features)",
-    Hermite: "Hermite functions of the numbers",
-    Mahalanobis: "Hermite functions of the numbers, rescaled",
-    Tensors: "products over sets of columns",
-}
-
-
 def _block(each: Agreement) -> dict[str, Any]:
-    words = WORDS.get(type(each.block.map), "rows with each label")
-    if isinstance(each.block.map, Tables):
-        widths = sorted({len(subset) for subset in each.block.map.subsets})
-        tables = counted(len(each.block.map.subsets), "table")
-        words = f"{words}: {tables} of {listed([counted(width, 'column') for width in widths])}"
+    words, tables = each.block.map.words, each.block.map.count_tables
+    if each.block.map.reads_codes and tables:
+        widths = sorted({len(table.axes) for table in tables})
+        words += f": {counted(len(tables), 'table')} of {listed([counted(width, 'column') for width in widths])}"
     shares = np.histogram(np.clip(each.residuals, -3.99, 3.99), EDGES)[0] / each.size
     noise = np.diff([each.mechanism.below(edge) for edge in EDGES])
     ticks = tuple(f"{edge:g}" for edge in EDGES)

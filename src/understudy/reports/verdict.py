@@ -8,8 +8,7 @@ from enum import IntEnum
 from math import isfinite, nan
 from statistics import fmean
 
-from understudy.evaluation.metrics import METRICS
-from understudy.evaluation.results import ColumnView, Evaluation, Prediction, Score
+from understudy.evaluation.metrics import METRICS, ColumnView, Evaluation, Prediction, Score
 from understudy.reports.charts import counted, decimal, listed, percent
 
 # A score in a word: where it lies between independent columns and real rows.

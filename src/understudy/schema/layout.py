@@ -99,6 +99,12 @@ class Layout:
                 start += width
         return tuple(found)
 
+    def column_at(self, cell: int) -> str:
+        """The name of the column that a cell belongs to."""
+        if cell < len(self.numbers):
+            return self.numbers[cell]
+        return next(choice.column for choice in self.choices if choice.start <= cell < choice.stop)
+
     @cached_property
     def width(self) -> int:
         """Number of cells per row."""

@@ -120,6 +120,15 @@ def number_values(column: Column, codes: Codes) -> npt.NDArray[Any]:
     return codes + int(low)
 
 
+def spoken(column: Column, value: float) -> str:
+    """A value of a number or a date in words."""
+    if column.kind is Kind.DATETIME:
+        moment = EPOCH + int(value) * MICROSECOND
+        is_day = column.resolution is not None and column.resolution.value == "day"
+        return moment.date().isoformat() if is_day else moment.isoformat()
+    return str(int(value)) if column.is_whole else f"{value:.6g}"
+
+
 def first_code(column: Column, values: npt.NDArray[Any], *, above: bool) -> Codes:
     """The lowest code whose value is at least (or above) each of ``values``; past the top if none."""
     low = np.zeros(values.shape, dtype=np.int64)

@@ -16,18 +16,16 @@ from understudy.errors import InputError, UsageError
 from understudy.files import refusing_damage
 from understudy.released import Release
 from understudy.schema import Schema
-from understudy.two_sample.null_distribution import Contrast, Noise, draw_law
-from understudy.two_sample.parts import Part, Parts, find_parts
-from understudy.two_sample.public_rows import PublicRows, code_rows
+from understudy.two_sample.null_distribution import Contrast, Noise, draw_null, views_of
+from understudy.two_sample.parts import Part, Parts, PublicRows, code_rows, find_parts
 from understudy.two_sample.results import Comparison, Question
-from understudy.two_sample.sizes import Pull, counted_rows, no_pull, sizes_against_means, sizes_of_releases
+from understudy.two_sample.sizes import Pull, no_pull, row_count, sizes_against_means, sizes_of_releases
 from understudy.two_sample.statistic import Setting, weigh
-from understudy.two_sample.views import views_of
 
 NUM_DRAWS = 2000
 MOST_ROWS = 4000
 MOST_FEATURES = 40_000_000
-"""Draws of the null law; public rows whose covariance is used, at most, and by their features."""
+"""Draws of the null distribution; public rows whose covariance is used, at most, and by their features."""
 
 FEWEST_ROWS = 30
 CODING = ("kind", "role", "bounds", "categories", "nullable", "unknown", "resolution", "scale_hint")
@@ -52,7 +50,7 @@ def compare_with_rows(
             tells of its rows without protection.
         question: whether both are samples of one population, or whether these are the very rows.
         level: how often a difference may be claimed where there is none.
-        num_draws: draws of the null law.
+        num_draws: draws of the null distribution.
         seed: of those draws.
     """
     _check_level(level, num_draws)
@@ -73,11 +71,11 @@ def compare_with_rows(
         size, pulls = sizes.num_rows, sizes.pulls
         sampling = size + size**2 / len(rows)
     observed = [part.sums[0] - size * mean for part, mean in zip(parts, means, strict=True)]
-    noise = [[_noise(release, part.noise[0])] for part in parts]
+    noise = [[Noise(part.noise[0], release.plan.mechanism)] for part in parts]
     contrasts = _contrasts(parts, observed, noise, means, pulls, matrices)
-    law = draw_law(contrasts, sampling=sampling, num_draws=num_draws, rng=rng)
-    setting = Setting(question, level, size, (counted_rows(release), float(len(rows))))
-    return weigh(shared, contrasts, law, setting)
+    null = draw_null(contrasts, sampling=sampling, num_draws=num_draws, rng=rng)
+    setting = Setting(question, level, size, (row_count(release), float(len(rows))))
+    return weigh(shared, contrasts, null, setting)
 
 
 @refusing_damage("release")
@@ -100,7 +98,7 @@ def compare_releases(
             released numbers vary from sample to sample; not needed for the question of the same rows.
         question: whether both are samples of one population, or of the very same rows.
         level: how often a difference may be claimed where there is none.
-        num_draws: draws of the null law.
+        num_draws: draws of the null distribution.
         seed: of those draws.
     """
     _check_level(level, num_draws)
@@ -109,9 +107,9 @@ def compare_releases(
     shared = _parts_of([first, second])
     parts = shared.found
     if same_rows:
-        means = [_clear_means(part, counted_rows(first) + counted_rows(second)) for part in parts]
+        means = [_clear_means(part, row_count(first) + row_count(second)) for part in parts]
         matrices: list[Any] = [None] * len(parts)
-        size, ratio, sampling = counted_rows(first), 1.0, 0.0
+        size, ratio, sampling = row_count(first), 1.0, 0.0
         pulls = [no_pull(part) for part in parts]
     else:
         if rows is None:
@@ -122,11 +120,17 @@ def compare_releases(
         size, ratio, pulls = sizes.num_rows, sizes.ratio, sizes.pulls
         sampling = size + ratio**2 * (size / ratio)
     observed = [part.sums[0] - ratio * part.sums[1] for part in parts]
-    noise = [[_noise(first, part.noise[0]), _noise(second, ratio * part.noise[1])] for part in parts]
+    noise = [
+        [
+            Noise(part.noise[0], first.plan.mechanism),
+            Noise(ratio * part.noise[1], second.plan.mechanism),
+        ]
+        for part in parts
+    ]
     contrasts = _contrasts(parts, observed, noise, means, pulls, matrices)
-    law = draw_law(contrasts, sampling=sampling, num_draws=num_draws, rng=rng)
-    setting = Setting(question, level, size, (counted_rows(first), counted_rows(second)))
-    return weigh(shared, contrasts, law, setting)
+    null = draw_null(contrasts, sampling=sampling, num_draws=num_draws, rng=rng)
+    setting = Setting(question, level, size, (row_count(first), row_count(second)))
+    return weigh(shared, contrasts, null, setting)
 
 
 def check_same_columns(first: Schema, second: Schema) -> None:
@@ -162,11 +166,6 @@ def _parts_of(releases: Sequence[Release]) -> Parts:
             "Release both with the same method, settings and public seed",
         )
     return parts
-
-
-def _noise(release: Release, deviations: Floats) -> Noise:
-    """A release's noise; without a delta it is Laplace's."""
-    return Noise(deviations, is_laplace=release.plan.budget.delta == 0)
 
 
 def _contrasts(

@@ -1,51 +1,62 @@
-"""What privacy noise and chance alone make of a comparison: the law that a p-value is taken from.
+"""The null distribution of a two-sample test: what privacy noise and chance alone make of a comparison.
 
 Under the hypothesis the compared numbers are, to first order, a Gaussian vector: known noise on every
 number, and sums over rows drawn from one population, whose covariance public rows show. It is
 drawn, not approximated: random weights on the public rows have their covariance whatever it is.
+
+A part's numbers are looked at in several views: by label or together, finely or coarsely, slow features or fast. Each
+is a kernel of its own; the test sums them with weights. A broad shift of a column shows in a few wide cells, where
+noise of many narrow ones averages out; a spike shows in narrow ones.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import gammaincc, ndtr
+from scipy.sparse import csr_array
 
-from understudy.arrays import Floats
+from understudy.accounting import GAUSSIAN, LAPLACE, Mechanism
+from understudy.arrays import Floats, Integers
+from understudy.two_sample.parts import Part
 from understudy.two_sample.sizes import Pull
-from understudy.two_sample.views import View
 
-CHUNK = 2**22
+CHUNK_NUMBERS = 2**22
 """Numbers that are drawn at a time."""
 
-ENOUGH = 20
-"""With fewer draws beyond the observed value, the tail is read off a fitted law."""
-
-POWER = 0.8
+DROPPED = -1
+"""The group of a number that a view leaves aside."""
 
 
 @dataclass(frozen=True, eq=False)
 class Noise:
-    """Deviations of independent privacy noise, and whether its law is Laplace's or Gauss's."""
+    """Deviations of independent privacy noise, and the mechanism that drew it."""
 
     deviations: Floats
-    is_laplace: bool = False
+    mechanism: Mechanism = GAUSSIAN
 
     def draw(self, rng: np.random.Generator, count: int) -> Floats:
-        """Noise on every number: the one place that knows its law.  # (count, numbers)
+        """Noise on every number: the one place that knows its null.  # (count, numbers)
 
         Squares of Laplace noise vary 2.5 times as much as those of Gaussian noise, and few of them
         do not average out. A sum of several, in cells that were merged, is drawn as one: it varies
         less, so that the test errs on the safe side.
         """
         size = (count, len(self.deviations))
-        unit = rng.laplace(0.0, math.sqrt(0.5), size) if self.is_laplace else rng.standard_normal(size)
+        unit = rng.laplace(0.0, math.sqrt(0.5), size) if self.mechanism is LAPLACE else rng.standard_normal(size)
         return unit * self.deviations
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Sums over groups of a part's numbers, and the columns that they tell of."""
+
+    columns: tuple[str, ...]
+    sums: csr_array  # (copies * dim, groups), zeros and ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +86,7 @@ class Lengths:
 
 
 @dataclass(frozen=True, eq=False)
-class Law:
+class NullDistribution:
     """What was observed (the first line) and what was drawn, before the row count is allowed for."""
 
     squares: Floats  # (1 + draws, views)
@@ -108,7 +119,9 @@ class Law:
         return Lengths(float(squares[0]), squares[1:], inner)
 
 
-def draw_law(contrasts: Sequence[Contrast], *, sampling: float, num_draws: int, rng: np.random.Generator) -> Law:
+def draw_null(
+    contrasts: Sequence[Contrast], *, sampling: float, num_draws: int, rng: np.random.Generator
+) -> NullDistribution:
     """Draw what comes out if nothing differs.
 
     ``sampling`` is the variance that chance adds, in rows; it is 0 if rows are compared, not
@@ -123,7 +136,7 @@ def draw_law(contrasts: Sequence[Contrast], *, sampling: float, num_draws: int, 
         for each in contrasts
         for view in each.views
     ]
-    return Law(
+    return NullDistribution(
         squares,
         along,
         inner,
@@ -160,7 +173,7 @@ def _view_draws(
     for i, view in enumerate(contrast.views):
         seen = contrast.observed @ view.sums
         squares[0, i], along[0, i] = seen @ seen, seen @ means[i]
-    step = max(2, CHUNK // size // 2 * 2)
+    step = max(2, CHUNK_NUMBERS // size // 2 * 2)
     for start in range(0, num_draws, step):
         part = slice(start, min(num_draws, start + step))
         place, pairs = slice(1 + part.start, 1 + part.stop), slice(part.start // 2, part.stop // 2)
@@ -182,48 +195,46 @@ def _squares(values: Any) -> Floats:
     return np.asarray((values**2).sum(axis=1), dtype=np.float64)
 
 
-def p_value(observed: float, draws: Floats) -> float:
-    """How often noise and chance alone give as much.
-
-    The share of draws beyond, counting the observed value as one; where few are, what a gamma law
-    with the draws' mean, variance and skewness says (a weighted sum of chi-squares is close to it).
-    """
-    beyond = int((draws >= observed).sum())
-    if beyond >= ENOUGH:
-        return (beyond + 1) / (len(draws) + 1)
-    deviation = float(draws.std())
-    if deviation == 0:
-        return 1.0 if observed <= draws[0] else 0.0
-    z = (draws - draws.mean()) / deviation
-    skewness, reach = float((z**3).mean()), (observed - float(draws.mean())) / deviation
-    if skewness < 1e-3:
-        tail = float(ndtr(-reach))
-    else:
-        shape = 4 / skewness**2
-        tail = float(gammaincc(shape, max(0.0, shape + reach * math.sqrt(shape))))
-    return min(tail, ENOUGH / (len(draws) + 1))
-
-
-def holm(p_values: Sequence[float]) -> list[float]:
-    """P-values that stay valid however many there are (Holm 1979)."""
-    order = np.argsort(p_values, kind="stable")
-    found, largest = [1.0] * len(p_values), 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        found[place] = largest
+def views_of(part: Part, mass: Floats) -> list[View]:
+    """All views of a part; ``mass`` is about how large each number is."""
+    if not part.columns and part.is_count:
+        return []  # the row count tells how large a table is, not what is in it
+    found = []
+    by_label = (*part.columns, part.label_column) if part.columns else ()
+    for groups in _groupings(part, mass.reshape(part.copies, -1).sum(axis=0)):
+        size = int(groups.max()) + 1
+        if part.copies > 1:
+            apart = np.arange(part.copies)[:, None] * size + groups
+            found.append(View(by_label, _matrix(np.where(groups < 0, DROPPED, apart).ravel())))
+        found.append(View(part.columns, _matrix(np.tile(groups, part.copies))))
     return found
 
 
-def detectable(draws: Floats, inner: Floats, threshold: float) -> float:
-    """The length of a difference that is found in four of five comparisons.
+def _groupings(part: Part, mass: Floats) -> Iterator[Integers]:
+    """Which group each number of a copy is in, or that it is left aside."""
+    every = np.arange(part.dim)
+    if part.bands is not None:
+        for band in np.unique(part.bands):
+            chosen = part.bands == band
+            yield np.where(chosen, np.cumsum(chosen) - 1, DROPPED)
+        return
+    yield every
+    count = 2
+    while count < part.num_ordered:
+        yield _runs(np.maximum(mass[: part.num_ordered], 0.0), count, part.dim)
+        count *= 2
 
-    Its direction is drawn from the law itself: where noise and chance are large, differences are
-    sought too. |e + t u|^2 = |e|^2 + 2 t e.u + t^2 for draws e and directions u.
-    """
-    errors, cosines = draws[0::2], inner / np.sqrt(draws[1::2])
-    low, high = 0.0, 2 * math.sqrt(threshold + float(draws.max()))
-    for _ in range(60):
-        t = (low + high) / 2
-        found = float(np.mean(errors + 2 * t * cosines + t**2 > threshold))
-        low, high = (t, high) if found < POWER else (low, t)
-    return high
+
+def _runs(mass: Floats, count: int, dim: int) -> Integers:
+    """About ``count`` runs of neighbours with about equal shares of the mass; nulls stay apart."""
+    mass = mass + 1e-9 * (mass.sum() + 1)
+    middles = (np.cumsum(mass) - mass / 2) / mass.sum()
+    _, runs = np.unique(np.floor(middles * count), return_inverse=True)
+    others = np.arange(dim - len(mass)) + runs.max() + 1
+    return np.append(runs, others).astype(np.int64)
+
+
+def _matrix(groups: Integers) -> csr_array:
+    kept = np.flatnonzero(groups >= 0)
+    shape = (len(groups), int(groups.max()) + 1)
+    return csr_array((np.ones(len(kept)), (kept, groups[kept])), shape=shape)

@@ -1,36 +1,98 @@
-"""A release's noisy sums in parts, each about some columns, with the same features of public rows."""
+"""A release's noisy sums in parts, each about some columns, with the same features of public rows.
+
+Where releases chose their own cells, they are compared on the finest cells that both can express.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array, csr_array
-from scipy.sparse.csgraph import connected_components
+import pyarrow as pa
+from scipy.sparse import csr_array
 
 from understudy.arrays import Floats, Integers
-from understudy.features import Block, Cells, Tables
+from understudy.errors import InputError
+from understudy.features import Block, Cells, FeatureGroup, FeatureMap
+from understudy.features.grid import Memberships
 from understudy.measurement import Measurement
 from understudy.released import Release
-from understudy.schema import Layout
-from understudy.two_sample.public_rows import PublicRows, column_at, feature_groups
-
-# Cells of a column that one release has, or that two releases can both express.
+from understudy.released.tables import common_coarsening, listed_tables, sum_cells
+from understudy.schema import Layout, Schema
+from understudy.schema.encode import encode_batch
 
 MOST_CELLS = 512
 """A longer column is compared in runs of its cells: thousands of cells hold noise and little else."""
 
 
-@dataclass(frozen=True, eq=False)
-class Axis:
-    """One column of a table: the cells of each release, and the union that each is a part of.
+@dataclass(frozen=True)
+class PublicRows:
+    """Rows that anybody may see, as codes, and as cells and features for the maps that read those."""
 
-    The last of ``unions`` takes what is in no union; ``num_ordered`` of them, the first, lie in the order of
-    their codes.
+    layout: Layout
+    codes: Integers  # (num_rows, num_used)
+    _kept: dict[str, Floats] = field(default_factory=dict, compare=False, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @cached_property
+    def cells(self) -> Floats:
+        """Positions and memberships.  # (num_rows, width)"""
+        return self.layout.expand(self.codes)
+
+    def slots(self, label: tuple[int, int] | None) -> Integers:
+        """Which label value each row has; one past the last if it has none; 0 without a label."""
+        if label is None:
+            return np.zeros(len(self), dtype=np.int64)
+        members = self.cells[:, slice(*label)]
+        return np.asarray(np.where(members.any(axis=1), members.argmax(axis=1), members.shape[1]))
+
+    def features(self, map_: FeatureMap) -> Floats:
+        """Features of every row.  # (num_rows, dim)"""
+        return np.asarray(map_(self.codes if map_.reads_codes else self.cells), dtype=np.float64)
+
+    def features_of(self, block: Block) -> Floats:
+        """Features of a block, which are kept: several parts share them."""
+        if block.name not in self._kept:
+            self._kept[block.name] = self.features(block.map)
+        return self._kept[block.name]
+
+    def some(self, count: int, rng: np.random.Generator) -> PublicRows:
+        """At most so many of the rows, drawn without repetition."""
+        if len(self) <= count:
+            return self
+        return PublicRows(self.layout, self.codes[rng.choice(len(self), count, replace=False)])
+
+
+def code_rows(schema: Schema, data: Any) -> Integers:
+    """Codes of an Arrow, pandas or polars table that has the schema's columns; codes stay codes.
+
+    Raises:
+        InputError: a column is missing, or there are no rows.
+    """
+    if isinstance(data, np.ndarray):
+        return np.asarray(data, dtype=np.int64)
+    table = data if isinstance(data, pa.Table) else pa.table(data)
+    absent = next((c.name for c in schema.used if c.name not in table.column_names), None)
+    if absent is not None:
+        raise InputError(f"column '{absent}'", "is not among the other rows", "Compare rows of the same schema")
+    batches = table.select([column.name for column in schema.used]).to_batches()
+    found = [encode_batch(schema, batch) for batch in batches if batch.num_rows]
+    if not found:
+        raise InputError("the other rows", "there are none", "Check the file")
+    return np.concatenate(found)
+
+
+@dataclass(frozen=True, eq=False)
+class CommonAxis:
+    """One column of a table: the cells of each release, and the union that each is a part of (-1: none).
+
+    ``num_ordered`` of the unions, the first, lie in the order of their codes.
     """
 
     cells: tuple[Cells, ...]
@@ -39,55 +101,28 @@ class Axis:
     num_ordered: int
 
     def __call__(self, codes: Integers) -> Integers:
-        """The union of each row; ``dim`` if it is in none.  # (num_rows, num_used) -> (num_rows,)"""
+        """The union of each row; -1 if it is in none.  # (num_rows, num_used) -> (num_rows,)"""
         cells, unions = self.cells[0], self.unions[0]
-        return np.append(unions, self.dim)[cells(codes[:, cells.column])]
+        return np.append(unions, -1)[cells(codes[:, cells.column])]
 
     @cached_property
     def sizes(self) -> tuple[Integers, ...]:
         """How many cells of each release a union holds."""
-        return tuple(np.bincount(u, minlength=self.dim + 1)[: self.dim] for u in self.unions)
-
-    def merge(self, values: Floats, release: int, axis: int) -> Floats:
-        """Counts of a release's cells as counts of unions, along one axis."""
-        moved = np.moveaxis(values, axis, 0)
-        found = np.zeros((self.dim + 1, *moved.shape[1:]))
-        np.add.at(found, self.unions[release], moved)
-        return np.moveaxis(found[: self.dim], 0, axis)
+        return tuple(np.bincount(union[union >= 0], minlength=self.dim) for union in self.unions)
 
 
-def common_axis(cells: Sequence[Cells]) -> Axis:
+def common_axis(cells: Sequence[Cells]) -> CommonAxis:
     """The finest cells that are unions of every release's own."""
-    known, count = _common_unions(cells)
-    is_ordered = all(each.is_ordered for each in cells)
-    if count > MOST_CELLS:
-        known, count = [each * MOST_CELLS // count for each in known], MOST_CELLS
+    unions, dim = [np.arange(cells[0].dim)], cells[0].dim
+    if len(cells) == 2:
+        *unions, dim = common_coarsening(*cells)
     has_null = all(each.has_null for each in cells)
-    dim = count + has_null
-    unions = []
-    for own, each in zip(cells, known, strict=True):
-        null = [count if has_null else dim] * own.has_null
-        unions.append(np.append(each, null).astype(np.int64))
-    return Axis(tuple(cells), tuple(unions), dim, count if is_ordered else 0)
-
-
-def _common_unions(cells: Sequence[Cells]) -> tuple[list[Integers], int]:
-    """Which union each known cell belongs to, unions in the order of their first codes."""
-    if len(cells) == 1:
-        return [np.arange(cells[0].num_known)], cells[0].num_known
-    starts = np.unique(np.concatenate([each.first_codes for each in cells]))
-    places = [each(starts) for each in cells]
-    offsets = np.cumsum([0, *(each.num_known for each in cells)])
-    # Cells that share a run of codes must be in one union: connected components of the overlaps.
-    size = int(offsets[-1])
-    links = [places[i] + offsets[i] for i in range(len(cells))]
-    graph = coo_array((np.ones(len(starts)), (links[0], links[-1])), shape=(size, size))
-    _, labels = connected_components(graph, directed=False)
-    order = np.full(labels.max() + 1, -1, dtype=np.int64)
-    met, first = np.unique(labels[links[0]], return_index=True)
-    order[met[np.argsort(first)]] = np.arange(len(met))
-    whole = order[labels]
-    return [whole[offsets[i] : offsets[i + 1]] for i in range(len(cells))], len(met)
+    known = dim - has_null
+    if known > MOST_CELLS:
+        dim = MOST_CELLS + has_null
+        unions = [np.where(union < known, union * MOST_CELLS // known, MOST_CELLS) for union in unions]
+    is_ordered = all(each.is_ordered for each in cells)
+    return CommonAxis(tuple(cells), tuple(unions), dim, dim - has_null if is_ordered else 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +153,7 @@ class Part:
         slots = rows.slots(self.label)
         if self.place is not None:
             places = self.place(rows)
-            inside = np.flatnonzero((slots < self.copies) & (places < self.dim))
+            inside = np.flatnonzero((slots < self.copies) & (places >= 0))
             index = slots[inside] * self.dim + places[inside]
             shape = (len(rows), self.copies * self.dim)
             return csr_array((np.ones(len(inside)), (inside, index)), shape=shape)
@@ -144,121 +179,119 @@ def find_parts(releases: Sequence[Release]) -> Parts:
     parts, layout = Parts(), releases[0].plan.layout
     for reading in releases[0].readings:
         for block in reading.embedding.blocks:
-            others = [r.reading_of(block.name) for r in releases[1:] if _has(r, block.name)]
+            others = [own for release in releases[1:] for own in release.readings if own.has(block.name)]
             is_shared = len(others) == len(releases) - 1
             made = list(_parts_of(block, [reading, *others], layout)) if is_shared else []
             parts.found += made
             shared = sum(part.dim for part in made)
+            own = sum(math.prod(counts.shape[1:]) for _, counts, _ in listed_tables(reading, block, layout).values())
             if not made:
                 parts.left_out.append(block.name)
-            elif others and isinstance(block.map, Tables) and shared < block.map.listed_dim:
-                own = f"{block.map.listed_dim:,} cells"
-                parts.compared.append(f"{block.name} (in {shared:,} that both have, of {own})")
+            elif others and block.map.reads_codes and shared < own:
+                parts.compared.append(f"{block.name} (in {shared:,} that both have, of {own:,} cells)")
             else:
                 parts.compared.append(block.name)
     return parts
 
 
-def _has(release: Release, name: str) -> bool:
-    return any(reading.has(name) for reading in release.readings)
-
-
 def _parts_of(block: Block, readings: list[Measurement], layout: Layout) -> Iterator[Part]:
-    """The parts of one block; none if the releases' features of it have nothing in common."""
+    """The parts of one block; none if the releases' features of it have nothing in common.
+
+    Cells that are read off codes need not be the same in both releases; other features must be.
+    """
     blocks = [reading.embedding.block(block.name) for reading in readings]
     copies = {reading.embedding.copies(b) for reading, b in zip(readings, blocks, strict=True)}
     if len(copies) > 1 or len({reading.embedding.label for reading in readings}) > 1:
         return
-    if all(isinstance(each.map, Tables) for each in blocks):
+    if all(each.map.reads_codes and each.map.count_tables for each in blocks):
         yield from _table_parts(block, readings, layout)
     elif all(each.map == block.map for each in blocks):
-        for columns, entries, scale, options in feature_groups(block, readings[0].embedding.label, layout):
-            yield _plain_part(block, readings, layout, columns, entries, scale, options)
+        for group in block.map.groups(layout):
+            yield _group_part(block, readings, layout, group)
 
 
 def _table_parts(block: Block, readings: list[Measurement], layout: Layout) -> Iterator[Part]:
-    names = [column.name for column in layout.schema.used]
-    noise = [reading.noise_of_count(block.name) for reading in readings]
-    named = [_tables_by_columns(reading, block.name, names) for reading in readings]
-    for columns in named[0]:
-        if not all(columns in own for own in named):
-            continue
-        cuts, counts = zip(*(own[columns] for own in named), strict=True)
-        axes = tuple(common_axis(some) for some in zip(*cuts, strict=True))
-        if all(axis.dim > 1 for axis in axes):
-            yield _table_part(block, readings[0], layout, columns, axes, counts, noise)
+    """Counts in the cells that the releases' tables over the same columns have in common."""
+    by_columns = [listed_tables(own, own.embedding.block(block.name), layout) for own in readings]
+    for columns in by_columns[0]:
+        if all(columns in own for own in by_columns):
+            cells, counts, noise = zip(*(own[columns] for own in by_columns), strict=True)
+            axes = tuple(common_axis(some) for some in zip(*cells, strict=True))
+            if all(axis.dim > 1 for axis in axes):
+                names = tuple(layout.schema.used[column].name for column in columns)
+                merged = [_merged(axes, i, *table) for i, table in enumerate(zip(counts, noise, strict=True))]
+                sums, deviations = zip(*merged, strict=True)
+                yield Part(
+                    block.name,
+                    names,
+                    len(counts[0]),
+                    math.prod(axis.dim for axis in axes),
+                    sums,
+                    deviations,
+                    place=partial(_place, axes),
+                    **_label_of(block, readings[0], layout),
+                    num_ordered=axes[0].num_ordered if len(axes) == 1 else 0,
+                )
 
 
-def _tables_by_columns(
-    reading: Measurement, name: str, names: list[str]
-) -> dict[tuple[str, ...], tuple[tuple[Cells, ...], Floats]]:
-    """Cells and noisy counts of each table of a block, by the names of its columns."""
-    map_ = reading.map(name)
-    cells = [tuple(map_.factors[j] for j in subset) for subset in map_.subsets]
-    columns = [tuple(names[each.column] for each in some) for some in cells]
-    return dict(zip(columns, zip(cells, reading.tables(name), strict=True), strict=True))
+def _merged(axes: Sequence[CommonAxis], release: int, counts: Floats, noise: float) -> tuple[Floats, Floats]:
+    """A table's counts in the unions of cells along its axes, and the deviations of their noise."""
+    size = np.ones(1)
+    for number, axis in enumerate(axes, start=1):
+        counts = sum_cells(counts, axis.unions[release], axis.dim, axis=number)
+        size = np.multiply.outer(size, axis.sizes[release])
+    return counts.ravel(), noise * np.sqrt(np.tile(size.ravel(), len(counts)))
 
 
-def _table_part(
-    block: Block,
-    reading: Measurement,
-    layout: Layout,
-    columns: tuple[str, ...],
-    axes: tuple[Axis, ...],
-    counts: tuple[Floats, ...],
-    noise: list[float],
-) -> Part:
-    sums, deviations = [], []
-    for i, (table, deviation) in enumerate(zip(counts, noise, strict=True)):
-        size = np.ones(1)
-        for number, axis in enumerate(axes, start=1):
-            table = axis.merge(table, i, number)
-            size = np.multiply.outer(size, axis.sizes[i])
-        sums.append(table.ravel())
-        deviations.append(deviation * np.sqrt(np.tile(size.ravel(), len(table))))
+def _place(axes: Sequence[CommonAxis], rows: PublicRows) -> Integers:
+    """The cell of a table that each row is in; -1 for none."""
+    found, inside = np.zeros(len(rows), dtype=np.int64), np.ones(len(rows), dtype=bool)
+    for axis in axes:
+        along = axis(rows.codes)
+        inside &= along >= 0
+        found = found * axis.dim + along
+    return np.where(inside, found, -1)
 
-    def place(rows: PublicRows) -> Integers:
-        found, inside = np.zeros(len(rows), dtype=np.int64), np.ones(len(rows), dtype=bool)
-        for axis in axes:
-            along = axis(rows.codes)
-            inside &= along < axis.dim
-            found = found * axis.dim + along
-        return np.where(inside, found, math.prod(axis.dim for axis in axes))
 
+def _group_part(block: Block, readings: list[Measurement], layout: Layout, group: FeatureGroup) -> Part:
+    """Features about the same columns, multiplied so that their norm is at most one."""
+    chosen, scale, label = group.features, group.scale, readings[0].embedding.label
+    sums = tuple((r.sums(block.name)[:, chosen] * scale).ravel() for r in readings)
+    noise = tuple(np.full(len(own), r.noise_of_sum(block.name) * scale) for own, r in zip(sums, readings, strict=True))
+    own = _label_of(block, readings[0], layout)
+    if group.columns == ():  # the row count, or rows of each label value: what it counts are its copies
+        columns = tuple(own[key] for key in own if key == "label_column")
+        return Part(
+            block.name,
+            columns,
+            1,
+            len(sums[0]),
+            sums,
+            noise,
+            values=(lambda rows: (rows.slots(label)[:, None] == np.arange(len(sums[0]))) * 1.0) if own else None,
+            is_count=True,
+        )
+
+    def values(rows: PublicRows) -> Floats:
+        return rows.features(group.map) if group.map is not None else rows.features_of(block)[:, chosen] * scale
+
+    # Products are of columns that were chosen; waves are of all numbers, and a list of them would say no more.
+    names = group.columns if group.columns and (group.map is not None or len(group.columns) == 1) else ()
     return Part(
         block.name,
-        columns,
-        len(counts[0]),
-        math.prod(axis.dim for axis in axes),
-        tuple(sums),
-        tuple(deviations),
-        place=place,
-        **_label_of(block, reading, layout),
-        num_ordered=axes[0].num_ordered if len(axes) == 1 else 0,
+        names,
+        len(sums[0]) // len(chosen),
+        len(chosen),
+        sums,
+        noise,
+        values=values,
+        **own,
+        num_ordered=group.num_ordered,
+        bands=group.bands,
     )
-
-
-def _plain_part(
-    block: Block,
-    readings: list[Measurement],
-    layout: Layout,
-    columns: tuple[str, ...],
-    entries: Integers,
-    scale: float,
-    options: dict[str, Any],
-) -> Part:
-    """Some of a block's features, multiplied so that their norm is at most one."""
-    sums = tuple((r.sums(block.name)[:, entries] * scale).ravel() for r in readings)
-    noise = tuple(np.full(len(own), r.noise_of_sum(block.name) * scale) for own, r in zip(sums, readings, strict=True))
-    if options.get("is_count"):  # the copies are what it counts
-        return Part(block.name, columns, 1, len(sums[0]), sums, noise, **options)
-    options = {"values": lambda rows: rows.features(block)[:, entries] * scale} | options
-    copies = len(sums[0]) // len(entries)
-    options |= _label_of(block, readings[0], layout)
-    return Part(block.name, columns, copies, len(entries), sums, noise, **options)
 
 
 def _label_of(block: Block, reading: Measurement, layout: Layout) -> dict[str, Any]:
     """The label that a block has copies for, and the name of its column."""
     label = reading.embedding.label if block.per_label else None
-    return {} if label is None else {"label": label, "label_column": column_at(layout, label[0])}
+    return {} if label is None else {"label": label, "label_column": Memberships(label).choice_in(layout).column}

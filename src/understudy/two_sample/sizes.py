@@ -10,6 +10,7 @@ import numpy as np
 from understudy.accounting import Neighbours
 from understudy.arrays import Floats
 from understudy.released import Release
+from understudy.released.tables import total_rows
 from understudy.two_sample.parts import Part
 
 CLEAR = 6.0
@@ -36,11 +37,9 @@ class Sizes:
     pulls: list[Pull]
 
 
-def counted_rows(release: Release) -> float:
+def row_count(release: Release) -> float:
     """The row count that a release states: public under replace-one, else noisy and at least 1."""
-    if is_known(release):
-        return float(release.plan.num_rows or 1)
-    return release.total_rows
+    return total_rows(release).rows
 
 
 def is_known(release: Release) -> bool:
@@ -61,7 +60,7 @@ def sizes_against_means(
     All numbers tell of it, as each should be its mean times the row count: the noisy count alone would
     move all of them together, by more than their own noise.
     """
-    guess = counted_rows(release)
+    guess = row_count(release)
     if is_known(release):
         return Sizes(guess, guess / other_rows, [no_pull(part) for part in parts])
     chance, pulls, rows = guess + guess**2 / other_rows, [], 0.0
@@ -75,7 +74,7 @@ def sizes_against_means(
 
 def sizes_of_releases(releases: Sequence[Release], parts: Sequence[Part], variances: Sequence[Floats]) -> Sizes:
     """How many times the rows of the second the first release has, from numbers clear in both."""
-    first, second = (counted_rows(release) for release in releases)
+    first, second = (row_count(release) for release in releases)
     if all(is_known(release) for release in releases):
         return Sizes(first, first / second, [no_pull(part) for part in parts])
     over, under, found = 0.0, 0.0, []

@@ -1,4 +1,4 @@
-"""From squared differences and their null law to one statistic, p-values and what can be found."""
+"""From squared differences and their null distribution to one statistic, p-values and what can be found."""
 
 from __future__ import annotations
 
@@ -7,11 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import gammaincc, ndtr
 
 from understudy.arrays import Floats
-from understudy.two_sample.null_distribution import Contrast, Law, detectable, holm, p_value
+from understudy.two_sample.null_distribution import Contrast, NullDistribution
 from understudy.two_sample.parts import Parts
 from understudy.two_sample.results import Comparison, Difference, Question
+
+ENOUGH_DRAWS = 20
+"""With fewer draws beyond the observed value, the tail is read off a fitted null."""
+
+POWER = 0.8
+"""Share of comparisons in which a difference that counts as detectable is found."""
 
 SHADE = 1e-4
 """What a view counts for at least, in squared length of the mean embedding."""
@@ -27,16 +34,16 @@ class Setting:
     rows: tuple[float, float]
 
 
-def weigh(parts: Parts, contrasts: Sequence[Contrast], law: Law, setting: Setting) -> Comparison:
+def weigh(parts: Parts, contrasts: Sequence[Contrast], null: NullDistribution, setting: Setting) -> Comparison:
     """Sum the views with public weights, and read off what they say."""
-    weights = _weights(law)
+    weights = _weights(null)
     scale = weights / setting.size**2
-    whole = law.lengths(np.arange(len(scale)), scale)
+    whole = null.lengths(np.arange(len(scale)), scale)
     observed, draws = whole.observed, whole.draws
     threshold = float(np.quantile(draws, 1 - setting.level))
     found = detectable(draws, whole.inner, threshold)
     # Copies of a row drawn at random, in place of a share of the rows, move the embedding so far.
-    reach = float(weights @ (law.selves - law.means))
+    reach = float(weights @ (null.selves - null.means))
     owners = [view.columns for each in contrasts for view in each.views]
     return Comparison(
         question=setting.question,
@@ -49,38 +56,85 @@ def weigh(parts: Parts, contrasts: Sequence[Contrast], law: Law, setting: Settin
         detectable=found,
         detectable_share=min(1.0, found / math.sqrt(reach)) if reach > 0 else None,
         rows=setting.rows,
-        columns=_differences(owners, law, scale, setting.level, are_single=True),
-        together=_differences(owners, law, scale, setting.level, are_single=False),
+        columns=_differences(owners, null, scale, setting.level, are_single=True),
+        together=_differences(owners, null, scale, setting.level, are_single=False),
         compared=tuple(parts.compared),
         left_out=tuple(parts.left_out),
         draws=np.sqrt(draws),
     )
 
 
-def _weights(law: Law) -> Floats:
+def _weights(null: NullDistribution) -> Floats:
     """How much each view counts, so that the sum finds much; they add up to one.
 
     A view counts by the difference that is to be expected over the variance of its noise: the weights of
     best power. Expected is one in proportion to the mean embedding, as far as rows vary at all (if
     they do not, there is nothing to be seen but more of the same).
     """
-    selves = np.where(np.isnan(law.selves), np.maximum(1.0, law.means), law.selves)
-    expected = law.means * (1 - law.means / np.maximum(selves, 1e-12))
-    weights = (np.maximum(expected, 0.0) + SHADE) / law.spread
+    selves = np.where(np.isnan(null.selves), np.maximum(1.0, null.means), null.selves)
+    expected = null.means * (1 - null.means / np.maximum(selves, 1e-12))
+    weights = (np.maximum(expected, 0.0) + SHADE) / null.spread
     return np.asarray(weights / weights.sum())
 
 
 def _differences(
-    owners: list[tuple[str, ...]], law: Law, scale: Floats, level: float, *, are_single: bool
+    owners: list[tuple[str, ...]], null: NullDistribution, scale: Floats, level: float, *, are_single: bool
 ) -> tuple[Difference, ...]:
     """Single columns, or sets of columns, by themselves; the least likely first."""
     made = []
     for columns in dict.fromkeys(each for each in owners if (len(each) == 1) == are_single):
         views = np.array([i for i, owner in enumerate(owners) if owner == columns])
-        own = law.lengths(views, scale)
+        own = null.lengths(views, scale)
         threshold = math.sqrt(float(np.quantile(own.draws, 1 - level)))
         p = p_value(own.observed, own.draws)
         made.append(Difference(columns, math.sqrt(own.observed), threshold, p, p))
     adjusted = holm([each.p_value for each in made])
     corrected = [replace(one, adjusted=p) for one, p in zip(made, adjusted, strict=True)]
     return tuple(sorted(corrected, key=lambda each: (each.p_value, -each.distance)))
+
+
+def p_value(observed: float, draws: Floats) -> float:
+    """How often noise and chance alone give as much.
+
+    The share of draws beyond, counting the observed value as one; where few are, what a gamma law
+    with the draws' mean, variance and skewness says (a weighted sum of chi-squares is close to it).
+    """
+    beyond = int((draws >= observed).sum())
+    if beyond >= ENOUGH_DRAWS:
+        return (beyond + 1) / (len(draws) + 1)
+    deviation = float(draws.std())
+    if deviation == 0:
+        return 1.0 if observed <= draws[0] else 0.0
+    z = (draws - draws.mean()) / deviation
+    skewness, reach = float((z**3).mean()), (observed - float(draws.mean())) / deviation
+    if skewness < 1e-3:
+        tail = float(ndtr(-reach))
+    else:
+        shape = 4 / skewness**2
+        tail = float(gammaincc(shape, max(0.0, shape + reach * math.sqrt(shape))))
+    return min(tail, ENOUGH_DRAWS / (len(draws) + 1))
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P-values that stay valid however many there are (Holm 1979)."""
+    order = np.argsort(p_values, kind="stable")
+    found, largest = [1.0] * len(p_values), 0.0
+    for rank, place in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        found[place] = largest
+    return found
+
+
+def detectable(draws: Floats, inner: Floats, threshold: float) -> float:
+    """The length of a difference that is found in four of five comparisons.
+
+    Its direction is drawn from the null distribution itself: where noise and chance are large, differences are
+    sought too. |e + t u|^2 = |e|^2 + 2 t e.u + t^2 for draws e and directions u.
+    """
+    errors, cosines = draws[0::2], inner / np.sqrt(draws[1::2])
+    low, high = 0.0, 2 * math.sqrt(threshold + float(draws.max()))
+    for _ in range(60):
+        t = (low + high) / 2
+        found = float(np.mean(errors + 2 * t * cosines + t**2 > threshold))
+        low, high = (t, high) if found < POWER else (low, t)
+    return high

@@ -14,8 +14,6 @@ from understudy.errors import InputError, UsageError
 from understudy.private.checkpoints import Checkpoint
 from understudy.private.contribution_bounding import kept_rows
 from understudy.private.engines.local import sum_parts, usable_threads
-from understudy.private.engines.ray import is_ray_dataset, sum_files_by_ray, sum_ray_dataset
-from understudy.private.engines.spark import is_spark_frame, sum_files_by_spark, sum_spark_frame
 from understudy.private.sums import Work, one_blas_thread
 from understudy.readers import is_one_pass, open_parts, open_source
 
@@ -52,7 +50,7 @@ class Run:
 
 def can_be_read_again(data: object) -> bool:
     """Whether a second pass would find the rows again."""
-    return is_spark_frame(data) or is_ray_dataset(data) or not is_one_pass(data)
+    return engine_of(data) is not None or not is_one_pass(data)
 
 
 def sum_table(data: object, work: Work, *, query: str | None, run: Run) -> Integers:
@@ -66,20 +64,29 @@ def sum_table(data: object, work: Work, *, query: str | None, run: Run) -> Integ
     return _sum_persons(data, work, query=query, run=run)
 
 
+def engine_of(data: object) -> str | None:
+    """The cluster engine whose frame or dataset it is, told without importing that engine."""
+    kind = type(data)
+    if kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql"):
+        return "spark"
+    return "ray" if any(each.__module__.startswith("ray.data") for each in kind.__mro__) else None
+
+
 def _sum_elsewhere(data: object, work: Work, *, query: str | None, run: Run) -> Integers | None:
     """The sum by Spark or Ray, if the data is theirs or they were asked for."""
-    is_spark, is_ray = is_spark_frame(data), is_ray_dataset(data)
-    engine = "spark" if is_spark else "ray" if is_ray else run.engine
+    own = engine_of(data)
+    engine = own or run.engine
     if engine in ("auto", "local"):
         return None
+    from understudy.private.engines.ray import sum_files_by_ray, sum_ray_dataset
+    from understudy.private.engines.spark import sum_files_by_spark, sum_spark_frame
+
     if run.engine not in ("auto", engine):
         raise UsageError("engine", f"is {run.engine}, and the data is for {engine}", "Leave it out")
     if query is not None or run.checkpoint is not None:
         raise UsageError("engine", f"{engine} takes no query and no checkpoint", "Select rows before")
-    if is_spark:
-        return sum_spark_frame(data, work)
-    if is_ray:
-        return sum_ray_dataset(data, work)
+    if own is not None:
+        return (sum_spark_frame if own == "spark" else sum_ray_dataset)(data, work)
     parts = open_parts(data, columns=work.columns)
     paths = [str(path) for part in parts for path in part.paths]
     if len(paths) != len(parts):

@@ -32,11 +32,6 @@ LEAST_STORE_BYTES = 2**27
 """Ray's object store, if Understudy starts it."""
 
 
-def is_ray_dataset(data: object) -> bool:
-    """Whether it is a dataset of Ray, told without importing Ray."""
-    return any(kind.__module__.startswith("ray.data") for kind in type(data).__mro__)
-
-
 def sum_ray_dataset(dataset: Any, work: Work) -> Integers:
     """The sum over the rows of a dataset.  # (dim + 1,)"""
     start()

@@ -30,12 +30,6 @@ _PEOPLE = "bucket int, person binary, codes binary"
 _ENCRYPTION = "spark.io.encryption.enabled"
 
 
-def is_spark_frame(data: object) -> bool:
-    """Whether it is a data frame of Spark, told without importing Spark."""
-    kind = type(data)
-    return kind.__name__ == "DataFrame" and kind.__module__.startswith("pyspark.sql")
-
-
 def sum_spark_frame(frame: Any, work: Work) -> Integers:
     """The sum over the rows of a data frame.  # (dim + 1,)"""
     missing = [name for name in work.columns if name not in frame.columns]

@@ -1,11 +1,17 @@
-"""A plan in words and numbers."""
+"""The verb plan: a plan in words and numbers, before any data is opened."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
-from understudy.cli.output import table, verbatim
+import typer
+
+from understudy.cli import options as opt
+from understudy.cli.output import emit, table, verbatim
+from understudy.cli.release import delta_words
 
 if TYPE_CHECKING:
     from understudy.features import Block
@@ -17,6 +23,27 @@ NOISE_WORDS = {
     "gaussian": "discrete Gaussian; costs add up in mu squared",
     "laplace": "discrete Laplace, as delta is 0; costs add up in epsilon",
 }
+
+
+@opt.takes_plan
+def plan(
+    *,
+    plan: Plan,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Write it as a request that several parties answer.")
+    ] = None,
+    parties: Annotated[
+        int, typer.Option("--parties", min=1, help="With -o: so many parties each add their own noise.")
+    ] = 1,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Print noise, expected error, size, memory and cost of a release, without opening data."""
+    from understudy.plan.request import Request
+
+    plan = replace(plan, parties=parties)
+    if output is not None:
+        Request(plan).save(output)
+    emit(plan_document(plan), plan_lines(plan), as_json=as_json)
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -85,11 +112,6 @@ def _gram(plan: Plan) -> int:
     maps = [block.map for stage in plan.stages for block in stage.embedding.blocks]
     dense = [map_ for map_ in maps if isinstance(map_, Tensors) and map_.is_dense]
     return max((map_.size_of_stack**2 for map_ in dense), default=0)
-
-
-def delta_words(plan: Plan) -> str:
-    """At which delta a guarantee holds."""
-    return "without any delta (pure)" if plan.budget.is_pure else f"at delta {plan.budget.delta}"
 
 
 def plan_lines(plan: Plan) -> list[str]:

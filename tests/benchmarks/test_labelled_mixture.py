@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from labelled_mixture import LabelledMixture
 from scipy import stats
-
-from understudy.evaluation.geometry import LabelledMixture
 
 MIXTURE = LabelledMixture(
     centres=np.array([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0]]), classes=np.array([0, 0, 1]), deviation=0.5

@@ -1,25 +1,24 @@
-"""The verbs that read private data."""
+"""The verbs that release: release, synth, and append for tables that grow."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli import passes
 from understudy.cli.files import Output, check_sample_output, write_sample
-from understudy.cli.output import emit, printable, training_bar, verbatim
+from understudy.cli.output import emit, printable, reading_bar, training_bar, verbatim
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
     from understudy.plan.plan import Plan
+    from understudy.private.engines.passes import Run
     from understudy.released import Release
 
-Data = Annotated[
-    str, typer.Argument(help="CSV, Parquet, Arrow, DuckDB or SQLite file; folder or pattern of files; image set.")
-]
 NumRows = Annotated[
     int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw (default: the noisy count).")
 ]
@@ -28,16 +27,16 @@ NumRows = Annotated[
 @opt.takes_plan
 def release(
     *,
-    data: Data,
+    data: opt.Data,
     plan: Plan,
     output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the release.")],
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     key: opt.Key = None,
-    engine: passes.Engine = "auto",
-    threads: passes.Threads = None,
-    checkpoint: passes.CheckpointPath = None,
-    key_file: passes.KeyFile = None,
+    engine: opt.Engine = "auto",
+    threads: opt.Threads = None,
+    checkpoint: opt.CheckpointPath = None,
+    key_file: opt.KeyFile = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Read private rows and publish a noisy embedding with its certificate."""
@@ -54,7 +53,7 @@ def release(
 @opt.takes_plan
 def synth(
     *,
-    data: Data,
+    data: opt.Data,
     plan: Plan,
     output: Output,
     num_rows: NumRows = None,
@@ -62,14 +61,14 @@ def synth(
     query: opt.Query = None,
     ledger: opt.LedgerPath = None,
     key: opt.Key = None,
-    engine: passes.Engine = "auto",
-    threads: passes.Threads = None,
-    checkpoint: passes.CheckpointPath = None,
-    key_file: passes.KeyFile = None,
+    engine: opt.Engine = "auto",
+    threads: opt.Threads = None,
+    checkpoint: opt.CheckpointPath = None,
+    key_file: opt.KeyFile = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
-    from understudy.generators.sampling import check_num_rows
+    from understudy.generators.base import check_num_rows
     from understudy.methods import fit_release, needs_torch
     from understudy.networks.public import load_torch
 
@@ -97,6 +96,39 @@ def synth(
     emit(outcome(made) | document, lines, as_json=as_json)
 
 
+def append(
+    release: Annotated[Path, typer.Argument(help="Directory of the release so far.")],
+    data: opt.Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for both.")],
+    query: opt.Query = None,
+    ledger: opt.LedgerPath = None,
+    key: opt.Key = None,
+    engine: opt.Engine = "auto",
+    threads: opt.Threads = None,
+    checkpoint: opt.CheckpointPath = None,
+    key_file: opt.KeyFile = None,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Add rows of other people to a release, reading these rows alone.
+
+    Nobody may have rows in both: then each is protected by the release's epsilon, once, and the ledger is that of the
+    new rows. The noise of the parts adds up. For people who have rows in both, release the whole table again.
+    """
+    from understudy.private.append import append_rows
+    from understudy.released import load_release
+
+    with running(engine=engine, threads=threads, checkpoint=checkpoint, key_file=key_file, as_json=as_json) as run:
+        made = append_rows(data, load_release(release), directory=output, query=query, ledger=ledger, key=key, run=run)
+    lines = [
+        f"[bold green]Appended[/bold green] to {verbatim(release)}, {guarantee_words(made.plan)}",
+        *told_of(made, ledger),
+        f"  release      {verbatim(output)}, with the noise of {made.plan.parties} parts",
+        f"  certificate  {verbatim(output / 'certificate.html')}",
+        f"Next, at no cost: [bold]understudy fit {verbatim(output)} -o MODEL[/bold]",
+    ]
+    emit(outcome(made) | {"release": str(output)}, lines, as_json=as_json)
+
+
 def _release(
     data: str,
     plan: Plan,
@@ -115,7 +147,7 @@ def _release(
     if key is not None and ledger is None:
         raise UsageError("key", "names a release in a ledger, and none was given", "Add --ledger FILE")
     rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
-    with passes.running(**how, as_json=as_json) as run:
+    with running(**how, as_json=as_json) as run:
         made = release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key, run=run)
     charged = dict(made.facts)["ledger"]
     reused = charged is not None and charged["row"] <= rows_before
@@ -130,7 +162,6 @@ def _release(
 
 def guarantee_words(plan: Plan) -> str:
     """What a release guarantees, in odds."""
-    from understudy.cli.planning import delta_words
     from understudy.released.assumptions import round_up
 
     parts = ""
@@ -144,12 +175,17 @@ def guarantee_words(plan: Plan) -> str:
     )
 
 
+def delta_words(plan: Plan) -> str:
+    """At which delta a guarantee holds."""
+    return "without any delta (pure)" if plan.budget.is_pure else f"at delta {plan.budget.delta}"
+
+
 def told_of(made: Release, ledger: Path | None) -> list[str]:
     """Its fingerprint, what it was charged and for how many more there is room, and warnings."""
     from understudy.private.ledger import read_ledger
-    from understudy.queries.diagnostics import release_warnings
     from understudy.released.assumptions import queries_in
     from understudy.released.certificate import status
+    from understudy.released.diagnostics import release_warnings
 
     lines, charged = [f"  fingerprint  {made.fingerprint}"], dict(made.facts)["ledger"]
     lines += [f"  query        {printable(query)}" for query in queries_in(dict(made.facts))]
@@ -167,7 +203,7 @@ def told_of(made: Release, ledger: Path | None) -> list[str]:
 
 def outcome(made: Release) -> dict[str, Any]:
     """What programs are told of a release."""
-    from understudy.queries.diagnostics import release_warnings
+    from understudy.released.diagnostics import release_warnings
 
     return {
         "epsilon": made.plan.epsilon(),
@@ -180,3 +216,19 @@ def outcome(made: Release) -> dict[str, Any]:
         "query": dict(made.facts).get("query"),
         "warnings": release_warnings(made),
     }
+
+
+@contextmanager
+def running(
+    *, engine: str, threads: int | None, checkpoint: Path | None, key_file: Path | None, as_json: bool
+) -> Iterator[Run]:
+    """A run as the options ask for it, with a bar on the operator's screen."""
+    from understudy.private.checkpoints import Checkpoint
+    from understudy.private.engines.passes import Run
+    from understudy.private.secret_files import read_key
+
+    if key_file is not None and checkpoint is None:
+        raise UsageError("key file", "is for a checkpoint, and none was given", "Add --checkpoint FILE")
+    kept = None if checkpoint is None else Checkpoint(checkpoint, read_key(key_file))
+    with reading_bar(as_json=as_json) as progress:
+        yield Run(engine=engine, threads=threads, progress=progress, checkpoint=kept)

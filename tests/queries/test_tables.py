@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from understudy.accounting import GAUSSIAN
 from understudy.features import Cells
-from understudy.released.intervals import Law
-from understudy.released.tables import Counted, measure_release
+from understudy.released.tables import NoisyTable, tables_of
 from understudy.schema.encode import encode_batch
 
 from .conftest import Silence
@@ -19,7 +19,7 @@ METHODS = {
 }
 
 
-def counted(world, table: Counted) -> np.ndarray:
+def counted(world, table: NoisyTable) -> np.ndarray:
     """The table's counts, taken from the rows one by one."""
     codes = encode_batch(world.schema, world.table.combine_chunks().to_batches()[0])
     shape = [cells.dim for cells in table.cells]
@@ -34,7 +34,7 @@ def counted(world, table: Counted) -> np.ndarray:
 @pytest.mark.parametrize("method", METHODS)
 def test_without_noise_every_table_holds_the_counts_of_the_rows(world, method: str):
     options, blocks = METHODS[method]
-    measured = measure_release(world.release(Silence(), method=method, **options))
+    measured = tables_of(world.release(Silence(), method=method, **options))
     assert {table.block for table in measured.tables} >= blocks
     for table in measured.tables:
         assert np.allclose(table.counts, counted(world, table), atol=0.01), table.block
@@ -43,7 +43,7 @@ def test_without_noise_every_table_holds_the_counts_of_the_rows(world, method: s
 
 def test_histograms_of_positions_are_tables_of_numbers_that_are_never_null(world):
     release = world.release(Silence(), method="dp-merf", num_features=60, length_scale="private")
-    measured = measure_release(release)
+    measured = tables_of(release)
     found = [table for table in measured.tables if table.block == "histograms"]
     names = {measured.columns[table.columns[0]].name for table in found}
     assert names == {"age", "weight", "seen"}
@@ -53,13 +53,13 @@ def test_histograms_of_positions_are_tables_of_numbers_that_are_never_null(world
 
 def test_tables_that_lose_nulls_are_not_summed_over(silent):
     """A column's values are counted without its nulls, so they say nothing of all rows."""
-    measured = measure_release(silent)
+    measured = tables_of(silent)
     assert not measured.is_whole(Cells(3, 6, has_null=False))
     assert measured.is_whole(Cells(3, 6, has_null=True))
     assert measured.is_whole(Cells(4, 73, has_null=False))
 
 
 def test_the_row_count_is_public_only_where_rows_are_replaced(world, silent):
-    assert measure_release(silent).num_rows is None
-    assert measure_release(world.release(Silence(), neighbours="replace-one")).num_rows == 2000
-    assert measure_release(silent).law is Law.NORMAL
+    assert tables_of(silent).num_rows is None
+    assert tables_of(world.release(Silence(), neighbours="replace-one")).num_rows == 2000
+    assert tables_of(silent).mechanism is GAUSSIAN

@@ -1,20 +1,20 @@
-"""Signs, in a release's own noisy counts, that the schema does not fit the table. Free: no row is read."""
+"""Diagnostics of a release from its own noisy counts: values that the schema does not list, rows clipped to a bound,
+far fewer rows than planned. Post-processing: no row is read.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from understudy.arrays import Floats
 from understudy.features import Cells
-from understudy.queries.groups import spoken
-from understudy.released import Release
-from understudy.released.tables import Measured, measure_release
+from understudy.released.release import Release
+from understudy.released.tables import NoisyCount, ReleaseTables, tables_of, total_rows
 from understudy.schema.columns import Kind
-from understudy.schema.values import number_values
+from understudy.schema.values import number_values, spoken
 
 DOUBT = 4.0
 """Deviations of noise (of a normal law; as many as are as rare of another) that a finding must exceed."""
@@ -34,18 +34,10 @@ PLANNED_SHARE = 0.5
 """A table with fewer of the rows planned for is probably another one."""
 
 
-@dataclass(frozen=True)
-class NoisyCount:
-    """An estimated number of rows and the deviation of its noise."""
-
-    rows: float
-    noise: float
-
-
 def release_warnings(release: Release) -> list[str]:
     """What the curator should look at before the release is used: unlisted values, clipped ones, too few rows."""
-    measured = measure_release(release)
-    planned, total = release.plan.num_rows, _total(measured)
+    measured = tables_of(release)
+    planned, total = release.plan.num_rows, total_rows(measured.release)
     found = []
     doubt = release.plan.mechanism.deviations(DOUBT)
     if planned is not None and total.rows + doubt * total.noise < PLANNED_SHARE * planned:
@@ -65,9 +57,9 @@ def release_warnings(release: Release) -> list[str]:
     return found
 
 
-def unlisted_note(measured: Measured, place: int) -> str | None:
+def unlisted_note(measured: ReleaseTables, place: int) -> str | None:
     """How many rows have a value that the schema does not provide for, if there surely are some."""
-    column, unlisted, total = (measured.columns[place], unlisted_rows(measured, place), _total(measured))
+    column, unlisted, total = (measured.columns[place], unlisted_rows(measured, place), total_rows(measured.release))
     if unlisted is None or not _is_sure(measured, unlisted, total):
         return None
     if column.is_choice:
@@ -80,9 +72,9 @@ def unlisted_note(measured: Measured, place: int) -> str | None:
     return f"In about {_about(unlisted, total)} '{column.name}' {wrong}: check {remedy}."
 
 
-def bound_notes(measured: Measured, place: int) -> list[str]:
+def bound_notes(measured: ReleaseTables, place: int) -> list[str]:
     """Which part of the rows lies at a column's bounds, where all that lies beyond them is counted too."""
-    column, total = measured.columns[place], _total(measured)
+    column, total = measured.columns[place], total_rows(measured.release)
     return [
         f"about {_about(rows, total)} lie at the {side} bound of '{column.name}' ({value}), "
         "which stands for all values beyond it"
@@ -91,20 +83,20 @@ def bound_notes(measured: Measured, place: int) -> list[str]:
     ]
 
 
-def unlisted_rows(measured: Measured, place: int) -> NoisyCount | None:
+def unlisted_rows(measured: ReleaseTables, place: int) -> NoisyCount | None:
     """Rows whose value in a column is not listed, or null where none is allowed; from tables of it alone."""
     found = []
     for cells, counts, noise in _one_way(measured, place):
         if cells.has_unlisted:
             found.append(NoisyCount(float(counts[-1]), noise))
         elif not cells.has_null:
-            total = _total(measured)
+            total = total_rows(measured.release)
             both = math.hypot(total.noise, noise * math.sqrt(len(counts)))
             found.append(NoisyCount(total.rows - float(counts.sum()), both))
     return _average(found)
 
 
-def _at_bounds(measured: Measured, place: int) -> Iterator[tuple[str, str, NoisyCount, NoisyCount]]:
+def _at_bounds(measured: ReleaseTables, place: int) -> Iterator[tuple[str, str, NoisyCount, NoisyCount]]:
     """Each bound of a number at which rows surely lie: its side, its value, its rows, and those of the next cell."""
     column = measured.columns[place]
     if column.is_choice or column.num_steps < SHORT_SCALE:
@@ -121,11 +113,11 @@ def _at_bounds(measured: Measured, place: int) -> Iterator[tuple[str, str, Noisy
                 bound.append(NoisyCount(float(known[at]), noise))
                 beside.append(NoisyCount(float(known[next_to]) / width, noise / width))
         rows, near = _average(bound), _average(beside)
-        if rows is not None and near is not None and _is_sure(measured, rows, _total(measured)):
+        if rows is not None and near is not None and _is_sure(measured, rows, total_rows(measured.release)):
             yield side, value, rows, near
 
 
-def _one_way(measured: Measured, place: int) -> Iterator[tuple[Cells, Floats, float]]:
+def _one_way(measured: ReleaseTables, place: int) -> Iterator[tuple[Cells, Floats, float]]:
     """Counts of a column by itself, labels summed over, and the noise of each count."""
     for table in measured.over((place,)):
         if len(table.columns) <= 2:
@@ -144,16 +136,8 @@ def _average(found: list[NoisyCount]) -> NoisyCount | None:
     return NoisyCount(float(weights @ rows / weights.sum()), float(1 / math.sqrt(weights.sum())))
 
 
-def _total(measured: Measured) -> NoisyCount:
-    release = measured.release
-    if measured.num_rows is not None:
-        return NoisyCount(float(measured.num_rows), 0.0)
-    counts = release.reading_of("count").all_sums("count")
-    return NoisyCount(release.total_rows, release.noise_std("count") * math.sqrt(len(counts)))
-
-
-def _is_sure(measured: Measured, found: NoisyCount, total: NoisyCount) -> bool:
-    doubt = measured.release.plan.mechanism.deviations(DOUBT)
+def _is_sure(measured: ReleaseTables, found: NoisyCount, total: NoisyCount) -> bool:
+    doubt = measured.mechanism.deviations(DOUBT)
     return found.rows > max(doubt * found.noise, LEAST_SHARE * total.rows)
 
 

@@ -1,4 +1,4 @@
-"""Public networks: the options that name one, and the verbs that make and show one."""
+"""The verbs of encoders: networks that features of images are taken from."""
 
 from __future__ import annotations
 
@@ -7,67 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from understudy.cli import options as opt
 from understudy.cli.output import emit, training_bar, verbatim, waiting
-from understudy.cli.weighted import AsJson
 from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from understudy.arrays import Bytes
     from understudy.schema.images import ImageShape
 
-DP_MEPF = "DP-MEPF"
-
 app = typer.Typer(help="Public networks that features of images are taken from.", no_args_is_help=True)
-
-EncoderName = Annotated[
-    str | None,
-    typer.Option(
-        "--encoder",
-        rich_help_panel=DP_MEPF,
-        help="Public network: a directory made by 'encoder train', or vgg19 or resnet18 of torchvision.",
-    ),
-]
-Layers = Annotated[
-    str | None,
-    typer.Option(
-        "--layers",
-        rich_help_panel=DP_MEPF,
-        help="Its layers, parted by commas; pixels is the image itself (default: those it was made for).",
-    ),
-]
-Activation = Annotated[
-    str | None,
-    typer.Option(
-        "--activation", rich_help_panel=DP_MEPF, help="Whether layers count before (default) or after a rectified unit."
-    ),
-]
-Moments = Annotated[
-    int | None,
-    typer.Option(
-        "--moments", min=1, max=2, rich_help_panel=DP_MEPF, help="1: means. 2 (default): also means of squares."
-    ),
-]
-Multiply = Annotated[
-    str | None,
-    typer.Option(
-        "--multiply",
-        rich_help_panel=DP_MEPF,
-        help="Layer whose numbers are also multiplied two by two, or none (default: components, if there is one).",
-    ),
-]
-Stopping = Annotated[
-    float | None,
-    typer.Option(
-        "--stopping",
-        rich_help_panel=DP_MEPF,
-        help="Share of the budget that chooses the checkpoint (default: 0.01; 0 keeps the last one).",
-    ),
-]
-
-
-def chosen_layers(text: str | None) -> tuple[str, ...] | None:
-    """Names parted by commas."""
-    return None if text is None else tuple(name.strip() for name in text.split(",") if name.strip())
 
 
 @app.command("train")
@@ -91,7 +39,7 @@ def train(
         bool, typer.Option("--mirrored", help="Half of all images are seen in a mirror: not for letters.")
     ] = False,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Public seed.")] = 0,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Train a small network to tell the classes of PUBLIC images apart, or how they are turned if they have none."""
     from understudy.files import check_new_directory
@@ -147,7 +95,7 @@ def private(
         str | None, typer.Option("--key", help="Name in the ledger; the same one again gives the stored encoder back.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="Public seed. Noise has none.")] = 0,
-    as_json: AsJson = False,
+    as_json: opt.AsJson = False,
 ) -> None:
     """Spend budget on an encoder: learn it from PRIVATE images by noisy descent, where no public ones are to be had."""
     from understudy.accounting import Budget
@@ -201,7 +149,9 @@ def private(
 
 
 @app.command("show")
-def show(directory: Annotated[Path, typer.Argument(help="Directory of an encoder.")], as_json: AsJson = False) -> None:
+def show(
+    directory: Annotated[Path, typer.Argument(help="Directory of an encoder.")], as_json: opt.AsJson = False
+) -> None:
     """Show what an encoder was trained on, its layers and its hash."""
     from understudy.networks import load_encoder
 

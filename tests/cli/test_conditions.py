@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from understudy import load_schema
-from understudy.cli.wishes import read_balance, read_given
+from understudy.cli.generator import read_balance, read_given
 
 SCHEMA = load_schema(
     {

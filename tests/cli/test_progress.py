@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from understudy.cli.passes import reading_bar
+from understudy.cli.output import reading_bar
 
 
 class Terminal(io.StringIO):
