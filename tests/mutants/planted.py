@@ -1005,7 +1005,7 @@ MUTANTS = {
         PICTURES + "test_what_a_picture_becomes_does_not_depend_on_the_others[0]",
     ),
     "an archive read beyond its images": Mutant(
-        "readers/npz.py",
+        "readers/pictures.py",
         "if self.stream.read(1):",
         "if self.stream.closed:",
         "readers/test_npz.py::test_a_damaged_archive_is_refused[long]",

@@ -14,10 +14,11 @@ import pyarrow as pa
 from threadpoolctl import ThreadpoolController
 
 from understudy.arrays import Floats, Integers
+from understudy.codec import decode, encode
 from understudy.errors import InputError
 from understudy.features import Block, Embedding, Fourier, Norm, Tables, Tensors
 from understudy.features.combine import tensor
-from understudy.features.embedding import embedding_from_dict, kept_radius
+from understudy.features.embedding import kept_radius
 from understudy.private.kernels import Positions, centred, fourier_sums, has_kernel
 from understudy.private.lattice import inside, to_lattice
 from understudy.schema import Layout
@@ -170,7 +171,7 @@ class Work:
 
     def to_json(self) -> str:
         """A public description, from which ``work_from_json`` makes the same work."""
-        schema, embedding = self.layout.schema.to_dict(), self.embedding.to_dict()
+        schema, embedding = self.layout.schema.to_dict(), encode(self.embedding)
         return json.dumps({"schema": schema, "embedding": embedding, "lattice": self.lattice})
 
 
@@ -178,7 +179,7 @@ def work_from_json(text: str) -> Work:
     """The work that a description asks for."""
     document = json.loads(text)
     layout = Layout(parse_schema(document["schema"], name="table"))
-    return Work(layout, embedding_from_dict(document["embedding"]), int(document["lattice"]))
+    return Work(layout, decode(Embedding, document["embedding"]), int(document["lattice"]))
 
 
 def one_blas_thread() -> Any:
