@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.codec import OMIT_DEFAULT
+from understudy.errors import InputError
 from understudy.features.base import FeatureMap, Norm, Sign
 from understudy.features.combine import Tensors
 from understudy.features.tables import Tables
