@@ -137,7 +137,7 @@ DEEP = (
     "understudy.private.noise.ExactNoise.add_noise",
     "understudy.private.release.Release",
     "understudy.private.spending.write_directory",
-    "understudy.released.release.render_html",
+    "understudy.released.product.render_html",
     "understudy.cli.release.outcome",
 )
 
