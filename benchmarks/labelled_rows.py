@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from understudy.classifier.plan import ClassifierPlan
 from understudy.private.dpsgd.classifier import integer_rows
 from understudy.schema import Schema, load_schema
-from understudy.schema.pixels import pixel_columns
+from understudy.schema.encode import pixel_columns
 
 
 class Rows:

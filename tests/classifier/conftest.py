@@ -9,7 +9,7 @@ from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.private.dpsgd.classifier import train_classifier
 from understudy.schema import Schema, load_schema
-from understudy.schema.pixels import pixel_columns
+from understudy.schema.encode import pixel_columns
 
 TABLE = load_schema(
     {

@@ -16,8 +16,8 @@ from understudy.cli.grid import first_images
 from understudy.errors import MissingExtraError
 from understudy.reports.pictures import GAP, LARGEST_ZOOMED, PAPER
 from understudy.schema import load_schema
+from understudy.schema.encode import pixel_columns
 from understudy.schema.images import ImageShape
-from understudy.schema.pixels import pixel_columns
 
 SECRET = "SECRET-7f3a"
 SHAPE = ImageShape(2, 3)

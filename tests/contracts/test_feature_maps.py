@@ -15,6 +15,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from understudy.codec import encode, kind_of
 from understudy.features import (
     Block,
     Buckets,
@@ -41,7 +42,7 @@ from understudy.features import (
     Weighted,
     product,
 )
-from understudy.features.base import MAP_KINDS, map_from_dict
+from understudy.features.base import MAP_KINDS
 from understudy.features.fourier import SLACK
 from understudy.features.image_bases import principal_of
 from understudy.features.landmarks import kernel_sums
@@ -261,7 +262,7 @@ def squared(vector: Integers) -> int:
 
 
 def test_every_kind_of_map_has_an_example_here() -> None:
-    assert {map_.to_dict()["kind"] for map_ in EXAMPLES.values()} == set(MAP_KINDS)
+    assert {kind_of(map_) for map_ in EXAMPLES.values()} == set(MAP_KINDS)
 
 
 @each_map
@@ -407,7 +408,7 @@ def test_numpy_and_torch_agree(map_: FeatureMap, precision: str, tolerance: floa
 
 @each_map
 def test_a_map_comes_back_from_its_description(map_: FeatureMap) -> None:
-    again = map_from_dict(json.loads(json.dumps(map_.to_dict())))
+    again = MAP_KINDS.decode(json.loads(json.dumps(encode(map_))))
     seen = inputs(map_, random_codes(20, 9))
     assert again == map_
     assert (again.dim, again.sign) == (map_.dim, map_.sign)

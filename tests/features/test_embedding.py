@@ -12,9 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from understudy.errors import InputError
+from understudy.codec import decode, encode
 from understudy.features import Block, Constant, Embedding, FeatureMap, Fourier, Grid, Norm, OneHot, Scales, Sign
-from understudy.features.embedding import embedding_from_dict
 from understudy.private.sums import Rows, partial_sum
 from understudy.schema import NULL, Layout, load_schema
 
@@ -321,7 +320,7 @@ def _squared(vector: Integers) -> int:
 
 
 def test_an_embedding_comes_back_from_its_description() -> None:
-    again = embedding_from_dict(REAL.to_dict())
+    again = decode(Embedding, encode(REAL))
     assert again == REAL
     assert again.spans == REAL.spans
 
@@ -332,10 +331,12 @@ def test_an_embedding_comes_back_from_its_description() -> None:
         {"blocks": None},
         {"label": [1]},
         {"separate": True, "label": {"a": 1}},
+        {"separate": 1},
+        {"no such": 1},
         {"blocks": [{"name": "a", "weight": 2.0, "per_label": False, "map": {"kind": "constant"}}]},
         {"blocks": [{"name": "a", "weight": 1.0, "per_label": False, "map": {"kind": "no such"}}]},
     ],
 )
 def test_a_damaged_description_is_refused(damage: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match="damaged"):
-        embedding_from_dict(REAL.to_dict() | damage)
+    with pytest.raises(ValueError, match="field"):
+        decode(Embedding, encode(REAL) | damage)

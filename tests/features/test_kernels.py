@@ -11,7 +11,8 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from understudy.features.kernels import SHAPES, Kernel, Term, kernel_from_dict
+from understudy.codec import decode, encode
+from understudy.features.kernels import SHAPES, Kernel, Term
 
 Floats = npt.NDArray[np.float64]
 SPANS = ((3, 5), (5, 8))
@@ -107,7 +108,7 @@ def test_numpy_and_torch_agree_and_single_precision_is_close(kernel: Kernel) -> 
 
 @each_kernel
 def test_a_kernel_comes_back_from_its_description(kernel: Kernel) -> None:
-    assert kernel_from_dict(json.loads(json.dumps(kernel.to_dict()))) == kernel
+    assert decode(Kernel, json.loads(json.dumps(encode(kernel)))) == kernel
 
 
 def test_many_numbers_take_another_way_to_the_same_distances() -> None:

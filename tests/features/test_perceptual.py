@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from understudy.codec import encode
 from understudy.errors import InputError, UsageError
-from understudy.features import Sign, map_from_dict
+from understudy.features import Sign
+from understudy.features.base import MAP_KINDS
 from understudy.features.perceptual import Perceptual, perceptual
 from understudy.networks import activations as acts
 from understudy.networks.activations import BLOCK, activations, activations_of_rows
@@ -155,8 +157,8 @@ def test_slopes_reach_the_pixels():
 def test_a_map_is_told_apart_by_its_weights_and_needs_them_only_to_be_evaluated():
     one, other = (perceptual(network(seed), SHAPE) for seed in (1, 2))
     assert one.sha256 != other.sha256
-    document = one.to_dict() | {"sha256": "0" * 64}
-    unknown = map_from_dict(document)
+    document = encode(one) | {"sha256": "0" * 64}
+    unknown = MAP_KINDS.decode(document)
     assert unknown.dim == one.dim
     with pytest.raises(InputError, match="is not at hand"):
         unknown(images(1))

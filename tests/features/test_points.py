@@ -7,7 +7,8 @@ import json
 import numpy as np
 
 from understudy import load_schema
-from understudy.features.points import points_from_dict, points_of_codes
+from understudy.codec import decode, encode
+from understudy.features.points import Points, points_of_codes
 from understudy.schema import NULL, Layout
 
 LAYOUT = Layout(
@@ -52,6 +53,6 @@ def test_codes_come_back_and_long_columns_to_the_nearest_of_65536_steps() -> Non
 
 def test_points_come_back_from_their_description_and_some_of_them_keep_their_order() -> None:
     points = points_of_codes(LAYOUT, some_codes(20))
-    assert points_from_dict(json.loads(json.dumps(points.to_dict()))) == points
+    assert decode(Points, json.loads(json.dumps(encode(points)))) == points
     assert np.array_equal(points.take([7, 2]).cells, points.cells[[7, 2]])
     assert len(points) == 20

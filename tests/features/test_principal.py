@@ -7,7 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from understudy.features.image_bases import Principal, principal_from_dict, principal_of
+from understudy.codec import decode, encode
+from understudy.features.image_bases import Principal, principal_of
 from understudy.schema.images import ImageShape
 
 SHAPE = ImageShape(4, 3)
@@ -48,9 +49,8 @@ def test_no_image_is_longer():
 
 
 def test_it_comes_back_from_its_description():
-    document = json.loads(json.dumps(BASIS.to_dict()))
-    assert principal_from_dict(document) == BASIS
-    assert principal_from_dict(None) is None
+    document = json.loads(json.dumps(encode(BASIS)))
+    assert decode(Principal, document) == BASIS
 
 
 @pytest.mark.parametrize(

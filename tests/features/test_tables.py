@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.features import Block, Cells, Sign, Tables, map_from_dict
+from understudy.codec import encode
+from understudy.features import Block, Cells, Sign, Tables
+from understudy.features.base import MAP_KINDS
 from understudy.schema.columns import NULL, UNLISTED
 
 Integers = npt.NDArray[np.int64]
@@ -255,7 +257,7 @@ def test_features_of_whole_codes_are_not_cut_to_whole_numbers() -> None:
 @given(example=tables_with_rows())
 def test_tables_come_back_from_their_description(example: tuple[Tables, Integers, Integers, int]) -> None:
     map_, codes, copies, num_copies = example
-    again: Any = map_from_dict(json.loads(json.dumps(map_.to_dict())))
+    again: Any = MAP_KINDS.decode(json.loads(json.dumps(encode(map_))))
     assert again == map_
     assert hash(again.factors) == hash(map_.factors)
     assert np.array_equal(again.counts(codes, copies, num_copies), map_.counts(codes, copies, num_copies))
@@ -294,7 +296,7 @@ def test_unlisted_values_are_nulls_in_tables_that_do_not_count_them() -> None:
 def test_with_unlisted_values_all_tables_count_every_row(rows: list[tuple[int, ...]]) -> None:
     codes = np.array(rows, dtype=np.int64).reshape(-1, 4)
     map_ = Tables(FACTORS, ((0,), (1,), (2,), (3,), (0, 1), (1, 3), (0, 2, 3)), with_unlisted=True)
-    assert map_from_dict(json.loads(json.dumps(map_.to_dict()))) == map_
+    assert MAP_KINDS.decode(json.loads(json.dumps(encode(map_)))) == map_
     for table in map_.split(counted(map_, codes)):
         assert table.sum() == len(codes)
         assert table.min() >= 0

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from understudy import load_generator, load_schema, save_generator
+from understudy.codec import encode
 from understudy.errors import InputError
 from understudy.generators.image_architectures import ARCHITECTURES, Architecture, initialise
 from understudy.generators.image_network import ImageNetwork, by_pixel, state_of
@@ -21,7 +22,7 @@ each_kind = pytest.mark.parametrize("kind", sorted(ARCHITECTURES))
 
 def a_network(kind: str, shape: ImageShape, *, labelled: bool = True, seed: int = 0) -> ImageNetwork:
     label = {"name": "what", "kind": "categorical", "role": "label", "categories": ["a", "b", "c"]}
-    schema = load_schema({"name": "little", "image": shape.to_dict(), "columns": [label] if labelled else []})
+    schema = load_schema({"name": "little", "image": encode(shape), "columns": [label] if labelled else []})
     shares = (0.5, 0.3, 0.2) if labelled else (1.0,)
     architecture = Architecture(kind, noise_dim=3, hidden=(12,), channels=(6, 4))
     module = architecture.build(torch, shape, len(shares))

@@ -1005,7 +1005,7 @@ MUTANTS = {
         PICTURES + "test_what_a_picture_becomes_does_not_depend_on_the_others[0]",
     ),
     "an archive read beyond its images": Mutant(
-        "readers/npz.py",
+        "readers/pictures.py",
         "if self.stream.read(1):",
         "if self.stream.closed:",
         "readers/test_npz.py::test_a_damaged_archive_is_refused[long]",
@@ -1147,8 +1147,8 @@ MUTANTS = {
     ),
     "later rounds of merged sums unpaid": Mutant(
         "private/parties.py",
-        "        if ledger is not None:\n            key = key or",
-        "        if ledger is not None and request.round == 0:\n            key = key or",
+        "paid(bill, ledger=ledger, key=key, read=exact",
+        "paid(bill, ledger=ledger if request.round == 0 else None, key=key, read=exact",
         PARTIES + "test_every_merge_of_every_round_is_paid_for",
     ),
     "a later round without the ledger": Mutant(

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from understudy.codec import decode, encode
 from understudy.features import Block, Constant, Embedding, Grid, Hermite, Norm
-from understudy.plan.stage import LEAST_COUNT_PART, Stage, epsilon_parts, stage_from_dict, weighed_for_laplace
+from understudy.plan.stage import LEAST_COUNT_PART, Stage, epsilon_parts, weighed_for_laplace
 
 shares = st.lists(st.floats(0.01, 1.0), min_size=1, max_size=5)
 
@@ -82,5 +83,5 @@ def test_a_row_count_keeps_a_useful_share() -> None:
 
 def test_a_stage_comes_back_from_its_description_in_either_norm() -> None:
     for stage in (*STAGES, *weighed_for_laplace(STAGES)):
-        assert stage_from_dict(stage.to_dict()) == stage
-    assert "norm" not in STAGES[0].to_dict()["embedding"]["blocks"][0], "files from before have none"
+        assert decode(Stage, encode(stage)) == stage
+    assert "norm" not in encode(STAGES[0])["embedding"]["blocks"][0], "files from before have none"

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.accounting import Budget, Neighbours
+from understudy.codec import encode
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.methods import fit_release, make_plan
 from understudy.plan.plan import Plan
@@ -71,7 +72,7 @@ def test_new_rows_are_added_to_the_old_by_the_old_maps(tmp_path: Path, method: s
         added = sum_table(both, work, query=None, run=Run())[:-1]
         assert np.array_equal(made.vectors[stage], earlier.vectors[stage] + added)
     for found in (made, load_release(tmp_path / "all")):
-        assert [e.to_dict() for e in found.embeddings] == [e.to_dict() for e in earlier.embeddings]
+        assert [encode(e) for e in found.embeddings] == [encode(e) for e in earlier.embeddings]
         assert found.plan.parties == 3
         assert abs(found.label_counts.sum() - 521) < 250
 

@@ -14,7 +14,7 @@ from understudy.private.dpsgd.classifier import train_classifier
 from understudy.reports.explanation import STROKES_DRAWN, render_explanation, strokes_of
 from understudy.reports.pictures import FOR, picture, plain_picture, signed_picture
 from understudy.schema import load_schema
-from understudy.schema.pixels import pixel_columns
+from understudy.schema.encode import pixel_columns
 
 
 def opened(address: str) -> Image.Image:

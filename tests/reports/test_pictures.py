@@ -10,8 +10,8 @@ from PIL import Image
 
 from understudy.reports.pictures import GAP, LARGEST_ZOOMED, PAPER, draw_grid, picture_of
 from understudy.schema import Schema, load_schema
+from understudy.schema.encode import pixel_columns
 from understudy.schema.images import ImageShape
-from understudy.schema.pixels import pixel_columns
 
 SHAPE = ImageShape(2, 2)
 

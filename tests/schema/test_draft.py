@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from understudy.errors import InputError
 from understudy.readers import source_columns
-from understudy.schema.draft import draft_schema
+from understudy.schema.entries import draft_schema
 from understudy.schema.images import ImageShape
 from understudy.schema.table import parse_yaml
 

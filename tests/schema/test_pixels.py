@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from understudy.errors import MissingExtraError
-from understudy.schema.images import ImageShape
-from understudy.schema.pixels import pixel_array, pixel_columns, require_pillow
+from understudy.schema.encode import pixel_array, pixel_columns
+from understudy.schema.images import ImageShape, require_pillow
 
 SHAPES = [ImageShape(2, 3), ImageShape(3, 2, 3)]
 

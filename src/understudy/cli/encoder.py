@@ -186,8 +186,8 @@ def public_images(files: list[str]) -> tuple[Bytes, Any]:
     import numpy as np
 
     from understudy.readers import open_source, source_columns
+    from understudy.schema.encode import pixel_array
     from understudy.schema.images import LABEL, shape_of
-    from understudy.schema.pixels import pixel_array
 
     images: list[Bytes] = []
     labels: list[list[Any]] = []

@@ -156,8 +156,8 @@ def check_sample_output(path: Path, schema: Schema) -> None:
 
 def write_sample(rows: pa.Table, path: Path, schema: Schema) -> None:
     """Write synthetic rows, as images if the output's name says so."""
+    from understudy.schema.encode import pixel_array
     from understudy.schema.images import LABEL
-    from understudy.schema.pixels import pixel_array
 
     suffix = path.suffix.lower()
     if schema.image is None or suffix in ROWS:
@@ -170,8 +170,7 @@ def write_sample(rows: pa.Table, path: Path, schema: Schema) -> None:
 
 def _check_fits(path: Path, schema: Schema, *, is_folder: bool) -> None:
     from understudy.schema import Kind
-    from understudy.schema.images import LABEL, without_pixels
-    from understudy.schema.pixels import require_pillow
+    from understudy.schema.images import LABEL, require_pillow, without_pixels
 
     others = without_pixels(schema.image, schema.used)
     is_plain = all(

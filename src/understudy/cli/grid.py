@@ -35,7 +35,7 @@ def grid(
     """Draw the first images of every class of a set. It shows what it is given: of PRIVATE images it is private."""
     from understudy.reports.pictures import draw_grid, named_classes
     from understudy.schema import load_schema
-    from understudy.schema.pixels import require_pillow
+    from understudy.schema.images import require_pillow
 
     check_output(output, kinds=PICTURES)
     require_pillow()

@@ -11,6 +11,7 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.output import emit, table, unmarked, verbatim
+from understudy.codec import encode
 
 if TYPE_CHECKING:
     from understudy.schema import Schema
@@ -34,7 +35,7 @@ def draft(
     """Write a schema with names and types, and ??? where a person must decide."""
     from understudy.errors import InputError
     from understudy.readers import source_columns
-    from understudy.schema.draft import draft_schema
+    from understudy.schema.entries import draft_schema
 
     columns = source_columns(file, query=query)
     if any(re.match(DATA_NOT_NAME, name) for name, _ in columns):
@@ -177,4 +178,4 @@ def _column_rows(schema: Schema) -> list[list[str]]:
 
 
 def _sizes(shape: ImageShape | None) -> str:
-    return " x ".join(str(size) for size in shape.to_dict().values()) if shape is not None else ""
+    return " x ".join(str(size) for size in encode(shape).values()) if shape is not None else ""

@@ -1,6 +1,6 @@
 """Norm-bounded feature maps: pure functions of a row's cells and public randomness."""
 
-from understudy.features.base import CountTable, FeatureGroup, FeatureMap, Norm, PublicInput, Sign, map_from_dict
+from understudy.features.base import CountTable, FeatureGroup, FeatureMap, Norm, PublicInput, Sign
 from understudy.features.buckets import Buckets
 from understudy.features.combine import Tensors, product
 from understudy.features.embedding import Block, Embedding
@@ -44,7 +44,6 @@ __all__ = [
     "Tensors",
     "Term",
     "Weighted",
-    "map_from_dict",
     "perceptual",
     "product",
 ]

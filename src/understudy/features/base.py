@@ -17,10 +17,12 @@ import array_api_compat
 import numpy as np
 
 from understudy.arrays import Floats, Integers
+from understudy.codec import Registry
 
 if TYPE_CHECKING:
     from understudy.features.tables import Cells
     from understudy.schema import Layout
+
 
 Array = Any
 """A NumPy array or a torch tensor; maps speak the array-API namespace of what they get."""
@@ -182,10 +184,6 @@ class FeatureMap(ABC):
     def __call__(self, cells: Array) -> Array:
         """Features of each row.  # (num_rows, width) -> (num_rows, dim)"""
 
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """A public description from which ``map_from_dict`` builds the same map."""
-
     @property
     def is_differentiable(self) -> bool:
         """Whether features change smoothly with cells, so that a generator can be trained through the map."""
@@ -280,10 +278,5 @@ def _inputs_in(value: Any) -> Iterator[PublicInput]:
             yield from _inputs_in(getattr(value, field.name))
 
 
-MAP_KINDS: dict[str, Callable[[dict[str, Any]], FeatureMap]] = {}
+MAP_KINDS: Registry[FeatureMap] = Registry(FeatureMap)
 """Every kind of map by the name it has in files; the conformance suite runs over this."""
-
-
-def map_from_dict(document: dict[str, Any]) -> FeatureMap:
-    """Build a map from its public description."""
-    return MAP_KINDS[document["kind"]](document)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import array_api_compat
 import numpy as np
@@ -19,6 +18,7 @@ SPREAD = 64.0
 """Weights reach this far, so that a step of one number turns the draw around."""
 
 
+@MAP_KINDS.register("buckets")
 @dataclass(frozen=True)
 class Buckets(FeatureMap):
     """One-hot: which of ``count`` batches a row is in, namely the fraction of a random sum of its numbers.
@@ -72,12 +72,3 @@ class Buckets(FeatureMap):
         sums = xp.astype(cells[:, list(self.numbers)], xp.float64) @ xp.asarray(self.weights)
         batch = xp.floor((sums - xp.floor(sums)) * self.count)
         return xp.astype(batch == xp.arange(self.count, dtype=xp.float64), cells.dtype)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {"kind": "buckets", "numbers": list(self.numbers), "count": self.count, "seed": self.seed}
-
-
-MAP_KINDS["buckets"] = lambda document: Buckets(
-    tuple(int(number) for number in document["numbers"]), int(document["count"]), int(document["seed"])
-)

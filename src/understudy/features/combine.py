@@ -23,7 +23,6 @@ from understudy.features.base import (
     Piece,
     PublicInput,
     Sign,
-    map_from_dict,
 )
 from understudy.features.buckets import Buckets
 from understudy.schema import Layout
@@ -32,6 +31,7 @@ DENSE = 32
 """A Gram matrix of all columns is worth it while it holds at most so many times what is wanted."""
 
 
+@MAP_KINDS.register("tensors")
 @dataclass(frozen=True)
 class Tensors(FeatureMap):
     """For each subset of ``factors``, all products of one feature of each; every subset alike.
@@ -258,14 +258,6 @@ class Tensors(FeatureMap):
     def _used(self) -> tuple[int, ...]:
         return tuple(sorted({j for subset in self.subsets for j in subset}))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "kind": "tensors",
-            "factors": [factor.to_dict() for factor in self.factors],
-            "subsets": [list(subset) for subset in self.subsets],
-        }
-
 
 def product(*factors: FeatureMap) -> Tensors:
     """The map whose kernel is the product of the factors' kernels."""
@@ -279,9 +271,3 @@ def tensor(features: list[Array]) -> Array:
         products = found[:, :, None] * other[:, None, :]
         found = products.reshape(found.shape[0], found.shape[1] * other.shape[1])
     return found
-
-
-MAP_KINDS["tensors"] = lambda document: Tensors(
-    factors=tuple(map_from_dict(factor) for factor in document["factors"]),
-    subsets=tuple(tuple(int(j) for j in subset) for subset in document["subsets"]),
-)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from understudy.codec import OMIT_DEFAULT
 from understudy.errors import InputError
-from understudy.features.base import FeatureMap, Norm, Sign, map_from_dict
+from understudy.features.base import FeatureMap, Norm, Sign
 from understudy.features.combine import Tensors
 from understudy.features.tables import Tables
 
@@ -37,8 +38,9 @@ class Block:
     map: FeatureMap
     weight: float
     per_label: bool = False
-    norm: Norm = Norm.L2
-    with_unlisted: bool = False
+    # Files from before there was Laplace noise name no norm, and earlier ones did not count unlisted labels.
+    norm: Norm = field(default=Norm.L2, metadata=OMIT_DEFAULT)
+    with_unlisted: bool = field(default=False, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         if not 0 < self.weight <= 1:
@@ -228,14 +230,6 @@ class Embedding:
             return separate_sensitivities(self, lattice, replace=replace)
         return (self.sensitivity(lattice, replace=replace),)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "label": list(self.label) if self.label else None,
-            "separate": self.separate,
-            "blocks": [_described(block) for block in self.blocks],
-        }
-
 
 def separate_sensitivities(embedding: Embedding, lattice: int, *, replace: bool) -> tuple[int, ...]:
     """One release per label value for the features, one for the counts (DP-MERF v1, Alg. 1); never less than needed.
@@ -247,41 +241,3 @@ def separate_sensitivities(embedding: Embedding, lattice: int, *, replace: bool)
     features = [b for b in embedding.blocks if b.map.sign is not Sign.CONSTANT]
     per_class = sum((max(2, b.replace_factor) if replace else 1) * reach[b.name] for b in features)
     return ((2 if replace else 1) * counts, *([per_class] * embedding.num_labels))
-
-
-def _described(block: Block) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "name": block.name,
-        "weight": block.weight,
-        "per_label": block.per_label,
-        "map": block.map.to_dict(),
-    }
-    # Files from before there was Laplace noise name no norm, and earlier ones did not count unlisted labels.
-    if block.norm is not Norm.L2:
-        found["norm"] = block.norm.value
-    if block.with_unlisted:
-        found["with_unlisted"] = True
-    return found
-
-
-def embedding_from_dict(document: dict[str, Any]) -> Embedding:
-    """Build an embedding from its public description."""
-    try:
-        return Embedding(
-            blocks=tuple(
-                Block(
-                    str(b["name"]),
-                    map_from_dict(b["map"]),
-                    float(b["weight"]),
-                    bool(b["per_label"]),
-                    Norm(b.get("norm", Norm.L2)),
-                    bool(b.get("with_unlisted", False)),
-                )
-                for b in document["blocks"]
-            ),
-            label=(int(document["label"][0]), int(document["label"][1])) if document["label"] else None,
-            separate=bool(document["separate"]),
-        )
-    except (KeyError, TypeError, ValueError, IndexError):
-        pass
-    raise InputError("embedding", "its description is damaged", "Fetch the release again")

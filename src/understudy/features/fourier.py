@@ -48,6 +48,7 @@ class Scales(NamedTuple):
     longest: float
 
 
+@MAP_KINDS.register("fourier")
 @dataclass(frozen=True)
 class Fourier(FeatureMap):
     """phi(x) = sqrt(2/dim) [cos(2 pi F x), sin(2 pi F x)], with E phi(x).phi(x') = k(x, x').
@@ -68,6 +69,13 @@ class Fourier(FeatureMap):
     seed: int
     cache: dict[str, Array] = field(default_factory=dict, compare=False, repr=False)
     words = "waves over the numbers (random Fourier features)"
+
+    def __post_init__(self) -> None:
+        if self.num_features < 2 or self.num_features % 2:
+            raise ValueError("a frequency has a cosine and a sine")
+        scales = [*self.length_scales, *(scale for part in self.parts for scale in part[1:])]
+        if not all(0 < scale < math.inf for scale in scales):
+            raise ValueError("length scales are positive and finite")
 
     @property
     def dim(self) -> int:
@@ -174,17 +182,6 @@ class Fourier(FeatureMap):
             self.cache[key] = xp.asarray(self.frequencies, dtype=cells.dtype)
         return self.cache[key]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "kind": "fourier",
-            "numbers": list(self.numbers),
-            "length_scales": list(self.length_scales),
-            "parts": [list(part) for part in self.parts],
-            "num_features": self.num_features,
-            "seed": self.seed,
-        }
-
 
 def _in_steps(turns: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """Frequencies as whole numbers below 2^15 of steps of 2^-bits turns each; done again it changes nothing.
@@ -198,22 +195,3 @@ def _in_steps(turns: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], 
     bits = np.frexp(largest / reach)[1].astype(np.int64) - 1
     bits = np.minimum(bits, PHASE_BITS - POSITION_BITS)
     return np.rint(kept * 2.0**bits), bits
-
-
-def _from_dict(document: dict[str, Any]) -> Fourier:
-    if int(document["num_features"]) < 2 or int(document["num_features"]) % 2:
-        raise ValueError("a frequency has a cosine and a sine")
-    found = Fourier(
-        numbers=tuple(int(number) for number in document["numbers"]),
-        length_scales=tuple(float(scale) for scale in document["length_scales"]),
-        parts=tuple(Scales(int(s), float(low), float(high)) for s, low, high in document["parts"]),
-        num_features=int(document["num_features"]),
-        seed=int(document["seed"]),
-    )
-    scales = [*found.length_scales, *(scale for part in found.parts for scale in part[1:])]
-    if not all(0 < scale < math.inf for scale in scales):
-        raise ValueError("length scales are positive and finite")
-    return found
-
-
-MAP_KINDS["fourier"] = _from_dict

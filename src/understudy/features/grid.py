@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import Any
 
 import array_api_compat
 import numpy as np
@@ -85,12 +84,11 @@ def _codes_in_bins(place: int, column: Column, count: int) -> Cells:
     return replace(whole, lows=tuple(np.unique(low[low <= column.num_steps]).tolist()))
 
 
+@MAP_KINDS.register("constant")
 @dataclass(frozen=True, slots=True)
 class Constant(FeatureMap):
     """One feature that is 1 for every row: its sum is the row count."""
 
-    dim: int = 1
-    sign: Sign = Sign.CONSTANT
     is_differentiable = False
     words = "rows with each label"
 
@@ -98,6 +96,16 @@ class Constant(FeatureMap):
     def row_width(self) -> int:
         """Nothing of a row is looked at."""
         return 0
+
+    @property
+    def dim(self) -> int:
+        """The row count alone."""
+        return 1
+
+    @property
+    def sign(self) -> Sign:
+        """The same for every row."""
+        return Sign.CONSTANT
 
     @property
     def count_tables(self) -> tuple[CountTable, ...]:
@@ -113,11 +121,8 @@ class Constant(FeatureMap):
         xp = array_api_compat.array_namespace(cells)
         return xp.ones((cells.shape[0], 1), dtype=cells.dtype)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {"kind": "constant"}
 
-
+@MAP_KINDS.register("one-hot")
 @dataclass(frozen=True, slots=True)
 class OneHot(FeatureMap):
     """Memberships of several choices, scaled by the root of their number (DP-MERF, sec. 4.3).
@@ -167,11 +172,8 @@ class OneHot(FeatureMap):
         picked = xp.concat([cells[:, start:stop] for start, stop in self.spans], axis=1)
         return picked / math.sqrt(len(self.spans))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {"kind": "one-hot", "spans": [list(span) for span in self.spans]}
 
-
+@MAP_KINDS.register("grid")
 @dataclass(frozen=True, slots=True)
 class Grid(FeatureMap):
     """Histograms: each number's position falls into one of equal bins; scaled like OneHot.
@@ -227,16 +229,3 @@ class Grid(FeatureMap):
         members = xp.astype(bins[:, :, None] == edges[None, None, :], cells.dtype)
         flat = xp.reshape(members, (cells.shape[0], self.dim))
         return flat / math.sqrt(len(self.numbers))
-
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {"kind": "grid", "numbers": list(self.numbers), "num_bins": self.num_bins}
-
-
-MAP_KINDS["constant"] = lambda document: Constant()
-MAP_KINDS["one-hot"] = lambda document: OneHot(
-    spans=tuple((int(start), int(stop)) for start, stop in document["spans"])
-)
-MAP_KINDS["grid"] = lambda document: Grid(
-    numbers=tuple(int(number) for number in document["numbers"]), num_bins=int(document["num_bins"])
-)

@@ -17,7 +17,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import array_api_compat
 import numpy as np
@@ -67,6 +66,7 @@ def mehler_features(points: Array, rho: Sequence[float], order: int) -> Array:
     return xp.stack(found, axis=2)
 
 
+@MAP_KINDS.register("hermite")
 @dataclass(frozen=True)
 class Hermite(FeatureMap):
     """Hermite features of several numbers, each with a Gaussian kernel of its own (sum kernel).
@@ -122,16 +122,6 @@ class Hermite(FeatureMap):
         features = mehler_features(points, self.rho, self.order) / math.sqrt(len(self.numbers))
         return xp.astype(xp.reshape(features, (cells.shape[0], self.dim)), cells.dtype)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "kind": "hermite",
-            "numbers": list(self.numbers),
-            "length_scales": list(self.length_scales),
-            "order": self.order,
-            "half_range": self.half_range,
-        }
-
 
 def best_half_range(length_scale: float) -> float:
     """The range over which the fewest orders carry a kernel of this length scale.
@@ -143,6 +133,7 @@ def best_half_range(length_scale: float) -> float:
     return math.sqrt(1.5 / length_scale)
 
 
+@MAP_KINDS.register("mahalanobis")
 @dataclass(frozen=True)
 class Mahalanobis(FeatureMap):
     """Generalised Hermite features: k(x, y) = exp(-(x - y) A (x - y)^T) over several numbers.
@@ -201,27 +192,3 @@ class Mahalanobis(FeatureMap):
             products = features[:, :, None] * single[:, i, :][:, None, :]
             features = xp.reshape(products, (cells.shape[0], -1))
         return xp.astype(features, cells.dtype)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "kind": "mahalanobis",
-            "numbers": list(self.numbers),
-            "matrix": [list(row) for row in self.matrix],
-            "order": self.order,
-            "rho": self.rho,
-        }
-
-
-MAP_KINDS["hermite"] = lambda document: Hermite(
-    numbers=tuple(int(number) for number in document["numbers"]),
-    length_scales=tuple(float(scale) for scale in document["length_scales"]),
-    order=int(document["order"]),
-    half_range=float(document["half_range"]),
-)
-MAP_KINDS["mahalanobis"] = lambda document: Mahalanobis(
-    numbers=tuple(int(number) for number in document["numbers"]),
-    matrix=tuple(tuple(float(value) for value in row) for row in document["matrix"]),
-    order=int(document["order"]),
-    rho=float(document["rho"]),
-)

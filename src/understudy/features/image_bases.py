@@ -6,7 +6,6 @@ import base64
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +13,7 @@ from scipy.fft import dctn, idctn
 
 from understudy.arrays import Floats, Integers
 from understudy.features.base import PublicInput
-from understudy.schema.images import LIGHTEST, ImageShape, shape_from_dict
+from understudy.schema.images import LIGHTEST, ImageShape
 
 # The cosine basis of images: public, orthonormal, and ordered by frequency.
 
@@ -146,10 +145,6 @@ class Principal(PublicInput):
         longest = math.sqrt(self.shape.num_pixels) * float(self.frequencies[count - 1] ** tilt)
         return longest * (1 + len(self.spread) / UNIT)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {"shape": self.shape.to_dict(), "packed": self.packed, "spread": list(self.spread)}
-
 
 def principal_of(images: npt.NDArray[np.uint8], shape: ImageShape, count: int) -> Principal:
     """The principal directions of public images.  # images: (num_images, ...)"""
@@ -161,14 +156,3 @@ def principal_of(images: npt.NDArray[np.uint8], shape: ImageShape, count: int) -
     packed = base64.b64encode(np.rint(directions.T * UNIT).astype("<i2").tobytes()).decode()
     spread = np.maximum.accumulate(np.sqrt(np.maximum(ratios, 1.0)))
     return Principal(shape, packed, tuple(float(np.float32(each)) for each in spread))
-
-
-def principal_from_dict(document: dict[str, Any] | None) -> Principal | None:
-    """A basis from its public description."""
-    if document is None:
-        return None
-    return Principal(
-        shape=shape_from_dict(document["shape"]),
-        packed=str(document["packed"]),
-        spread=tuple(float(each) for each in document["spread"]),
-    )

@@ -137,21 +137,6 @@ class Kernel:
             return total * (0.5 / term.grid**2)
         return xp.sqrt(total) * (MATERN[self.shape][0] / term.grid)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "shape": self.shape,
-            "terms": [
-                {
-                    "numbers": list(term.numbers),
-                    "length_scales": list(term.length_scales),
-                    "spans": [list(span) for span in term.spans],
-                    "mismatch": term.mismatch,
-                }
-                for term in self.terms
-            ],
-        }
-
 
 def _gaps(one: Side, other: Side, number: int) -> Array:
     return one.positions[:, number][:, None] - other.positions[:, number][None, :]
@@ -172,19 +157,3 @@ MATERN: dict[str, tuple[float, Callable[[Array], Array] | None]] = {
     "matern52": (math.sqrt(5), lambda t: 1.0 + t + t * t / 3),
 }
 """What a distance in length scales is times, and the polynomial before the exponential, if any."""
-
-
-def kernel_from_dict(document: dict[str, Any]) -> Kernel:
-    """Build a kernel from its public description."""
-    return Kernel(
-        shape=str(document["shape"]),
-        terms=tuple(
-            Term(
-                numbers=tuple(int(number) for number in term["numbers"]),
-                length_scales=tuple(float(scale) for scale in term["length_scales"]),
-                spans=tuple((int(start), int(stop)) for start, stop in term["spans"]),
-                mismatch=float(term["mismatch"]),
-            )
-            for term in document["terms"]
-        ),
-    )

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import array_api_compat
 import numpy as np
@@ -19,8 +18,8 @@ from scipy.linalg import cholesky, solve_triangular
 
 from understudy.arrays import Floats
 from understudy.features.base import MAP_KINDS, Array, FeatureMap, Sign
-from understudy.features.kernels import Kernel, Side, kernel_from_dict
-from understudy.features.points import Points, points_from_dict
+from understudy.features.kernels import Kernel, Side
+from understudy.features.points import Points
 
 KERNEL_BITS = 26
 """Bits of a kernel value; those of weights that a product of 52 bits has left are as many."""
@@ -47,6 +46,7 @@ class _Near:
         return self._kernel.between(self._kernel.sides(cells), there, single=self._single)
 
 
+@MAP_KINDS.register("landmarks")
 @dataclass(frozen=True)
 class Landmarks(FeatureMap):
     """Coordinates of a row's kernel in the span of the kernels of some points.
@@ -137,16 +137,8 @@ class Landmarks(FeatureMap):
             found.append(first + second)
         return xp.astype(xp.concat(found, axis=1), cells.dtype)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "kind": "landmarks",
-            "kernel": self.kernel.to_dict(),
-            "points": self.points.to_dict(),
-            "kept": list(self.kept),
-        }
 
-
+@MAP_KINDS.register("kernel-sums")
 @dataclass(frozen=True)
 class KernelSums(FeatureMap):
     """A row's kernel values at many points, over ``reach``: its sum is the embedding at the points.
@@ -180,15 +172,6 @@ class KernelSums(FeatureMap):
         xp = array_api_compat.array_namespace(cells)
         return xp.astype(self._near(cells) / self.reach, cells.dtype)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "kind": "kernel-sums",
-            "kernel": self.kernel.to_dict(),
-            "points": self.points.to_dict(),
-            "reach": self.reach,
-        }
-
 
 def kernel_sums(kernel: Kernel, points: Points) -> KernelSums:
     """Kernel values at points, with a reach that is proved and not much larger than need be.
@@ -221,13 +204,3 @@ def times_gram(kernel: Kernel, points: Points, vectors: Floats) -> tuple[Floats,
 def _bits(value: float) -> int:
     """The smallest power of two that is not below a value."""
     return math.ceil(math.log2(value))
-
-
-MAP_KINDS["landmarks"] = lambda document: Landmarks(
-    kernel_from_dict(document["kernel"]),
-    points_from_dict(document["points"]),
-    tuple(int(place) for place in document["kept"]),
-)
-MAP_KINDS["kernel-sums"] = lambda document: KernelSums(
-    kernel_from_dict(document["kernel"]), points_from_dict(document["points"]), float(document["reach"])
-)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import array_api_compat
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 from understudy.features.base import MAP_KINDS, Array, FeatureMap, PublicInput, Sign
 from understudy.networks.activations import activations, activations_of_rows, sizes_of
 from understudy.networks.public import PublicNetwork, from_shelf
-from understudy.schema.images import ImageShape, shape_from_dict
+from understudy.schema.images import ImageShape
 
 EXACT_BITS = 52
 """Squares of whole numbers add up exactly below 2^53."""
@@ -29,6 +28,7 @@ class NetworkLayers(PublicInput):
     layers: tuple[str, ...]
 
 
+@MAP_KINDS.register("perceptual")
 @dataclass(frozen=True)
 class Perceptual(FeatureMap):
     """Activations of several layers (``moment`` 1) or their squares (2), each layer alike.
@@ -94,19 +94,6 @@ class Perceptual(FeatureMap):
         values = layer.clip(0.0) if self.rectified else layer
         return values**2 if self.moment == 2 else values
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "kind": "perceptual",
-            "shape": self.shape.to_dict(),
-            "network": self.network,
-            "sha256": self.sha256,
-            "layers": list(self.layers),
-            "sizes": list(self.sizes),
-            "moment": self.moment,
-            "rectified": self.rectified,
-        }
-
 
 TINY = 1e-20
 """Keeps the slope of a norm finite at zero."""
@@ -137,18 +124,3 @@ def _unit(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         whole = np.rint(values / np.where(largest > 0, largest, 1.0) * scale)
     squares = (whole**2).sum(axis=1, keepdims=True)
     return np.asarray(whole / np.sqrt(np.maximum(squares, 1.0)))
-
-
-def _load(document: dict[str, Any]) -> Perceptual:
-    return Perceptual(
-        shape=shape_from_dict(document["shape"]),
-        network=str(document["network"]),
-        sha256=str(document["sha256"]),
-        layers=tuple(str(name) for name in document["layers"]),
-        sizes=tuple(int(size) for size in document["sizes"]),
-        moment=int(document["moment"]),
-        rectified=bool(document["rectified"]),
-    )
-
-
-MAP_KINDS["perceptual"] = _load

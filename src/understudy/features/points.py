@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -87,10 +87,6 @@ class Points(PublicInput):
                 found[whole[:, slot[column.name]] == 1, i] = NULL
         return found
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {"rows": [list(row) for row in self.rows], "spans": [list(span) for span in self.spans]}
-
 
 def points_of_codes(layout: Layout, codes: Integers) -> Points:
     """Public rows, given as codes."""
@@ -102,14 +98,6 @@ def points_of_codes(layout: Layout, codes: Integers) -> Points:
         columns.append(np.where(members.any(axis=1), members.argmax(axis=1), -1))
     rows = np.stack(columns, axis=1).astype(np.int64).tolist()
     return Points(tuple(tuple(row) for row in rows), spans)
-
-
-def points_from_dict(document: dict[str, Any]) -> Points:
-    """Read points back from their public description."""
-    return Points(
-        rows=tuple(tuple(int(value) for value in row) for row in document["rows"]),
-        spans=tuple((int(start), int(stop)) for start, stop in document["spans"]),
-    )
 
 
 # Points drawn at public random over a schema's domain.

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
+from understudy.codec import FLAT, OMIT_DEFAULT
 from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureMap, OwnPlaces, Sign
 from understudy.features.exact import exact_weights
-from understudy.features.image_bases import Cosines, Principal, principal_from_dict
-from understudy.schema.images import ImageShape, shape_from_dict
+from understudy.features.image_bases import Cosines, Principal
+from understudy.schema.images import ImageShape
 
 Basis = Cosines | Principal
 NUM_BINS = 64
@@ -42,7 +42,7 @@ class Weighted:
     shape: ImageShape
     count: int
     tilt: float
-    principal: Principal | None = None
+    principal: Principal | None = field(default=None, metadata=OMIT_DEFAULT)
     _cache: dict[str, Array] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -90,17 +90,13 @@ class Weighted:
         whole = xp.round(xp.clip(values / unit, -FAR, FAR) * scale)
         return xp.sum(whole**2, axis=1) / scale**2
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        found = {"shape": self.shape.to_dict(), "count": self.count, "tilt": self.tilt}
-        return found | ({"principal": self.principal.to_dict()} if self.principal else {})
 
-
+@MAP_KINDS.register("spectrum")
 @dataclass(frozen=True)
 class Spectrum(FeatureMap):
     """Weighted coefficients over ``reach``; longer ones are cut to length 1."""
 
-    weighted: Weighted
+    weighted: Weighted = field(metadata=FLAT)
     reach: float
     words = "low frequencies of images"
 
@@ -125,16 +121,13 @@ class Spectrum(FeatureMap):
         longer = xp.sqrt(xp.clip(self.weighted.squares(values, self.reach), 1.0, None))
         return xp.clip(values / self.reach, -FAR, FAR) / (longer * ROOM)[:, None]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {"kind": "spectrum", "reach": self.reach, **self.weighted.to_dict()}
 
-
+@MAP_KINDS.register("lengths")
 @dataclass(frozen=True)
 class Lengths(FeatureMap):
     """Which of several bins an image's weighted length is in; each is longer by a constant factor."""
 
-    weighted: Weighted
+    weighted: Weighted = field(metadata=FLAT)
     is_differentiable = False
     words = "images of each length"
 
@@ -173,25 +166,11 @@ class Lengths(FeatureMap):
         bins = xp.sum(xp.astype(squares[:, None] > edges[None, :], cells.dtype), axis=1)
         return xp.astype(bins[:, None] == xp.arange(NUM_BINS, dtype=cells.dtype), cells.dtype)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {"kind": "lengths", **self.weighted.to_dict()}
-
-
-def weighted_from_dict(document: dict[str, Any]) -> Weighted:
-    """Weighted coefficients from their public description."""
-    shape = shape_from_dict(document["shape"])
-    principal = principal_from_dict(document.get("principal"))
-    return Weighted(shape, int(document["count"]), float(document["tilt"]), principal)
-
-
-MAP_KINDS["spectrum"] = lambda document: Spectrum(weighted_from_dict(document), float(document["reach"]))
-MAP_KINDS["lengths"] = lambda document: Lengths(weighted_from_dict(document))
-
 
 # On which sides of planes an image lies: the kinds of images that a class is made of.
 
 
+@MAP_KINDS.register("sides")
 @dataclass(frozen=True)
 class Sides(FeatureMap):
     """One-hot: which of 2^s parts of its class an image is in, by s planes that each class has to itself.
@@ -261,26 +240,3 @@ class Sides(FeatureMap):
         sides = xp.astype(xp.sum(above, axis=1) > 0.5, xp.float64)
         places = sides @ xp.asarray(2.0 ** np.arange(self.num_planes))
         return xp.astype(places[:, None] == xp.arange(self.dim, dtype=xp.float64), cells.dtype)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "kind": "sides",
-            "weighted": self.weighted.to_dict(),
-            "offsets": list(self.offsets),
-            "classes": list(self.classes) if self.classes else None,
-            "normals": [list(normal) for normal in self.normals],
-        }
-
-
-def _load(document: dict[str, Any]) -> Sides:
-    span = document["classes"]
-    return Sides(
-        weighted=weighted_from_dict(document["weighted"]),
-        classes=(int(span[0]), int(span[1])) if span else None,
-        normals=tuple(tuple(float(x) for x in normal) for normal in document["normals"]),
-        offsets=tuple(float(offset) for offset in document["offsets"]),
-    )
-
-
-MAP_KINDS["sides"] = _load

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats, Integers
+from understudy.codec import OMIT_DEFAULT
 from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, Sign
 from understudy.schema import Layout
 from understudy.schema.columns import NULL, UNLISTED
@@ -38,7 +39,7 @@ class Cells:
     is_ordered: bool = False
     lows: tuple[int, ...] = ()
     groups: tuple[int, ...] = ()
-    has_unlisted: bool = False
+    has_unlisted: bool = field(default=False, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         """Every code has a cell: a plan from elsewhere must not fail on the rows that hold some code."""
@@ -109,18 +110,8 @@ class Cells:
         pieces = np.searchsorted(self.first_codes, codes, side="right") - 1 if self.lows else codes
         return self.cell_of_piece[pieces] if self.groups else pieces
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "column": self.column,
-            "num_codes": self.num_codes,
-            "has_null": self.has_null,
-            "is_ordered": self.is_ordered,
-            "lows": list(self.lows),
-            "groups": list(self.groups),
-        }
 
-
+@MAP_KINDS.register("tables")
 @dataclass(frozen=True)
 class Tables(FeatureMap):
     """For each subset of columns, the table of counts over their cells; every table alike.
@@ -136,7 +127,7 @@ class Tables(FeatureMap):
 
     factors: tuple[Cells, ...]
     subsets: tuple[tuple[int, ...], ...]
-    with_unlisted: bool = False
+    with_unlisted: bool = field(default=False, metadata=OMIT_DEFAULT)
     reads_codes = True
     is_differentiable = False
     words = "rows in each cell of the tables"
@@ -261,30 +252,3 @@ class Tables(FeatureMap):
             stop = start + math.prod(shape)
             yield values[:, start:stop].reshape(len(values), *shape)
             start = stop
-
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {
-            "kind": "tables",
-            "factors": [factor.to_dict() for factor in self.factors],
-            "subsets": [list(subset) for subset in self.subsets],
-            **({"with_unlisted": True} if self.with_unlisted else {}),
-        }
-
-
-def _cells_from_dict(document: dict[str, Any]) -> Cells:
-    return Cells(
-        column=int(document["column"]),
-        num_codes=int(document["num_codes"]),
-        has_null=bool(document["has_null"]),
-        is_ordered=bool(document["is_ordered"]),
-        lows=tuple(int(low) for low in document["lows"]),
-        groups=tuple(int(group) for group in document["groups"]),
-    )
-
-
-MAP_KINDS["tables"] = lambda document: Tables(
-    factors=tuple(_cells_from_dict(factor) for factor in document["factors"]),
-    subsets=tuple(tuple(int(j) for j in subset) for subset in document["subsets"]),
-    with_unlisted=bool(document.get("with_unlisted", False)),
-)

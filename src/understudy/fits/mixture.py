@@ -207,7 +207,3 @@ class _Expected(FeatureMap):
             shaped = cells[:, start:stop].reshape(-1, len(table))
             found.append((shaped @ table).reshape(len(cells), -1))
         return self._cat(found, dim=1)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The description of the map whose expectations these are."""
-        return self._map.to_dict()

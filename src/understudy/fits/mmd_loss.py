@@ -48,10 +48,6 @@ class Interpolated(FeatureMap):
         low, high = self._table[entries], self._table[entries + 1]
         return (low + rest * (high - low)).reshape(len(cells), self.dim)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The description of the exact map."""
-        return self._map.to_dict()
-
 
 class InterpolatedPairs:
     """Products of many pairs of numbers that all have the same Hermite map, taken together.
@@ -62,7 +58,7 @@ class InterpolatedPairs:
     sign = Sign.SIGNED
 
     def __init__(self, torch: Any, map_: Tensors) -> None:
-        self._map, self.dim = map_, map_.dim
+        self.dim = map_.dim
         used = sorted({j for pair in map_.subsets for j in pair})
         place = {j: i for i, j in enumerate(used)}
         single = [cast(Hermite, map_.factors[j]) for j in used]
@@ -83,10 +79,6 @@ class InterpolatedPairs:
         averaging = self._tensor(share.astype(np.float32))  # (num_rows, groups)
         means = (products.flatten(0, 2) @ averaging).T / math.sqrt(len(left))
         return means, squares @ averaging
-
-    def to_dict(self) -> dict[str, Any]:
-        """The description of the exact map."""
-        return self._map.to_dict()
 
 
 def trainable(torch: Any, map_: FeatureMap) -> Any:

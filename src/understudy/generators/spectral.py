@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats
-from understudy.features.image_bases import Cosines, Principal, principal_from_dict
+from understudy.codec import decode, encode
+from understudy.features.image_bases import Cosines, Principal
 from understudy.features.spectrum import Basis
 from understudy.generators.base import GENERATOR_KINDS, LabelFirst, Tensors, image_shape
 from understudy.schema import NULL, Schema
@@ -95,7 +96,7 @@ class SpectralImages(LabelFirst):
             "default_num_rows": self.default_num_rows,
             "label_shares": list(self.label_shares),
             "part_shares": [list(shares) for shares in self.part_shares],
-            "principal": self.principal.to_dict() if self.principal else None,
+            "principal": encode(self.principal) if self.principal else None,
         }
 
     def tensors(self) -> Tensors:
@@ -111,7 +112,7 @@ def _load(schema: Schema, document: dict[str, Any], tensors: Tensors) -> Spectra
         default_num_rows=int(document["default_num_rows"]),
         label_shares=tuple(float(share) for share in document["label_shares"]),
         part_shares=tuple(tuple(map(float, shares)) for shares in document.get("part_shares", [[1.0]])),
-        principal=principal_from_dict(document.get("principal")),
+        principal=decode(Principal, document["principal"]) if document.get("principal") else None,
     )
 
 

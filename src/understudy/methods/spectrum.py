@@ -30,8 +30,8 @@ from understudy.methods.options import Option, PublicFile
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.clipping_norm import LENGTHS, LOOK_MEANS, LOOK_SECONDS
 from understudy.schema import Schema
+from understudy.schema.encode import pixel_array
 from understudy.schema.images import ImageShape
-from understudy.schema.pixels import pixel_array
 
 FIRST_SHARE = 0.04
 COUNT_PART = 0.5

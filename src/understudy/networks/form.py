@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
+from understudy.codec import decode, encode
 from understudy.errors import InputError
 from understudy.files import CERTIFICATE, read_json, read_tensors, to_json, write_directory
 from understudy.networks.public import Intake, PublicNetwork, Weights, fingerprint, put_on_shelf
-from understudy.schema.images import ImageShape, shape_from_dict
+from understudy.schema.images import ImageShape
 
 COMPONENTS = "components"
 """The layer of linear components: coordinates of an image in a public basis of few dimensions."""
@@ -55,7 +56,7 @@ class EncoderForm:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return asdict(self) | {"image": self.image.to_dict()}
+        return asdict(self) | {"image": encode(self.image)}
 
     def build(self, torch: Any) -> Any:
         """A new module, with weights of chance."""
@@ -124,7 +125,7 @@ def form_from_dict(document: dict[str, Any]) -> EncoderForm:
     """The form that ``to_dict`` described."""
     sizes = {key: tuple(int(value) for value in document[key]) for key in ("depths", "strides", "kernels")}
     return EncoderForm(
-        image=shape_from_dict(document["image"]),
+        image=decode(ImageShape, document["image"]),
         means=tuple(float(value) for value in document["means"]),
         deviations=tuple(float(value) for value in document["deviations"]),
         components=int(document["components"]),

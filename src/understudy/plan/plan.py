@@ -21,12 +21,13 @@ import numpy.typing as npt
 
 from understudy.accounting import GAUSSIAN, Budget, Mechanism, Neighbours, mechanism_for, neighbours_by_name
 from understudy.accounting.dpsgd import Charge, epsilon_of_charges, epsilon_of_replacement, exceedance_of_charges
+from understudy.codec import decode, encode
 from understudy.errors import InputError, UsageError
 from understudy.features.base import Norm
 from understudy.features.embedding import Block, Embedding
 from understudy.measurement import Measurement
 from understudy.plan.descent import DecoderPlan, DescentPlan, decoder_from_dict
-from understudy.plan.stage import Stage, stage_from_dict, weighed_for_laplace
+from understudy.plan.stage import Stage, weighed_for_laplace
 from understudy.rules import RULES
 from understudy.schema import Layout, Schema
 from understudy.schema.table import parse_schema
@@ -395,7 +396,7 @@ class Plan:
             "neighbours": self.neighbours.value,
             "num_rows": self.num_rows,
             "lattice_bits": LATTICE_BITS,
-            "stages": [stage.to_dict() for stage in self.stages],
+            "stages": [encode(stage) for stage in self.stages],
             "settings": dict(self.settings),
         }
 
@@ -427,7 +428,7 @@ def plan_from_dict(document: dict[str, Any]) -> Plan:
             method=str(document["method"]),
             budget=budget,
             neighbours=Neighbours(document["neighbours"]),
-            stages=tuple(stage_from_dict(stage) for stage in document["stages"]),
+            stages=tuple(decode(Stage, stage) for stage in document["stages"]),
             num_rows=document["num_rows"],
             settings=tuple(document["settings"].items()),
             decoder=decoder_from_dict(document["descent"], budget) if "descent" in document else None,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from understudy.features.base import Norm, Sign
-from understudy.features.embedding import Embedding, embedding_from_dict
+from understudy.features.embedding import Embedding
 
 LEAST_COUNT_PART = 0.02
 """A row count's least share of epsilon."""
@@ -33,16 +32,6 @@ class Stage:
         reach = {b.name: b.weight**2 if b.norm is Norm.L2 else b.weight for b in blocks}
         total = sum(reach.values())
         return {name: self.share * own / total for name, own in reach.items()}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return {"name": self.name, "share": self.share, "rule": self.rule, "embedding": self.embedding.to_dict()}
-
-
-def stage_from_dict(document: dict[str, Any]) -> Stage:
-    """A stage from its public description."""
-    embedding, share = embedding_from_dict(document["embedding"]), float(document["share"])
-    return Stage(str(document["name"]), embedding, share, document["rule"])
 
 
 def epsilon_parts(shares: Sequence[float], bounds: Sequence[float]) -> list[float]:

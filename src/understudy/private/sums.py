@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from understudy.arrays import Floats, Integers
+from understudy.codec import decode, encode
 from understudy.errors import InputError
 from understudy.features import Block, Embedding, Fourier, Norm, Tables, Tensors
 from understudy.features.combine import tensor
-from understudy.features.embedding import embedding_from_dict, kept_radius
+from understudy.features.embedding import kept_radius
 from understudy.private.kernels import Positions, centred, fourier_sums, has_kernel
 from understudy.private.lattice import inside, to_lattice
 from understudy.schema import Layout
@@ -170,7 +171,7 @@ class Work:
 
     def to_json(self) -> str:
         """A public description, from which ``work_from_json`` makes the same work."""
-        schema, embedding = self.layout.schema.to_dict(), self.embedding.to_dict()
+        schema, embedding = self.layout.schema.to_dict(), encode(self.embedding)
         return json.dumps({"schema": schema, "embedding": embedding, "lattice": self.lattice})
 
 
@@ -178,7 +179,7 @@ def work_from_json(text: str) -> Work:
     """The work that a description asks for."""
     document = json.loads(text)
     layout = Layout(parse_schema(document["schema"], name="table"))
-    return Work(layout, embedding_from_dict(document["embedding"]), int(document["lattice"]))
+    return Work(layout, decode(Embedding, document["embedding"]), int(document["lattice"]))
 
 
 def one_blas_thread() -> Any:
@@ -186,7 +187,13 @@ def one_blas_thread() -> Any:
 
     They are small: a second BLAS thread costs several times what it saves.
     """
-    return threadpool_limits(limits=1, user_api="blas")
+    return _thread_pools().limit(limits=1, user_api="blas")
+
+
+@cache
+def _thread_pools() -> Any:
+    """The BLAS libraries of this process. Finding them takes as long as a small sum."""
+    return ThreadpoolController()
 
 
 def sum_rows(

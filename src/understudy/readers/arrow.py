@@ -1,4 +1,4 @@
-"""Parquet and Arrow files, streamed with the columns asked for and no others."""
+"""Parquet and Arrow IPC files, and pyarrow tables, datasets and streams: the columns asked for and no others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 from understudy.errors import InputError, UnderstudyError
 from understudy.readers.python_rows import PythonRecords, explain_frame, python_source
-from understudy.readers.stream import MAX_BATCH_ROWS, Batches, Field, Viewable, explain_file, listed
+from understudy.readers.stream import MAX_BATCH_ROWS, Batches, Field, Viewable, explain_damage, listed
 
 # Per column; a column chunk is otherwise held whole, and a file may have one row group.
 _PARQUET_BUFFER_BYTES = 1 << 16
@@ -58,9 +58,7 @@ class ParquetFiles:
 
     def explain(self, error: Exception) -> UnderstudyError:
         """Damage is the only thing left to go wrong."""
-        return explain_file(
-            self.where, error, rule="it is damaged, or not a Parquet file", remedy="Write it again from its source"
-        )
+        return explain_damage(self.where, error, "a Parquet file")
 
 
 def refuse_table_log(where: str, folder: Path) -> None:
@@ -118,9 +116,7 @@ class ArrowFile:
 
     def explain(self, error: Exception) -> UnderstudyError:
         """Damage is the only thing left to go wrong."""
-        return explain_file(
-            self.where, error, rule="it is damaged, or not an Arrow IPC file", remedy="Write it again from its source"
-        )
+        return explain_damage(self.where, error, "an Arrow IPC file")
 
     def _reader(self, mapped: Any, wanted: list[int]) -> Any:
         options = pa.ipc.IpcReadOptions(included_fields=wanted)
@@ -145,17 +141,12 @@ def _fields_of(schema: pa.Schema) -> list[Field]:
     return [(field.name, field.type) for field in schema]
 
 
-# Tables in memory: those of pyarrow and of Python, and whatever offers an Arrow stream.
-
-
 def frame_source(where: str, source: Any) -> Viewable | ArrowStream | PythonRecords | None:
     """The reader for an object in memory, or None if it is not a table."""
     if isinstance(source, pa.RecordBatch):
-        return ArrowTable(where, pa.Table.from_batches([source]))
-    if isinstance(source, pa.Table):
-        return ArrowTable(where, source)
-    if isinstance(source, ds.Dataset):
-        return ArrowDataset(where, source)
+        return ArrowFrame(where, pa.Table.from_batches([source]))
+    if isinstance(source, pa.Table | ds.Dataset):
+        return ArrowFrame(where, source)
     if isinstance(source, pa.RecordBatchReader):
         return ArrowStream(where, source.schema, source)
     if isinstance(source, ds.Scanner):
@@ -170,50 +161,29 @@ def frame_source(where: str, source: Any) -> Viewable | ArrowStream | PythonReco
 
 
 @dataclass(frozen=True)
-class ArrowTable:
-    """A pyarrow table; nothing is copied."""
+class ArrowFrame:
+    """A pyarrow table, of which nothing is copied, or a dataset, of which one row group is held at a time."""
 
     where: str
-    table: pa.Table
+    frame: pa.Table | ds.Dataset
 
     def fields(self) -> list[Field]:
-        """The table's schema."""
-        return [(field.name, field.type) for field in self.table.schema]
+        """The frame's schema."""
+        return _fields_of(self.frame.schema)
 
     def batches(self, columns: list[str]) -> Batches:
-        """Slices of the table."""
-        yield from self.table.select(columns).to_reader(max_chunksize=MAX_BATCH_ROWS)
-
-    def attach(self, connection: Any) -> None:
-        """Show the table to DuckDB as a view."""
-        connection.register("data", self.table)
-
-    def explain(self, error: Exception) -> UnderstudyError:
-        """As for any frame."""
-        return explain_frame(self.where, error)
-
-
-@dataclass(frozen=True)
-class ArrowDataset:
-    """A pyarrow dataset; it reads ahead a little, and holds one row group at a time."""
-
-    where: str
-    dataset: ds.Dataset
-
-    def fields(self) -> list[Field]:
-        """The dataset's schema."""
-        return [(field.name, field.type) for field in self.dataset.schema]
-
-    def batches(self, columns: list[str]) -> Batches:
-        """A scan of the columns asked for."""
-        scanner = self.dataset.scanner(
+        """Slices of a table; a scan of a dataset, which reads ahead a little."""
+        if isinstance(self.frame, pa.Table):
+            yield from self.frame.select(columns).to_reader(max_chunksize=MAX_BATCH_ROWS)
+            return
+        scanner = self.frame.scanner(
             columns=columns, batch_size=MAX_BATCH_ROWS, batch_readahead=2, fragment_readahead=1
         )
         yield from scanner.to_batches()
 
     def attach(self, connection: Any) -> None:
-        """Show the dataset to DuckDB as a view."""
-        connection.register("data", self.dataset)
+        """Show the frame to DuckDB as a view."""
+        connection.register("data", self.frame)
 
     def explain(self, error: Exception) -> UnderstudyError:
         """As for any frame."""
@@ -230,7 +200,7 @@ class ArrowStream:
 
     def fields(self) -> list[Field]:
         """The stream's schema."""
-        return [(field.name, field.type) for field in self.schema]
+        return _fields_of(self.schema)
 
     def batches(self, columns: list[str]) -> Batches:
         """The stream's own batches."""

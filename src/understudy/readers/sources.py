@@ -11,8 +11,7 @@ from pathlib import Path
 from understudy.errors import InputError, UnderstudyError
 from understudy.readers.arrow import ArrowStream, ParquetFiles, arrow_file, files_under, frame_source, refuse_table_log
 from understudy.readers.delimited import DelimitedFile, DelimitedFiles
-from understudy.readers.npz import NpzImages
-from understudy.readers.pictures import EncodedImages, PictureFolder, is_encoded, picture_folder, with_images
+from understudy.readers.pictures import EncodedImages, NpzImages, PictureFolder, is_encoded, picture_folder, with_images
 from understudy.readers.python_rows import PythonRecords, explain_frame
 from understudy.readers.sql import SQLITE_MAGIC, DuckQuery, SqliteQuery
 from understudy.readers.stream import (

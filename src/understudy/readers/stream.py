@@ -76,6 +76,11 @@ def explain_file(where: str, error: Exception, *, rule: str, remedy: str) -> Und
     return InputError(where, rule, remedy)
 
 
+def explain_damage(where: str, error: Exception, kind: str) -> UnderstudyError:
+    """The refusal of a file that cannot be read to its end."""
+    return explain_file(where, error, rule=f"it is damaged, or not {kind}", remedy="Write it again from its source")
+
+
 class RowStream:
     """Batches of exactly the columns asked for, in that order, read in one pass.
 

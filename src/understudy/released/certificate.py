@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from understudy.accounting import LAPLACE, Budget, Neighbours
 from understudy.accounting.dpsgd import Charge
+from understudy.codec import kind_of
 from understudy.plan.descent import TrainedPlan
 from understudy.plan.plan import Plan
 from understudy.released.assumptions import (
@@ -283,7 +284,7 @@ def _mechanism(plan: Plan) -> dict[str, Any]:
                         "features": block.map.dim,
                         "weight": block.weight,
                         "copies": stage.embedding.copies(block),
-                        "kind": block.map.to_dict()["kind"],
+                        "kind": kind_of(block.map),
                         "noise_std_of_a_sum": plan.noise_std_of_sum(index, block),
                     }
                     for block in stage.embedding.blocks

@@ -14,9 +14,8 @@ import pyarrow as pa
 from understudy.arrays import Bytes, Floats
 from understudy.schema import Schema
 from understudy.schema.columns import Column
-from understudy.schema.encode import encode_column
+from understudy.schema.encode import encode_column, pixel_array
 from understudy.schema.images import ImageShape
-from understudy.schema.pixels import pixel_array
 
 GAP = 2
 PAPER = 255

@@ -9,6 +9,7 @@ the other rows the codes that they had (proofs/cells.md).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -17,9 +18,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from understudy.arrays import Codes
+from understudy.arrays import Bytes, Codes
 from understudy.errors import InputError
 from understudy.schema.columns import BLANKS, NULL, NULL_WORDS, Column, Kind, Role
+from understudy.schema.images import ImageShape
 from understudy.schema.table import Schema
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -400,3 +402,28 @@ def _wrong_type(column: Column, found: str) -> InputError:
         f"is {column.kind} and must hold {wanted}, but holds {found}",
         "Mend the column, or change its kind in the schema",
     )
+
+
+def pixel_columns(images: Bytes, shape: ImageShape, wanted: Iterable[str] | None = None) -> dict[str, Any]:
+    """Arrow columns of images, all of them or those that are wanted.
+
+    Args:
+        images: of this shape, with or without an axis for channels.  # (num_images, ...)
+        shape: what every image looks like.
+        wanted: names of pixels.
+    """
+    chosen = frozenset(shape.names if wanted is None else wanted)
+    by_pixel = np.ascontiguousarray(images.reshape(len(images), shape.num_pixels).T)
+    return {name: pa.array(cells) for name, cells in zip(shape.names, by_pixel, strict=True) if name in chosen}
+
+
+def pixel_array(rows: Any, shape: ImageShape) -> Bytes:
+    """Images of a table or batch that has their pixels, in any type that a schema reads.
+
+    Returns:
+        Whole numbers from 0 to 255, and 0 for null.  # (num_rows, height, width[, channels])
+    """
+    flat = np.empty((rows.num_rows, shape.num_pixels), dtype=np.uint8)
+    for position, column in enumerate(shape.columns):
+        flat[:, position] = encode_column(column, rows.column(column.name)).clip(min=0)
+    return flat.reshape(rows.num_rows, *shape.axes)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from understudy.errors import InputError
+from understudy.errors import InputError, MissingExtraError
 from understudy.schema.columns import Column, Kind
 
 MOST_PIXELS = 2**14
@@ -53,9 +54,13 @@ class ImageShape:
             for name in self.names
         )
 
-    def to_dict(self) -> dict[str, int]:
-        """As the YAML file has it."""
-        return {"height": self.height, "width": self.width, "channels": self.channels}
+    @classmethod
+    def from_dict(cls, document: Any) -> ImageShape:
+        """A shape from its public description, within the bounds of a schema's."""
+        found = parse_image(document, where="images")
+        if found is None:
+            raise InputError("images", "have no shape", "Fetch the file again")
+        return found
 
 
 def parse_image(document: Any, *, where: str) -> ImageShape | None:
@@ -72,14 +77,6 @@ def parse_image(document: Any, *, where: str) -> ImageShape | None:
     found = ImageShape(*shape)
     if found.num_pixels > MOST_PIXELS:
         raise InputError(where, f"images have more than {MOST_PIXELS} numbers", "Make them smaller first")
-    return found
-
-
-def shape_from_dict(document: Any) -> ImageShape:
-    """A shape from its public description, within the bounds of a schema's."""
-    found = parse_image(document, where="images")
-    if found is None:
-        raise InputError("images", "have no shape", "Fetch the file again")
     return found
 
 
@@ -104,3 +101,9 @@ def without_pixels(shape: ImageShape | None, columns: Iterable[Column]) -> list[
     """The columns that are no pixels."""
     pixels = frozenset(shape.names) if shape is not None else frozenset()
     return [column for column in columns if column.name not in pixels]
+
+
+def require_pillow() -> None:
+    """Refuse what needs Pillow, before it is begun, where there is none."""
+    if importlib.util.find_spec("PIL") is None:
+        raise MissingExtraError("pillow", "images")

@@ -13,6 +13,7 @@ from typing import Any
 
 import yaml
 
+from understudy.codec import encode
 from understudy.errors import InputError
 from understudy.files import DEEPEST, MOST_YAML_BYTES, read_file
 from understudy.schema.columns import Column, Role
@@ -91,7 +92,7 @@ class Schema:
             document["notes"] = self.notes
         document["privacy"] = {"unit": self.privacy.unit, "max_rows": self.privacy.max_rows}
         if self.image is not None:
-            document["image"] = self.image.to_dict()
+            document["image"] = encode(self.image)
         listed = without_pixels(self.image, self.columns)
         document["columns"] = [column.to_dict() for column in listed]
         if self.rules:

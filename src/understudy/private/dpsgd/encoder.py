@@ -18,8 +18,7 @@ from understudy.private.spending import Receipt, spend, training_bill
 from understudy.readers import open_source
 from understudy.released.encoder import PrivateEncoder, load_private_encoder
 from understudy.schema.columns import NULL
-from understudy.schema.encode import encode_column
-from understudy.schema.pixels import pixel_array
+from understudy.schema.encode import encode_column, pixel_array
 
 Rows = tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
