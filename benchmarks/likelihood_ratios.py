@@ -339,7 +339,7 @@ def classifier_parts(plan: ClassifierPlan, table: pa.Table, row: pa.Table, *, is
 
 def decoder_parts(plan: Plan, table: pa.Table, row: pa.Table, *, is_there: bool) -> Parts:
     """One release with a descent before its stages: the descent first, then the stages."""
-    from understudy.private.dpsgd.decoder import read_images
+    from understudy.private.dpsgd.networks import read_images
 
     if plan.descent is None:
         raise ValueError("the plan has no descent")

@@ -112,7 +112,7 @@ class LocallyLinearClassifier:
 
         Guarantee:
             Neither is looked at here: cells are encoded one by one inside the seal, so that a row's codes depend on
-            that row alone. No refusal holds a cell, a type of a cell or a number of rows.
+            that row alone. No refusal holds a cell, a type of a cell or a number of rows (proofs/cells.md).
         """
         if y is None:
             raise ArrayError("y", "requires y to be passed, but the target y is None", "Pass labels")

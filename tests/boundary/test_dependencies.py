@@ -40,7 +40,7 @@ EXTRAS = {
     "xgboost",
 }
 
-LAZY = {"compiled", "pair_products"}
+LAZY = {"compiled"}
 """Modules that exist for numba; what it compiles must stand at the top of a module to be kept on disk."""
 
 

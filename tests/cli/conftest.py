@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
+import typer.main
 
 from understudy.accounting import Budget, mu_squared_of_budget
 from understudy.cli import main
@@ -54,6 +56,17 @@ class Outcome:
 
 
 Run = Callable[..., Outcome]
+
+
+@pytest.fixture(scope="session")
+def commands() -> Callable[[typer.Typer], Any]:
+    """Commands as typer builds them from signatures, which takes a tenth of a second, built once."""
+    return functools.cache(typer.main.get_command)
+
+
+@pytest.fixture(autouse=True)
+def _commands(monkeypatch: pytest.MonkeyPatch, commands: Callable[[typer.Typer], Any]) -> None:
+    monkeypatch.setattr(typer.main, "get_command", commands)
 
 
 @pytest.fixture

@@ -19,10 +19,9 @@ from understudy.errors import InputError
 from understudy.features import Block, Embedding, Fourier, Scales, exact
 from understudy.features.exact import cosines_and_sines
 from understudy.features.fourier import SLACK
-from understudy.private import compiled, kernels, pair_products, sums
+from understudy.private import compiled, kernels, sums
 from understudy.private.kernels import TILE_FREQUENCIES, TILE_ROWS
-from understudy.private.row_independence import check_purity
-from understudy.private.sums import Rows, partial_sum
+from understudy.private.sums import Rows, check_purity, partial_sum
 from understudy.schema import Layout, load_schema
 
 LATTICE = 2**32
@@ -107,9 +106,9 @@ def test_products_of_pairs_wrap_around_alike_in_both_ways(num_numbers: int) -> N
     which = rng.permutation(pairs)
     first, last, row = pairs // 3, pairs, TILE_ROWS
     wanted = np.einsum("qrc,qfc->fr", tile[which[first:]].astype(int), steps[first:].astype(int))
-    makers = [pair_products.by_loop]
-    if pair_products.has_pair_instruction():
-        makers.append(pair_products.by_instruction)
+    makers = [compiled.by_loop]
+    if compiled.has_pair_instruction():
+        makers.append(compiled.by_instruction)
     for make in makers:
         phases = np.zeros((TILE_FREQUENCIES, 3 * TILE_ROWS), dtype=np.int32)
         called_by_numba(make())(tile, steps, which, first, last, row, phases)
@@ -122,9 +121,9 @@ def test_products_of_pairs_wrap_around_alike_in_both_ways(num_numbers: int) -> N
 FOR_ANY_PROCESSOR = """
 import sys
 from test_kernels import embedding_of_labels, rows_of
-from understudy.private import pair_products
+from understudy.private import compiled
 from understudy.private.sums import partial_sum
-assert not pair_products.has_pair_instruction()
+assert not compiled.has_pair_instruction()
 rows = rows_of(7, 1100, 5)
 sums = partial_sum(rows, embedding=embedding_of_labels(rows), lattice=2**32)
 sys.stdout.buffer.write(sums.tobytes())
@@ -174,7 +173,7 @@ def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(monkeypatch
 def test_what_was_kept_on_disk_is_known_by_all_that_it_was_made_from() -> None:
     names = {compiled.add_rows.py_func.__qualname__, compiled.longest.py_func.__qualname__}
     (digest,) = {name.rpartition("_")[2] for name in names}
-    modules = (compiled, exact, kernels, pair_products)
+    modules = (compiled, exact, kernels)
     sources = b"".join(Path(str(module.__file__)).read_bytes() for module in modules)
     assert hashlib.sha256(sources).hexdigest().startswith(digest)
     assert len(digest) == 16

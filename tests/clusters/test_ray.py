@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from conftest import plan_of, work_of
 
+from conftest import plan_of, work_of
 from understudy.arrays import Integers
 from understudy.errors import InputError
 from understudy.private.engines import ray as engine

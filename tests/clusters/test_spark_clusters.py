@@ -14,8 +14,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import ON_THIS_MACHINE, work_of
 
+from conftest import ON_THIS_MACHINE, work_of
 from understudy.arrays import Integers
 from understudy.private.sums import Work
 

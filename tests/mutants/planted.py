@@ -218,7 +218,7 @@ MUTANTS = {
         PERSONS + "test_the_certificate_and_the_ledger_name_whose_privacy_it_is",
     ),
     "a part added before its last batch": Mutant(
-        "private/engines/local.py",
+        "private/engines/passes.py",
         "summed = self._ended and self._taken == 0 and not self._told",
         "summed = self._taken == 0",
         LOCAL + "test_any_split_order_and_number_of_threads_gives_the_same_integers[dp-merf]",
@@ -1147,8 +1147,8 @@ MUTANTS = {
     ),
     "later rounds of merged sums unpaid": Mutant(
         "private/parties.py",
-        "        if ledger is not None:\n            key = key or",
-        "        if ledger is not None and request.round == 0:\n            key = key or",
+        "paid(bill, ledger=ledger, key=key, read=exact",
+        "paid(bill, ledger=ledger if request.round == 0 else None, key=key, read=exact",
         PARTIES + "test_every_merge_of_every_round_is_paid_for",
     ),
     "a later round without the ledger": Mutant(
@@ -1218,7 +1218,7 @@ MUTANTS = {
         UNITS + "test_no_name_of_a_table_or_unit_passes_for_another_unit",
     ),
     "a second unit past the library": Mutant(
-        "private/ledger_file.py",
+        "private/ledger.py",
         "WHERE unit <> NEW.unit)",
         "WHERE unit <> unit)",
         UNITS + "test_the_file_itself_keeps_units_and_refuses_a_second_one",
@@ -1299,13 +1299,13 @@ MUTANTS = {
         "private/test_checkpoints.py::test_an_interrupt_between_a_sum_and_its_name_leaves_neither[4]",
     ),
     "a progress bar that tells the number of rows": Mutant(
-        "private/engines/local.py",
+        "private/engines/passes.py",
         "percent = min(100, 100 * self._done // self._expected) if self._expected else None",
         "percent = 100 * self._done / self._expected if self._expected else None",
         LOCAL + "test_progress_tells_a_share_in_whole_percent_and_nothing_else",
     ),
     "a pass that an interrupt does not end": Mutant(
-        "private/engines/local.py",
+        "private/engines/passes.py",
         "as pool, shelf.stopped_by_errors():",
         "as pool:",
         LOCAL + "test_an_interrupt_ends_the_pass_after_the_batches_at_hand",

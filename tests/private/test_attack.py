@@ -25,9 +25,8 @@ from understudy.private import release as releasing
 from understudy.private.engines.passes import sum_table
 from understudy.private.noise import ExactNoise
 from understudy.private.release import release_table
-from understudy.private.row_independence import check_purity
 from understudy.private.spending import Receipt
-from understudy.private.sums import Work, sum_rows
+from understudy.private.sums import Work, check_purity, sum_rows
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]

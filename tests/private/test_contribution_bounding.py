@@ -186,6 +186,7 @@ def test_people_whose_rows_lie_in_several_files_and_passes_count_the_same(
         pq.write_table(shuffled.slice(1000 * number, 1000), tmp_path / f"{number}.parquet")
     passes = []
     monkeypatch.setattr(contribution_bounding, "HELD_CELLS", 1500)
+    monkeypatch.setattr(contribution_bounding, "MOST_PASSES", 64)
     whole = contribution_bounding.chosen_codes
     monkeypatch.setattr(contribution_bounding, "chosen_codes", lambda *held: passes.append(1) or whole(*held))
     for threads in (1, 3):

@@ -16,8 +16,7 @@ from understudy.accounting import Budget, Neighbours
 from understudy.features import Landmarks
 from understudy.methods import balog_features, balog_subspace
 from understudy.plan.plan import Plan
-from understudy.private.row_independence import check_purity
-from understudy.private.sums import sum_rows
+from understudy.private.sums import check_purity, sum_rows
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from understudy.accounting import UNITS_PER_COST, Budget, mu_squared_of_budget
 from understudy.accounting.dpsgd import Charge, epsilon_of_charges
 from understudy.errors import BudgetError, InputError, UsageError
-from understudy.private import ledger, ledger_file
+from understudy.private import ledger
 from understudy.private.ledger import (
     UNITS_PER_SLACK,
     LedgerRow,
@@ -165,7 +165,7 @@ def test_an_interrupted_spend_frees_the_lock_even_if_its_traceback_is_kept(
         patch.setattr(ledger, "LedgerRow", InterruptedRow)
         with pytest.raises(KeyboardInterrupt) as kept:
             pay(path, UNIT)
-    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.0)
+    monkeypatch.setattr(ledger, "BUSY_SECONDS", 0.0)
     assert pay(path, UNIT) == 2
     assert kept.value.__traceback__ is not None
 
@@ -469,7 +469,7 @@ def test_a_write_ahead_log_of_a_deleted_ledger_does_not_enter_a_new_one(folder: 
 
 
 def test_a_locked_ledger_is_refused_after_the_wait(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ledger_file, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(ledger, "BUSY_SECONDS", 0.05)
     path = new_ledger(folder, 1)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")

@@ -14,8 +14,7 @@ import pytest
 from understudy import Budget, create_ledger, load_schema, make_plan
 from understudy.errors import InputError
 from understudy.private import ledger as ledgers
-from understudy.private.ledger import described, unit_in
-from understudy.private.ledger_file import OLDER_VERSIONS, SCHEMAS
+from understudy.private.ledger import OLDER_VERSIONS, SCHEMAS, described, unit_in
 from understudy.private.spending import charge, release_bill
 from understudy.schema import Schema
 

@@ -29,8 +29,7 @@ from understudy.features import (
     product,
 )
 from understudy.plan.plan import LATTICE
-from understudy.private.row_independence import check_purity
-from understudy.private.sums import Rows, partial_sum
+from understudy.private.sums import Rows, check_purity, partial_sum
 from understudy.schema import NULL, Layout, load_schema
 
 Floats = npt.NDArray[np.float64]

@@ -28,8 +28,7 @@ from understudy.features import (
 )
 from understudy.plan.plan import LATTICE, ROW_CAP
 from understudy.private import sums
-from understudy.private.row_independence import check_purity
-from understudy.private.sums import Rows, partial_sum, sum_rows
+from understudy.private.sums import Rows, check_purity, partial_sum, sum_rows
 from understudy.schema import NULL, Layout, load_schema
 
 SCHEMA = load_schema(

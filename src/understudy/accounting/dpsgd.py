@@ -119,7 +119,7 @@ def calibrated_descent(
     Guarantee:
         The charge of the descent, and with it the descent and the releases beside it in any order,
         are (epsilon, delta)-private between tables that differ by one row more or less. The noise
-        depends on these numbers alone.
+        depends on these numbers alone (proofs/descent.md).
     """
     _check_steps(steps)
     rate, others = exact_rate(sampling_rate), sum(beside, Fraction(0))

@@ -331,7 +331,7 @@ def share_of(budget: Budget, releases: int) -> Budget:
 
     Guarantee:
         ``releases`` times what the mechanism may spend under the share is at most what it may spend under
-        the whole, in exact units of a ledger: a ledger with the whole as its cap takes them all.
+        the whole, in exact units of a ledger: a ledger with the whole as its cap takes them all (proofs/noise.md).
     """
     if not 1 <= releases <= MOST_RELEASES:
         raise UsageError("horizon", f"must lie between 1 and {MOST_RELEASES:,} releases")

@@ -82,7 +82,7 @@ class ClassifierPlan:
 
     Guarantee:
         Releasing the noisy second moments of inputs, and then every noisy sum of gradients, is
-        (epsilon, delta)-differentially private between tables with one row more or less.
+        (epsilon, delta)-differentially private between tables with one row more or less (proofs/descent.md).
     """
 
     schema: Schema

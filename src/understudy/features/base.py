@@ -158,7 +158,7 @@ class FeatureMap(ABC):
     Guarantee:
         For cells as ``Layout.expand`` makes them (if ``reads_codes``: for codes), every row's features have Euclidean
         norm at most 1, depend on that row alone (bit for bit, in NumPy float64), and have the stated
-        ``sign``. The private side checks the norm again, in integers.
+        ``sign``. The private side checks the norm again, in integers (proofs/lattice.md).
     """
 
     reads_codes: bool = False

@@ -93,6 +93,11 @@ class Constant(FeatureMap):
     words = "rows with each label"
 
     @property
+    def row_width(self) -> int:
+        """Nothing of a row is looked at."""
+        return 0
+
+    @property
     def dim(self) -> int:
         """The row count alone."""
         return 1
@@ -101,11 +106,6 @@ class Constant(FeatureMap):
     def sign(self) -> Sign:
         """The same for every row."""
         return Sign.CONSTANT
-
-    @property
-    def row_width(self) -> int:
-        """Nothing of a row is looked at."""
-        return 0
 
     @property
     def count_tables(self) -> tuple[CountTable, ...]:

@@ -42,7 +42,7 @@ class Generator(Protocol):
     """Draws synthetic rows.
 
     Guarantee:
-        It is made from a release and public settings alone, so its rows cost no privacy.
+        It is made from a release and public settings alone, so its rows cost no privacy (proofs/noise.md).
     """
 
     @property

@@ -60,7 +60,7 @@ class Plan:
 
     Guarantee:
         Releasing every stage's integer sum with the mechanism's discrete noise of ``noise_scales``
-        is (epsilon, delta)-differentially private between tables that are ``neighbours``.
+        is (epsilon, delta)-differentially private between tables that are ``neighbours`` (proofs/noise.md).
     """
 
     schema: Schema

@@ -12,9 +12,8 @@ from understudy.errors import InputError, UsageError
 from understudy.private.engines.passes import Run, sum_table
 from understudy.private.noise import ExactNoise, NoiseSource
 from understudy.private.release import check_read_again, noisy, release_facts
-from understudy.private.row_independence import check_purity
 from understudy.private.spending import Receipt, release_bill, spend
-from understudy.private.sums import Work
+from understudy.private.sums import Work, check_purity
 from understudy.released.assumptions import facts_of_all
 from understudy.released.release import Release, Settled
 
@@ -37,7 +36,7 @@ def append_rows(
 
     Guarantee:
         For these rows this is the plan's mechanism, charged before noise is drawn; for those before it is
-        post-processing. Whoever has rows in one part only is protected by the plan's epsilon, once.
+        post-processing. Whoever has rows in one part only is protected by the plan's epsilon, once (proofs/parties.md).
     """
     if earlier.weights:
         raise UsageError("release", "was trained on its rows, and what was learnt does not add up", "Make a new one")

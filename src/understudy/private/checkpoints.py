@@ -73,7 +73,7 @@ class Progress:
 
     Guarantee:
         ``summed`` is replaced whole. Whenever an interrupt or another thread looks at it, and so in every
-        checkpoint, the sum is that of just the files that are named with it.
+        checkpoint, the sum is that of just the files that are named with it (proofs/parties.md).
     """
 
     def __init__(self, checkpoint: Checkpoint, work: Work, names: dict[RowStream, str]) -> None:

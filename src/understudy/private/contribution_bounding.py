@@ -35,7 +35,8 @@ def kept_rows(open_batches: Callable[[], Iterable[pa.RecordBatch]], work: Work) 
 
     Guarantee:
         Which rows of a person count follows from that person's rows alone, whatever the order or
-        the split of the table; there are at most ``max_rows`` of them. Rows without an id never count.
+        the split of the table; there are at most ``max_rows`` of them. Rows without an id never count
+        (proofs/units.md).
     """
     schema = work.layout.schema
     groups = [(0, 1)]
@@ -99,7 +100,7 @@ def choose(persons: Integers, codes: Integers, max_rows: int) -> Integers:
     equal rows as large a part is kept as of others.
 
     Guarantee:
-        The codes of a person's chosen rows are a function of the multiset of that person's codes.
+        The codes of a person's chosen rows are a function of the multiset of that person's codes (proofs/units.md).
         # (num_rows,), (num_rows, num_used) -> (num_chosen,)
     """
     hashes = hashes_of(codes)

@@ -2,7 +2,7 @@
 
 Rows lie side by side in vectors, so that a frequency of one or two columns costs one or two products, not one
 for every column, and sums over rows stay in registers. Columns go by pairs, which processors multiply and add at once
-(``pair_products.py``), and frequencies two by two.
+(``compiled.py``), and frequencies two by two.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def fourier_sums(
 
     Guarantee:
         Every row's features have a norm of at most ``radius``: a frequency's cosine and sine are a function of its
-        phase, and no phase of all 2^24 has a longer pair than the radius leaves each of them.
+        phase, and no phase of all 2^24 has a longer pair than the radius leaves each of them (proofs/lattice.md).
     """
     from understudy.private.compiled import add_rows
 

@@ -148,7 +148,7 @@ class OpenDPNoise:
     Guarantee:
         Each coordinate gets independent noise with mass at z proportional to
         exp(-z^2 / (2 noise_std^2)), or to exp(-|z| / scale) (Canonne, Kamath & Steinke 2020). There
-        is no seed. Scales are whole and floats hold them exactly.
+        is no seed. Scales are whole and floats hold them exactly (proofs/noise.md).
     """
 
     name = "OpenDP, operating-system randomness"
@@ -156,22 +156,25 @@ class OpenDPNoise:
 
     def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
         """Sums plus noise; addition saturates at the ends of int64, which no plan comes near."""
-        import opendp.prelude as dp
+        # One by one: OpenDP's prelude loads scikit-learn and pandas where they are installed.
+        from opendp import domains, measurements, metrics, mod
 
         redeem(receipt)
-        dp.enable_features("contrib")
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T="f64")
-        mechanism = dp.m.make_gaussian(*space, scale=float(noise_std))
+        mod.enable_features("contrib")
+        vectors = domains.vector_domain(domains.atom_domain(T="i64"))
+        space = vectors, metrics.l2_distance(T="f64")
+        mechanism = measurements.make_gaussian(*space, scale=float(noise_std))
         return np.asarray(mechanism(sums.tolist()), dtype=np.int64)
 
     def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
         """The same with Laplace noise."""
-        import opendp.prelude as dp
+        from opendp import domains, measurements, metrics, mod
 
         redeem(receipt)
-        dp.enable_features("contrib")
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        laplace = dp.m.make_laplace(*space, scale=float(scale))
+        mod.enable_features("contrib")
+        vectors = domains.vector_domain(domains.atom_domain(T="i64"))
+        space = vectors, metrics.l1_distance(T="i64")
+        laplace = measurements.make_laplace(*space, scale=float(scale))
         return np.asarray(laplace(sums.tolist()), dtype=np.int64)
 
 

@@ -62,7 +62,8 @@ def write_partial(
     Guarantee:
         The file tells the request, the party's name, its query and a random number. What is encrypted in it is the
         exact sum, or the party's own differentially private vector if the plan says so. Its epsilon is computed from
-        the noise that is drawn here, whatever the request says of it, and no row is read if it is more than is allowed.
+        the noise that is drawn here, whatever the request says of it, and no row is read if it is more than is allowed
+        (proofs/parties.md).
     """
     if not party.strip() or not party.isprintable():
         raise UsageError("party", "must be a printable name", "Use the same one in every round")
@@ -158,7 +159,7 @@ def merge_partials(
     Guarantee:
         Sums of another request, of the same party, or the same file twice are refused. Every noise that is drawn
         is charged before, however often the same sums are merged; the first round is refused if
-        the ledger has not enough for all of them.
+        the ledger has not enough for all of them (proofs/parties.md).
     """
     plan = request.plan
     if directory is not None:

@@ -12,12 +12,11 @@ from understudy.accounting import Neighbours
 from understudy.arrays import Integers
 from understudy.errors import InputError, UsageError
 from understudy.plan.plan import Plan
-from understudy.private.dpsgd.decoder import Images, Weights, check_decoder, read_images, train_decoder
+from understudy.private.dpsgd.networks import Images, Weights, check_decoder, read_images, train_decoder
 from understudy.private.engines.passes import Run, can_be_read_again, sum_table
 from understudy.private.noise import ExactNoise, NoiseSource
-from understudy.private.row_independence import check_purity
 from understudy.private.spending import Receipt, release_bill, spend
-from understudy.private.sums import Work
+from understudy.private.sums import Work, check_purity
 from understudy.released.public_inputs import public_networks
 from understudy.released.release import Release, load_release
 
@@ -52,7 +51,7 @@ def release_table(
     Guarantee:
         What is returned and written is (epsilon, delta)-differentially private as the plan
         states. If the data is refused in the first pass, nothing is spent; nothing is ever
-        written before all noise has been added.
+        written before all noise has been added (proofs/ledger.md).
     """
     if plan.parties > 1:
         raise UsageError(

@@ -18,7 +18,7 @@ def sealed(step: Callable[[], _Result]) -> _Result:
         A refusal of ours passes with its own words, which name columns and rules only. Any
         other exception is replaced by one that names its type only, because messages of
         libraries quote cells. Neither keeps a traceback, a cause or a context. Warnings of libraries,
-        which one row may call forth, are not shown.
+        which one row may call forth, are not shown (proofs/encoder.md).
     """
     try:
         with warnings.catch_warnings():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from understudy.arrays import Floats, Integers
 from understudy.codec import decode, encode
@@ -145,7 +145,7 @@ class Work:
         Guarantee:
             The exact sum of one integer vector per row, each a function of that row alone and
             inside its blocks' radii; so partial sums of any split, in any order, add up to the same
-            integers. It is private, and so is the count.
+            integers. It is private, and so is the count (proofs/lattice.md).
         """
         return self.partial_of_codes(encode_batch(self.layout.schema, batch, unlisted=UNLISTED))
 
@@ -187,7 +187,13 @@ def one_blas_thread() -> Any:
 
     They are small: a second BLAS thread costs several times what it saves.
     """
-    return threadpool_limits(limits=1, user_api="blas")
+    return _thread_pools().limit(limits=1, user_api="blas")
+
+
+@cache
+def _thread_pools() -> Any:
+    """The BLAS libraries of this process. Finding them takes as long as a small sum."""
+    return ThreadpoolController()
 
 
 def sum_rows(
@@ -276,3 +282,53 @@ def _row_blocks(codes: Integers, layout: Layout, embedding: Embedding) -> Iterat
         step = MANY_ROWS if widest <= NARROW or is_wide else FEW_ROWS
     for start in range(0, len(codes), step):
         yield Rows(layout, codes[start : start + step])
+
+
+PROBE_ROWS = 24
+
+
+def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
+    """Prove on made-up rows that this machine computes a row the same way wherever it stands.
+
+    Raises:
+        InputError: element-wise functions here depend on a row's place in memory.
+    """
+    codes = _made_up_codes(layout)
+
+    def summed(rows: npt.NDArray[np.int64]) -> Integers:
+        return partial_sum(Rows(layout, rows), embedding=embedding, lattice=lattice)
+
+    whole, single = summed(codes), sum(summed(codes[i : i + 1]) for i in range(PROBE_ROWS))
+    if not np.array_equal(whole, single):
+        raise InputError(
+            "this machine", "computes a row's features differently in different batches", "Use another build of NumPy"
+        )
+    if has_kernel() and not _kernel_agrees(Rows(layout, codes), embedding, lattice):
+        raise InputError(
+            "this machine",
+            "compiles sums of features to others than NumPy's",
+            "Remove numba, or use another build of it",
+        )
+
+
+def _kernel_agrees(rows: Rows, embedding: Embedding, lattice: int) -> bool:
+    for block in embedding.blocks:
+        if is_fourier(block):
+            slots, copies = copies_of(rows, block, embedding)
+            compiled = compiled_sums(rows, block, slots, copies, lattice)
+            careful = careful_sums(rows, block, slots, copies, lattice)
+            if compiled is not None and not np.array_equal(compiled, careful):
+                return False
+    return True
+
+
+def probe(layout: Layout, embedding: Embedding, lattice: int) -> Integers:
+    """The sum over made-up rows, the same ones on every machine.  # (dim,)"""
+    rows = Rows(layout, _made_up_codes(layout))
+    return partial_sum(rows, embedding=embedding, lattice=lattice)
+
+
+def _made_up_codes(layout: Layout) -> Integers:
+    largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in layout.schema.used]
+    rng = np.random.default_rng(0)
+    return rng.integers(UNLISTED, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))

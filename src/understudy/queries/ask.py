@@ -40,7 +40,7 @@ class Asker:
     """A release that answers queries; what several of them need is computed once.
 
     Guarantee:
-        Answers are post-processing of the release: they cost no privacy, however many are asked.
+        Answers are post-processing of the release: they cost no privacy, however many are asked (proofs/noise.md).
     """
 
     @refusing_damage("release")

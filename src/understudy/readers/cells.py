@@ -26,7 +26,7 @@ def raw_text(cell: object) -> bytes | None:
 
     Guarantee:
         The result depends on this cell alone, and every cell has one. Methods that a subclass of text, numbers or
-        dates may have overridden are not called.
+        dates may have overridden are not called (proofs/cells.md).
     """
     try:
         return _text_of(cell)

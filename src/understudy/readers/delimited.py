@@ -44,7 +44,7 @@ class _Lines:
         Where nothing is refused, every line closes the quotes it opens, quotes open at the start
         of a cell only, and every carriage return comes before a line feed. A parser that opens
         quotes at the start of a cell is then outside quotes at the start of every line. An even
-        number of quotes is not enough for that: in the line x"y,"z the first one opens nothing.
+        number of quotes is not enough for that: in the line x"y,"z the first one opens nothing (proofs/cells.md).
     """
 
     def __init__(self, delimiter: str) -> None:
@@ -122,7 +122,7 @@ class DelimitedFile:
 
     Guarantee:
         One physical line is one row, or none: how a line is read depends on that line alone, and
-        a line that would draw in another one is refused (see readers/lines.py).
+        a line that would draw in another one is refused (see readers/lines.py) (proofs/cells.md).
     """
 
     where: str

@@ -56,7 +56,7 @@ def picture_pixels(where: str, content: bytes, shape: ImageShape) -> Bytes:
 
     Guarantee:
         They depend on this picture and the shape alone. A picture of another size is refused
-        before it is decoded, so none takes more memory than the shape says.
+        before it is decoded, so none takes more memory than the shape says (proofs/cells.md).
     """
     picture = _opened(where, content)
     if (picture.height, picture.width) != (shape.height, shape.width):
@@ -325,7 +325,7 @@ class NpzImages:
     The first pair of ``MEMBERS`` whose images are there is read, other members are ignored.
 
     Guarantee:
-        Nothing is unpickled: only arrays of bytes, numbers and text are read, and objects refused.
+        Nothing is unpickled: only arrays of bytes, numbers and text are read, and objects refused (proofs/cells.md).
     """
 
     where: str

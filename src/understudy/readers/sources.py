@@ -62,7 +62,7 @@ def open_source(source: object, *, columns: Sequence[str], query: str | None = N
         InputError: the source cannot be read as asked.
 
     Guarantee:
-        No refusal, here or while reading, holds a cell, a row number or a count of rows.
+        No refusal, here or while reading, holds a cell, a row number or a count of rows (proofs/cells.md).
     """
     return RowStream(_checked(source, columns, query), columns)
 
@@ -71,7 +71,7 @@ def open_parts(source: object, *, columns: Sequence[str], query: str | None = No
     """The same table as streams that may be read at once: one per file, if there are several.
 
     Guarantee:
-        Every row is in one of them, once.
+        Every row is in one of them, once (proofs/cells.md).
     """
     return [RowStream(part, columns) for part in _split(_checked(source, columns, query))]
 

@@ -54,7 +54,7 @@ def shielded(action: Callable[[], T], explain: Callable[[Exception], UnderstudyE
 
     Guarantee:
         The messages of pyarrow, DuckDB and SQLite may quote cells. The refusal is raised after
-        the handler has ended, so the original is neither its cause nor its context.
+        the handler has ended, so the original is neither its cause nor its context (proofs/encoder.md).
     """
     try:
         return action()

@@ -25,7 +25,8 @@ def facts_of_all(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
     Guarantee:
         What one part rests on, the whole rests on: noise for tests in one of them makes it not private, and the queries
-        of all are its queries. ``query`` is None, the one that there is, or a list in which each stands once.
+        of all are its queries. ``query`` is None, the one that there is, or a list in which each stands once
+        (proofs/parties.md).
     """
     told = list(parts)
     queries = list(dict.fromkeys(query for facts in told for query in queries_in(facts)))

@@ -59,7 +59,7 @@ def encode_batch(schema: Schema, batch: pa.RecordBatch, *, unlisted: int = NULL)
         One integer code per cell, columns in the schema's order.  # (num_rows, num_used)
 
     Guarantee:
-        A row's codes depend on that row's cells and the schema alone.
+        A row's codes depend on that row's cells and the schema alone (proofs/encoder.md).
     """
     codes = np.empty((batch.num_rows, len(schema.used)), dtype=np.int64, order="F")
     for position, column in enumerate(schema.used):
@@ -71,7 +71,8 @@ def encode_column(column: Column, cells: Any, *, unlisted: int = NULL) -> Codes:
     """Encode one Arrow array.
 
     Guarantee:
-        The code of a cell is a function of that cell and the column; refusals depend on the array's type alone.
+        The code of a cell is a function of that cell and the column; refusals depend on the array's type alone
+        (proofs/encoder.md).
     """
     if isinstance(cells, pa.ChunkedArray):
         cells = cells.combine_chunks()
@@ -148,7 +149,8 @@ def encode_ids(name: str, cells: Any) -> Any:
 
     Guarantee:
         What a cell becomes depends on that cell alone. Equal cells become equal bytes; different ones of a type
-        that name somebody different bytes, but for blanks around text and zeros after the point of whole numbers.
+        that name somebody different bytes, but for blanks around text and zeros after the point of whole numbers
+        (proofs/units.md).
     """
     column = Column(name=name, kind=Kind.ID, role=Role.ID)
     if pa.types.is_dictionary(cells.type):

@@ -115,7 +115,7 @@ class Layout:
 
         Guarantee:
             A row's cells depend on its codes alone; positions are multiples of 2^-16 in
-            [0, 1]; a membership vector is zero or one-hot.
+            [0, 1]; a membership vector is zero or one-hot (proofs/lattice.md).
         """
         cells = np.zeros((len(codes), self.width))
         rows = np.arange(len(codes))

@@ -16,8 +16,7 @@ from understudy.errors import InputError
 from understudy.plan.descent import DecoderPlan
 from understudy.plan.plan import Plan
 from understudy.private.dpsgd import networks
-from understudy.private.dpsgd.decoder import read_images, train_decoder
-from understudy.private.dpsgd.networks import row_gradients
+from understudy.private.dpsgd.networks import read_images, row_gradients, train_decoder
 from understudy.private.ledger import read_ledger
 from understudy.private.spending import Receipt
 

@@ -52,7 +52,7 @@ def train_classifier(
 
     Guarantee:
         What is returned and written is (epsilon, delta)-differentially private as the plan states. If
-        the data is refused, nothing is spent; nothing is written before all noise has been added.
+        the data is refused, nothing is spent; nothing is written before all noise has been added (proofs/descent.md).
     """
     source = noise or LongNoise()
     facts = release_facts(source, query)
@@ -155,7 +155,7 @@ def second_moments(inputs: npt.NDArray[np.int16 | np.float64]) -> Integers:
     """The exact sum of all rows' outer products. PRIVATE.  # (dim, dim)
 
     Guarantee:
-        The upper triangle of a row's outer product has norm at most RADIUS^2.
+        The upper triangle of a row's outer product has norm at most RADIUS^2 (proofs/descent.md).
     """
     dim = inputs.shape[1]
     total = np.zeros((dim, dim), dtype=np.int64)

@@ -46,7 +46,7 @@ def train_private_encoder(
 
     Guarantee:
         The encoder is (epsilon, delta)-differentially private as the plan states, between sets with one image
-        more or less. In a ledger its cost adds up with that of releases made with it.
+        more or less. In a ledger its cost adds up with that of releases made with it (proofs/descent.md).
     """
     torch = load_torch()
     source = noise or LongNoise()

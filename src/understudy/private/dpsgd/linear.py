@@ -111,7 +111,8 @@ def exact_answers(seen: Floats, whole: Floats) -> Floats:
     """Whole inputs times whole weights, in units of one.  # (groups, rows, dim), (groups, maps, dim)
 
     Guarantee:
-        Every partial sum is a whole number below 2^53, so answers are exact, and the same in any block.
+        Every partial sum is a whole number below 2^53, so answers are exact, and the same in any block
+        (proofs/descent.md).
     """
     return np.asarray(np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT))
 

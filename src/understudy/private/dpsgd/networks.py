@@ -15,14 +15,19 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from understudy.accounting.dpsgd import DescentCost
-from understudy.arrays import Floats, Integers, StepProgress
+from understudy.arrays import Floats, Integers, Singles, StepProgress
 from understudy.errors import InputError, MissingExtraError, UsageError
 from understudy.features.exact import row_norms
+from understudy.networks.autoencoder import DECODER
+from understudy.plan.descent import DecoderPlan
+from understudy.plan.plan import Plan
 from understudy.private.dpsgd.steps import Draw, Steps, Walk, drawn_rows, noisy_sum
 from understudy.private.lattice import to_lattice
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.sealed import sealed
 from understudy.private.spending import Receipt
+from understudy.readers import open_source
+from understudy.schema.encode import encode_batch
 
 Arrays = tuple[npt.NDArray[Any], ...]
 Tensors = dict[str, Any]
@@ -71,7 +76,7 @@ def noisy_descent(
     Guarantee:
         The outcome is private as ``cost`` states, between tables with one row more or less, if torch gives
         a row the same gradient whatever other rows are in its block, which is checked on made-up rows first.
-        Gradients are rounded to whole numbers, their norms checked and their sums formed exactly.
+        Gradients are rounded to whole numbers, their norms checked and their sums formed exactly (proofs/descent.md).
     """
     torch = _torch()
     if clip <= 0 or expected_rows <= 0:
@@ -218,33 +223,60 @@ def _torch() -> Any:
 
 
 def tensors_of(parameters: Mapping[str, npt.NDArray[np.float32]]) -> Tensors:
-    """Arrays as torch tensors, for callers who do not load torch."""
     torch = _torch()
     return {name: torch.from_numpy(value.copy()) for name, value in parameters.items()}
 
 
-def descend_from(
-    parameters: Mapping[str, npt.NDArray[np.float32]],
-    row_loss: RowLoss,
-    rows: Sequence[npt.NDArray[Any]],
-    *,
-    cost: DescentCost,
-    clip: float,
-    expected_rows: float,
-    steps: Steps,
-    receipt: Receipt,
-    noise: NoiseSource | None = None,
-) -> dict[str, npt.NDArray[np.float32]]:
-    """``noisy_descent`` from arrays to arrays, for callers who do not load torch."""
+# A decoder of images, trained on private ones.
+
+Images = tuple[Singles, Singles]
+Weights = dict[str, Singles]
+AVERAGED = 0.2
+"""The outcome is the mean of the last fifth of the steps."""
+
+
+def read_images(data: object, plan: Plan, *, query: str | None) -> Images:
+    """All images and their one-hot labels, in memory. PRIVATE.
+
+    # (num_images, num_pixels), (num_images, num_labels)
+    """
+    layout, columns = plan.layout, [column.name for column in plan.schema.used]
+    with open_source(data, columns=columns, query=query) as batches:
+        cells = [layout.expand(encode_batch(plan.schema, batch)).astype(np.float32) for batch in batches]
+    found = np.concatenate([np.empty((0, layout.width), dtype=np.float32), *cells])
+    pixels = len(layout.numbers)
+    labels = found[:, pixels:] if layout.choices else np.ones((len(found), 1), dtype=np.float32)
+    return np.ascontiguousarray(found[:, :pixels]), np.ascontiguousarray(labels)
+
+
+def check_decoder(plan: Plan, decoder: DecoderPlan) -> None:
+    """Refuse a machine whose torch gives an image different gradients beside others, before rows are read."""
+    network, layout = decoder.network, plan.layout
+    pixels = len(layout.numbers)
+    like = (np.empty((0, pixels), np.float32), np.empty((0, max(1, layout.width - pixels)), np.float32))
+    check_row_gradients(tensors_of(network.first_parameters(decoder.descent.seed)), network.loss, like)
+
+
+def train_decoder(images: Images, decoder: DecoderPlan, *, noise: NoiseSource, receipt: Receipt) -> Weights:
+    """Train encoder and decoder together, and hand out the decoder.
+
+    The paper trains the encoder without noise. A decoder's gradients are taken through the encoder, so every
+    image would have a say in all of them, and clipping them one by one would bound nothing.
+
+    Guarantee:
+        What is returned is private as the descent's cost states, between sets with one image more or less
+        (proofs/descent.md).
+    """
+    network, descent = decoder.network, decoder.descent
     found = noisy_descent(
-        tensors_of(parameters),
-        row_loss,
-        rows,
-        cost=cost,
-        clip=clip,
-        expected_rows=expected_rows,
-        steps=steps,
-        receipt=receipt,
+        tensors_of(network.first_parameters(descent.seed)),
+        network.loss,
+        images,
+        cost=descent.cost,
+        clip=descent.clip,
+        expected_rows=float(descent.expected_rows or 1),
+        steps=Steps(descent.learning_rate, rule="adam", averaged=AVERAGED),
         noise=noise,
+        receipt=receipt,
     )
-    return {name: value.detach().numpy() for name, value in found.items()}
+    return {name: value.detach().numpy() for name, value in found.items() if name.startswith(DECODER)}

@@ -30,7 +30,7 @@ def drawn_rows(num_rows: int, rate: float) -> Integers:
 
     Guarantee:
         Each row is drawn with the chance ``rate``, exactly (it is a multiple of 2^-32), independently of all
-        others and of earlier steps, if the operating system's bytes are uniform. There is no seed.
+        others and of earlier steps, if the operating system's bytes are uniform. There is no seed (proofs/descent.md).
     """
     words = np.frombuffer(os.urandom(4 * num_rows), dtype=np.uint32)
     return np.flatnonzero(words < round(rate * RATE_UNITS))

@@ -18,9 +18,8 @@ import pyarrow as pa
 from understudy.arrays import Integers
 from understudy.errors import InputError, UnderstudyError
 from understudy.private.contribution_bounding import People, batch_of_people, chosen_codes
-from understudy.private.row_independence import check_purity, probe
 from understudy.private.sealed import sealed
-from understudy.private.sums import Work, one_blas_thread, work_from_json
+from understudy.private.sums import Work, check_purity, one_blas_thread, probe, work_from_json
 from understudy.readers import open_parts
 
 SUMS = pa.schema({"part": pa.int64(), "sums": pa.binary(), "refusal": pa.string()})
@@ -109,7 +108,8 @@ def added(work: Work, rows: Iterable[tuple[int, bytes, str]], *, parts: int | No
 
     Guarantee:
         An answer that came twice, as a task that was tried twice might give it, is refused, and so is a missing one,
-        and one of a machine that makes something else of made-up rows: which machine has a row must not matter.
+        and one of a machine that makes something else of made-up rows: which machine has a row must not matter
+        (proofs/lattice.md).
     """
     total, seen, digest = work.nothing(), set(), digest_of_probe(work)
     for part, sums, refusal in rows:
