@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 import torch
 
-from understudy.cli.methods import describe_options, description_of
 from understudy.cli.options import all_method_options, build_plan
-from understudy.cli.reference import write_reference
+from understudy.cli.reference import describe_options, description_of, write_reference
 from understudy.errors import UsageError
 from understudy.methods import IMAGE_METHODS, METHODS
 from understudy.methods.options import options_of

@@ -1017,7 +1017,7 @@ MUTANTS = {
         PICTURES + "test_a_picture_that_cannot_be_taken_is_refused[cut png]",
     ),
     "batches dealt out by the order of rows": Mutant(
-        "features/buckets.py",
+        "features/grid.py",
         "batch = xp.floor((sums - xp.floor(sums)) * self.count)",
         "batch = xp.arange(len(sums), dtype=xp.float64)[:, None] % self.count",
         "features/test_buckets.py::test_a_rows_batch_does_not_hang_on_other_rows",

@@ -166,13 +166,7 @@ def is_classifier(directory: str | Path) -> bool:
 def load_classifier(directory: str | Path) -> Classifier:
     """Read a classifier back; its numbers must be the ones it was trained to."""
     return load_product(
-        directory,
-        _built,
-        what="classifier",
-        verb="classify",
-        document=DOCUMENT,
-        tensors=MODEL,
-        sha256="maps_sha256",
+        directory, _built, what="classifier", verb="classify", document=DOCUMENT, tensors=MODEL, sha256="maps_sha256"
     )
 
 

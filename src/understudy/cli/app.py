@@ -18,10 +18,10 @@ from understudy.cli import (
     generator,
     grid,
     ledger,
-    methods,
     parties,
     plan,
     query,
+    reference,
     release,
     schema,
     verify,
@@ -64,7 +64,7 @@ app.command("merge", rich_help_panel=READS)(parties.merge)
 app.command("evaluate", rich_help_panel=READS)(evaluate.evaluate)
 app.add_typer(schema.app, name="schema", rich_help_panel=FREE)
 app.add_typer(encoder.app, name="encoder", rich_help_panel=FREE)
-app.add_typer(methods.app, name="methods", rich_help_panel=FREE)
+app.add_typer(reference.app, name="methods", rich_help_panel=FREE)
 app.command("plan", cls=PlanningCommand, rich_help_panel=FREE)(plan.plan)
 app.command("fit", rich_help_panel=FREE)(generator.fit)
 app.command("sample", rich_help_panel=FREE)(generator.sample)

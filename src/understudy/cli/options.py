@@ -59,8 +59,7 @@ Threads = Annotated[
     int | None, typer.Option("--threads", min=1, rich_help_panel=RUNNING, help="Threads (default: cores).")
 ]
 CheckpointPath = Annotated[
-    Path | None,
-    typer.Option("--checkpoint", rich_help_panel=RUNNING, help="Encrypted file to resume from."),
+    Path | None, typer.Option("--checkpoint", rich_help_panel=RUNNING, help="Encrypted file to resume from.")
 ]
 KeyFile = Annotated[
     Path | None,

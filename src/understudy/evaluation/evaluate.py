@@ -17,8 +17,7 @@ from understudy.arrays import StageProgress
 from understudy.errors import InputError, UsageError
 from understudy.evaluation.image_features import ImageFeatures, features_for
 from understudy.evaluation.metrics import METRICS, Evaluation, Score
-from understudy.evaluation.models import Protocol, parse_protocol
-from understudy.evaluation.parallel import one_thread
+from understudy.evaluation.models import Protocol, one_thread, parse_protocol
 from understudy.evaluation.prediction import examples
 from understudy.evaluation.scoring import (
     WIDEST_SET,

@@ -8,12 +8,16 @@ them evenly.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
 from typing import Any, Literal
 
-from understudy.errors import UsageError
+from threadpoolctl import threadpool_limits
+
+from understudy.errors import MissingExtraError, UsageError
 from understudy.schema.images import ImageShape
 
 Task = Literal["binary", "multiclass", "regression"]
@@ -156,3 +160,29 @@ def _regressors(seed: int) -> dict[str, Any]:
         "decision tree": DecisionTreeRegressor(random_state=seed, min_samples_leaf=20),
         "ridge": Ridge(),
     }
+
+
+# Models are trained in processes, not threads: threads that wait for each other by spinning crawl on a busy machine.
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for linear algebra and for boosted trees."""
+    try:
+        import sklearn.ensemble  # a limit holds for the libraries that are loaded by then
+    except ModuleNotFoundError:
+        raise MissingExtraError("scikit-learn", "evaluation") from None
+    del sklearn
+    with threadpool_limits(1):
+        yield
+
+
+def processes(num_jobs: int, **options: Any) -> Any:
+    """Calls on several processes, to which rows are sent through pipes.
+
+    By default large arrays would be files in shared memory or the temporary folder, where a run
+    that is killed leaves the real rows behind.
+    """
+    from sklearn.utils.parallel import Parallel
+
+    return Parallel(n_jobs=num_jobs, max_nbytes=None, **options)

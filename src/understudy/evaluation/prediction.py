@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats, Integers, StageProgress
-from understudy.evaluation.models import Models, Protocol, Task
-from understudy.evaluation.parallel import processes
+from understudy.evaluation.models import Models, Protocol, Task, processes
 from understudy.evaluation.tables import CodedTable
 from understudy.schema.columns import Column
 

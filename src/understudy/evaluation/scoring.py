@@ -29,7 +29,7 @@ from understudy.evaluation.columns import (
 )
 from understudy.evaluation.image_features import ImageFeatures, bins_apart, coverage, frechet_distance, pixels_of
 from understudy.evaluation.metrics import METRICS, Associations, ColumnView, Score
-from understudy.evaluation.parallel import processes
+from understudy.evaluation.models import processes
 from understudy.evaluation.tables import CodedTable, column_bins
 from understudy.evaluation.two_sample import copied_share, kernel_test, make_geometry, nearest_distances, two_sample_auc
 from understudy.schema.images import ImageShape

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats
-from understudy.evaluation.parallel import one_thread
+from understudy.evaluation.models import one_thread
 from understudy.evaluation.tables import CodedTable
 
 SCALED_ON = 1000

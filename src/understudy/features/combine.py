@@ -14,17 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats, Integers
-from understudy.features.base import (
-    MAP_KINDS,
-    Array,
-    CountTable,
-    FeatureGroup,
-    FeatureMap,
-    Piece,
-    PublicInput,
-    Sign,
-)
-from understudy.features.buckets import Buckets
+from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, Piece, PublicInput, Sign
+from understudy.features.grid import Buckets
 from understudy.schema import Layout
 
 DENSE = 32

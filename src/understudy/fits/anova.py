@@ -84,14 +84,7 @@ class _Fit:
     """Scores of every component's cells, and the terms of the loss that they are moved along."""
 
     def __init__(
-        self,
-        torch: Any,
-        margins: Marginals,
-        sizes: Integers,
-        training: AnovaTraining,
-        *,
-        noise: float,
-        slack: float,
+        self, torch: Any, margins: Marginals, sizes: Integers, training: AnovaTraining, *, noise: float, slack: float
     ) -> None:
         self._torch, self._margins, self._training = torch, margins, training
         self._slack = slack

@@ -28,14 +28,7 @@ from understudy.features.kernels import SHAPES
 from understudy.features.landmarks import kernel_sums
 from understudy.features.points import Draw, drawn_points
 from understudy.fits.reduced_set import EMBEDDING, ReducedSet
-from understudy.methods.common import (
-    COUNT_SHARE,
-    LengthScale,
-    checked_scale,
-    given_points,
-    scales_by_name,
-    terms_of,
-)
+from understudy.methods.common import COUNT_SHARE, LengthScale, checked_scale, given_points, scales_by_name, terms_of
 from understudy.methods.options import Option, PublicFile, numbers_by_column
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.pivots import COORDINATES, LOOK, enough_points, pivot_points, public_density, spanned_by
@@ -91,8 +84,7 @@ def balog_subspace(
     neighbours: Neighbours = Neighbours.ADD_REMOVE,
     num_rows: int | None = None,
     public_points: Annotated[
-        object,
-        Option("File of rows that are public already; they become part of the release.", file=PUBLIC_POINTS),
+        object, Option("File of rows that are public already; they become part of the release.", file=PUBLIC_POINTS)
     ] = None,
     draw: Annotated[
         Draw, Option("Without public points: uniform (default) or gaussian draws over the schema's domain.")
@@ -106,8 +98,7 @@ def balog_subspace(
     length_scale: LengthScale = None,
     mismatch: Mismatch = None,
     look: Annotated[
-        bool | None,
-        Option("Pay for a noisy look at where rows are (default: if few points cannot stand for all)."),
+        bool | None, Option("Pay for a noisy look at where rows are (default: if few points cannot stand for all).")
     ] = None,
     weights: Annotated[PointWeights, Option("shrunk (default), plain or bounded.")] = "shrunk",
     bound: Annotated[float, Option("Largest absolute sum of bounded weights (default: 1).")] = 1.0,

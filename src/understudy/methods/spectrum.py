@@ -83,8 +83,7 @@ def dp_spectrum(
         int | None, Option("Gaussian spectra of a class: 1, 2, 4, 8 or 16 (default: 1, and 4 once noise is small).")
     ] = None,
     basis: Annotated[
-        object,
-        Option("Set of PUBLIC images whose principal directions take the place of cosines.", file=PUBLIC_IMAGES),
+        object, Option("Set of PUBLIC images whose principal directions take the place of cosines.", file=PUBLIC_IMAGES)
     ] = None,
     generator: Annotated[
         str | None, Option("spectral (default), or for one component convolutional, connected, clouds or residual.")

@@ -17,7 +17,7 @@ from understudy.private.engines.passes import Run, can_be_read_again, sum_table
 from understudy.private.noise import ExactNoise, NoiseSource
 from understudy.private.spending import Receipt, release_bill, spend
 from understudy.private.sums import Work, check_purity
-from understudy.released.public_inputs import public_networks
+from understudy.released.assumptions import public_networks
 from understudy.released.release import Release, load_release
 
 SOFTWARE = ("understudy", "numpy", "opendp", "dp-accounting")

@@ -22,11 +22,12 @@ from understudy.plan.plan import Plan
 from understudy.released.assumptions import (
     Assumption,
     domain_words,
+    given_points,
+    public_networks,
     release_assumptions,
     round_up,
     shared_assumptions,
 )
-from understudy.released.public_inputs import given_points, public_networks
 from understudy.schema import Schema
 from understudy.schema.images import LIGHTEST, without_pixels
 

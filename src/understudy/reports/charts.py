@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
 from understudy.evaluation.metrics import Matrix
 
@@ -360,3 +362,26 @@ def most_different(real: Matrix, synthetic: Matrix) -> list[int]:
 def chosen(matrix: Matrix, columns: Sequence[int]) -> Matrix:
     """The part of a matrix that concerns some columns."""
     return tuple(tuple(matrix[i][j] for j in columns) for i in columns)
+
+
+# The templates of both reports. Every word that comes from a table or schema is escaped.
+
+
+def render(template: str, values: dict[str, Any]) -> str:
+    """A page as one piece of HTML that fetches nothing."""
+    return str(_environment().get_template(template).render(values))
+
+
+@cache
+def _environment() -> Any:
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("understudy.reports"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(place=place, decimal=decimal, percent=percent, whole=whole)
+    return environment

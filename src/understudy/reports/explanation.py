@@ -14,7 +14,7 @@ from understudy.classifier.explain import column_weights, contrast, drawn_images
 from understudy.classifier.inputs import DIRECTIONS, CosineInputs, StrokeInputs, TableInputs
 from understudy.classifier.model import Classifier
 from understudy.files import CERTIFICATE
-from understudy.reports.pages import render
+from understudy.reports.charts import render
 from understudy.reports.pictures import plain_picture, signed_picture
 
 MOST_COLUMNS = 8

@@ -21,9 +21,9 @@ from understudy.reports.charts import (
     line_chart,
     most_different,
     percent,
+    render,
     short,
 )
-from understudy.reports.pages import render
 from understudy.reports.verdict import Tie, bare_title, judge, kept, level_of, mean_score
 
 BANNER = "Internal: computed from real rows, outside the certificate. Do not publish."

@@ -42,9 +42,9 @@ from understudy.reports.charts import (
     histogram,
     listed,
     percent,
+    render,
     residual_map,
 )
-from understudy.reports.pages import render
 from understudy.reports.pictures import LOOKED_AT, picture_of
 from understudy.schema import Schema
 from understudy.schema.encode import encode_batch

@@ -121,10 +121,7 @@ def compare_releases(
         sampling = size + ratio**2 * (size / ratio)
     observed = [part.sums[0] - ratio * part.sums[1] for part in parts]
     noise = [
-        [
-            Noise(part.noise[0], first.plan.mechanism),
-            Noise(ratio * part.noise[1], second.plan.mechanism),
-        ]
+        [Noise(part.noise[0], first.plan.mechanism), Noise(ratio * part.noise[1], second.plan.mechanism)]
         for part in parts
     ]
     contrasts = _contrasts(parts, observed, noise, means, pulls, matrices)
