@@ -10,7 +10,20 @@ import numpy.typing as npt
 import pytest
 import torch
 
-from understudy.features import Constant, FeatureMap, Fourier, Grid, Hermite, OneHot, Scales, Sign, Tensors, product
+from understudy.features import (
+    Cells,
+    Constant,
+    FeatureMap,
+    Fourier,
+    Grid,
+    Hermite,
+    OneHot,
+    Scales,
+    Sign,
+    Tables,
+    Tensors,
+    product,
+)
 from understudy.features.combine import tensor
 
 Floats = npt.NDArray[np.float64]
@@ -202,3 +215,9 @@ def test_only_factors_that_are_taken_are_computed_and_decide_the_sign() -> None:
     assert some.sign is Sign.NONNEGATIVE
     assert set(some.single(random_cells(2))) == {3, 4}
     assert some.size_of_stack == 5
+
+
+def test_a_factor_that_reads_codes_is_refused_as_a_product_is_given_cells() -> None:
+    counts = Tables((Cells(0, 4),), ((0,),))
+    with pytest.raises(ValueError, match="reads codes"):
+        Tensors((counts, FACTORS[0]), ((0, 1),))

@@ -1390,13 +1390,13 @@ MUTANTS = {
     ),
     "a receipt that pays for ever": Mutant(
         "private/spending.py",
-        "_UNDRAWN[receipt] = left - 1",
-        "_UNDRAWN[receipt] = left",
+        "_UNDRAWN[receipt] = plan_id, left - 1",
+        "_UNDRAWN[receipt] = plan_id, left",
         SPENDING + "test_a_receipt_pays_for_as_many_noisy_vectors_as_were_charged",
     ),
     "a receipt of another plan accepted": Mutant(
         "private/spending.py",
-        "if self.plan_id != plan_id:",
+        "if _left(self)[0] != plan_id:",
         "if False:",
         SPENDING + "test_a_receipt_of_another_plan_is_refused",
     ),

@@ -128,3 +128,10 @@ def test_the_caller_s_features_are_left_as_they_were() -> None:
 def test_a_feature_of_size_one_is_not_rounded_at_all(radius: int) -> None:
     found = to_lattice(np.eye(3), radius)
     assert (found == np.eye(3) * kept_radius(radius, 3)).all()
+
+
+@pytest.mark.parametrize("norm", list(Norm))
+def test_a_constant_of_many_features_that_claims_few_stays_inside(norm: Norm) -> None:
+    (row,) = to_lattice(np.ones((1, 5)), 1000, sign=Sign.CONSTANT, norm=norm, nonzeros=1)
+    length = np.abs(row).sum() if norm is Norm.L1 else math.sqrt(squared_norm(row))
+    assert 0 < length <= 1000

@@ -17,7 +17,7 @@ from receipts import unrecorded
 
 from understudy.accounting import Budget
 from understudy.classifier.plan import ClassifierPlan, Training
-from understudy.errors import UsageError
+from understudy.errors import InputError, UsageError
 from understudy.methods import dp_merf
 from understudy.plan.request import Request
 from understudy.private import append, release, spending
@@ -207,3 +207,31 @@ def test_what_is_refused_before_the_charge_costs_nothing(tmp_path: Path) -> None
     with pytest.raises(UsageError, match="is refused"):
         spending.paid(release_bill(PLAN), ledger=tmp_path / "ledger", key="k", read=refuse, draw=never)
     assert read_ledger(tmp_path / "ledger").rows == ()
+
+
+def test_what_a_receipt_pays_for_is_what_was_charged_and_not_what_it_says() -> None:
+    dear = dp_merf(SCHEMA, Budget(9.0, 1e-5), num_features=20)
+    receipt = charge(release_bill(PLAN), ledger=None, key=None)
+    object.__setattr__(receipt, "plan_id", dear.fingerprint)
+    with pytest.raises(UsageError, match="another plan"):
+        receipt.check_plan(dear.fingerprint)
+
+
+def test_a_subclass_that_equals_a_receipt_pays_for_nothing() -> None:
+    receipt = charge(release_bill(PLAN), ledger=None, key=None)
+    twin = type(
+        "Twin", (Receipt,), {"__hash__": lambda _: hash(receipt), "__eq__": lambda *_: True, "__reduce__": None}
+    )
+    with pytest.raises(UsageError, match="not paid"):
+        LongNoise().add_noise(ZEROS, 5, object.__new__(twin))
+
+
+@pytest.mark.parametrize(("file", "key"), [("nowhere/part", KEY), ("part", b"abc")], ids=["no folder", "a short key"])
+def test_an_answer_that_cannot_be_written_is_refused_before_it_is_paid_for(
+    file: str, key: bytes, tmp_path: Path
+) -> None:
+    create_ledger(tmp_path / "ledger", Budget(9.0, 1e-5))
+    asked = Request(replace(PLAN, parties=2))
+    with pytest.raises((UsageError, InputError)):
+        write_partial(ROWS, asked, party="north", path=tmp_path / file, key=key, ledger=tmp_path / "ledger")
+    assert not read_ledger(tmp_path / "ledger").rows

@@ -254,3 +254,32 @@ def test_more_rows_than_a_sum_can_hold_are_refused(monkeypatch: pytest.MonkeyPat
     total_of([row] * 3)
     with pytest.raises(InputError, match="more rows than one release can hold"):
         total_of([row] * 3, [row])
+
+
+@dataclass(frozen=True, slots=True)
+class Parity(FeatureMap):
+    """Even or odd: a map of codes that is no table."""
+
+    column: int
+
+    reads_codes = True
+
+    @property
+    def dim(self) -> int:
+        return 2
+
+    @property
+    def sign(self) -> Sign:
+        return Sign.NONNEGATIVE
+
+    def __call__(self, codes: Any) -> Any:
+        own = codes[:, self.column]
+        return np.stack([(own >= 0) & (own % 2 == 0), (own >= 0) & (own % 2 == 1)], axis=1).astype(np.float64)
+
+
+def test_a_map_that_reads_codes_is_given_codes() -> None:
+    codes = np.stack([np.arange(10), *[np.zeros(10, dtype=np.int64)] * 4], axis=1)
+    codes[:3, 0] = [1, 3, 5]
+    found = partial_sum(Rows(LAYOUT, codes), embedding=Embedding((Block("parity", Parity(0), 1.0),)), lattice=LATTICE)
+    even, odd = (found / found.sum() * 10).round(6)
+    assert (even, odd) == (3, 7)

@@ -10,6 +10,7 @@ import typer
 from understudy.cli import options as opt
 from understudy.cli.output import emit, printable, verbatim
 from understudy.cli.release import delta_words, guarantee_words, outcome, running, told_of
+from understudy.errors import InputError
 
 if TYPE_CHECKING:
     from understudy.plan.request import Request
@@ -115,6 +116,9 @@ def merge(
 
     asked = load_request(request)
     keys = [read_key(path) for path in key_file] if key_file else [read_key(None)]
+    following = _next_request(output, asked.round + 1)
+    if asked.round + 1 < len(asked.plan.stages) and following.exists():  # or noise would be paid for and thrown away
+        raise InputError(f"request '{following}'", "exists already or cannot be written", "Choose another name")
     made = merge_partials(asked, files, keys=keys, directory=output, ledger=ledger, key=key)
     if isinstance(made, Request):
         _emit_next(made, output, as_json=as_json)
@@ -129,8 +133,12 @@ def merge(
     emit(outcome(made) | {"release": str(output)}, lines, as_json=as_json)
 
 
+def _next_request(output: Path, round_: int) -> Path:
+    return Path(f"{output}.round-{round_ + 1}.json")
+
+
 def _emit_next(made: Request, output: Path, *, as_json: bool) -> None:
-    path = Path(f"{output}.round-{made.round + 1}.json")
+    path = _next_request(output, made.round)
     made.save(path)
     lines = [
         f"[bold green]Merged[/bold green] round {made.round} of {len(made.plan.stages)}",

@@ -44,6 +44,8 @@ class Tensors(FeatureMap):
             raise ValueError("a product has two factors or more")
         if not all(0 <= j < len(self.factors) for subset in self.subsets for j in subset):
             raise ValueError("a subset takes factors that there are")
+        if any(factor.reads_codes for factor in self.factors):
+            raise ValueError("factors of a product read cells, and this one reads codes")
 
     @cached_property
     def halves(self) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]:

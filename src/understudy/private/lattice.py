@@ -37,7 +37,7 @@ def to_lattice(
     dim = features.shape[1]
     target = kept_radius(radius, dim, norm, nonzeros)
     if sign is Sign.CONSTANT:
-        return np.full(features.shape, np.rint(target / math.sqrt(dim)))
+        return inside(np.full(features.shape, np.rint(target / math.sqrt(dim))), radius, norm)
     whole = np.clip(features, -1.0 if sign is Sign.SIGNED else 0.0, 1.0)
     whole *= target
     np.rint(whole, out=whole)

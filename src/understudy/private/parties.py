@@ -22,7 +22,7 @@ from understudy.private.engines.passes import Run
 from understudy.private.noise import ExactNoise, NoiseSource
 from understudy.private.release import check_row_count, noisy, private_total, release_facts, work_of
 from understudy.private.sealed import sealed
-from understudy.private.secret_files import read_secret, write_secret
+from understudy.private.secret_files import check_secret_target, read_secret, write_secret
 from understudy.private.spending import Receipt, paid, publish, release_bill
 from understudy.released.assumptions import facts_of_all, round_up
 from understudy.released.release import Release
@@ -67,8 +67,7 @@ def write_partial(
     """
     if not party.strip() or not party.isprintable():
         raise UsageError("party", "must be a printable name", "Use the same one in every round")
-    if Path(path).exists():
-        raise InputError(f"file '{path}'", "exists already", "Choose another name")
+    check_secret_target(path, key)
     plan, own_noise = request.plan, request.plan.parties > 1
     _check_allowed(request, ledger=ledger, max_epsilon=max_epsilon)
     if request.answered_by.get(party, query) != query:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import platform
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -63,9 +64,13 @@ def release_table(
         check_read_again(data)
     source, how = noise or ExactNoise(), run or Run()
     extra = ("torch",) if public_networks(plan) else ()
-    facts = release_facts(source, query, (*SOFTWARE, *extra))
+
+    @cache
+    def facts() -> tuple[tuple[str, Any], ...]:
+        return release_facts(source, query, (*SOFTWARE, *extra))
 
     def check() -> None:
+        facts()  # software that is missing is found before a row is read, and not missed if a release is resumed
         for stage in plan.stages:
             check_purity(plan.layout, stage.embedding, plan.lattice)
         if plan.decoder is not None:
@@ -92,7 +97,7 @@ def release_table(
 
     def make(found: tuple[tuple[Integers, ...], Weights], receipt: Receipt) -> Release:
         vectors, weights = found
-        return Release(plan, vectors, (*facts, ("ledger", receipt.charged)), tuple(sorted(weights.items())))
+        return Release(plan, vectors, (*facts(), ("ledger", receipt.charged)), tuple(sorted(weights.items())))
 
     return spend(
         release_bill(plan),

@@ -44,6 +44,17 @@ def _key_text(path: Path | str) -> str:
     return read_file(path, most=MOST_KEY_BYTES, follow=True).decode()
 
 
+def check_secret_target(path: Path | str, key: bytes) -> None:
+    """Refuse what would keep an encrypted file from being written, before anything is paid for it."""
+    if Path(path).exists():
+        raise InputError(f"file '{path}'", "exists already", "Choose another name")
+    if not os.access(Path(path).absolute().parent, os.W_OK | os.X_OK):
+        raise InputError(f"file '{path}'", "its directory is not there, or not to be written to", "Make it first")
+    if len(key) != KEY_BYTES:
+        raise UsageError("key", f"must have {KEY_BYTES} bytes", HOW_TO_MAKE)
+    _cipher(key)
+
+
 def write_secret(path: Path | str, header: dict[str, Any], content: bytes, *, key: bytes) -> None:
     """Encrypt content with AES-256-GCM into a file that only its owner may read.
 

@@ -71,8 +71,8 @@ class Bill:
 _CHARGE = object()
 """Known to the charge alone: whoever makes a receipt must show it."""
 
-_UNDRAWN: WeakKeyDictionary[Receipt, int] = WeakKeyDictionary()
-"""How many noisy vectors each receipt still pays for. Copies of a receipt are not in it."""
+_UNDRAWN: WeakKeyDictionary[Receipt, tuple[str, int]] = WeakKeyDictionary()
+"""Which plan each receipt pays for, and how many noisy vectors of it still. Copies of a receipt are not in it."""
 
 _LOCK = Lock()
 
@@ -107,17 +107,22 @@ class Receipt:
 
     def check_plan(self, plan_id: str) -> None:
         """Refuse to pay for the noise of another plan."""
-        if self.plan_id != plan_id:
+        if _left(self)[0] != plan_id:
             raise UsageError("receipt", "is for another plan", "Charge this one")
 
 
 def redeem(receipt: Receipt) -> None:
     """Pay for one noisy vector. Every source of noise does this before it draws."""
     with _LOCK:
-        left = _UNDRAWN.get(receipt, 0) if isinstance(receipt, Receipt) else 0
+        plan_id, left = _left(receipt)
         if left < 1:
             raise UsageError("noise", "is not paid for", "Charge it first; a receipt pays for each noisy vector once")
-        _UNDRAWN[receipt] = left - 1
+        _UNDRAWN[receipt] = plan_id, left - 1
+
+
+def _left(receipt: object) -> tuple[str, int]:
+    """The plan and the vectors that a receipt still pays for: what the charge noted, whatever the receipt says."""
+    return _UNDRAWN.get(receipt, ("", 0)) if type(receipt) is Receipt else ("", 0)
 
 
 def release_bill(plan: Plan, *, stage: int | None = None) -> Bill:
@@ -278,7 +283,7 @@ def charge(bill: Bill, *, ledger: str | Path | None, key: str | None) -> Receipt
             slack=bill.slack,
         )
     receipt = Receipt(bill.plan_id, key, row, _CHARGE)
-    _UNDRAWN[receipt] = bill.num_draws
+    _UNDRAWN[receipt] = bill.plan_id, bill.num_draws
     return receipt
 
 

@@ -222,8 +222,8 @@ def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
             continue
         members = members_of(slots, copies)
         summed = _product_sums if isinstance(block.map, Tensors) else _plain_sums
-        cells: Floats = rows.cells if block.map.row_width else members
-        parts.append(summed(cells, block, members, lattice).ravel())
+        given: Any = rows.codes if block.map.reads_codes else rows.cells if block.map.row_width else members
+        parts.append(summed(given, block, members, lattice).ravel())
     found = np.concatenate(parts).astype(np.int64)
     if found.shape != (embedding.dim,):
         raise ValueError("a sum of another length than the embedding's")
