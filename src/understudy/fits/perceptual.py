@@ -19,7 +19,7 @@ from understudy.generators.base import image_shape
 from understudy.generators.image_architectures import Architecture, initialise
 from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, state_of
 from understudy.networks.activations import activations
-from understudy.networks.public import PublicNetwork, from_shelf, one_thread
+from understudy.networks.public import PublicNetwork, one_thread, registered_network
 from understudy.released import Release
 
 # The loss of DP-MEPF: a moving average of how far generated moments are from released ones.
@@ -230,7 +230,7 @@ def activations_seen(release: Release, moments: Sequence[Moments]) -> Callable[[
     """A function from images to the outputs of every layer that some moments are of."""
     shape = image_shape(release.plan.schema)
     maps = [each.map for each in moments]
-    network: PublicNetwork = from_shelf(maps[0].sha256, maps[0].network)
+    network: PublicNetwork = registered_network(maps[0].sha256, maps[0].network)
     layers = tuple(dict.fromkeys(name for map_ in maps for name in map_.layers))
 
     def see(images: Any) -> Mapping[str, Any]:

@@ -63,7 +63,7 @@ def fit_spectra(release: Release, settings: SpectralFit, *, progress: LossProgre
 
 
 def _spectrum(release: Release) -> Spectrum:
-    return release.reading_of(MEANS).embedding.block(MEANS).map_of(Spectrum)
+    return release.measurement_of(MEANS).embedding.block(MEANS).map_of(Spectrum)
 
 
 def _counts(release: Release) -> Floats:

@@ -233,7 +233,7 @@ def _candidates(release: Release, map_: Landmarks) -> tuple[Points, Floats]:
     """Points that may get weight, and how many rows are expected around each."""
     if not _has_look(release):
         return map_.points, np.ones(len(map_.points))
-    look = release.reading_of(LOOK)
+    look = release.measurement_of(LOOK)
     source, seen = look.embedding.block(LOOK).map_of(KernelSums), seen_density(look)
     places = np.flatnonzero(seen)
     return source.points.take(places), seen[places]

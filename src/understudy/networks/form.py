@@ -12,7 +12,7 @@ import safetensors.numpy
 from understudy.codec import decode, encode
 from understudy.errors import InputError
 from understudy.files import CERTIFICATE, read_json, read_tensors, to_json, write_directory
-from understudy.networks.public import Intake, PublicNetwork, Weights, fingerprint, put_on_shelf
+from understudy.networks.public import Intake, PublicNetwork, Weights, fingerprint, register_network
 from understudy.schema.images import ImageShape
 
 COMPONENTS = "components"
@@ -88,7 +88,7 @@ class Encoder:
 
     form: EncoderForm
     weights: Weights
-    told: str = ""
+    trained_on: str = ""
     private_cost: dict[str, Any] | None = None
     """What learning it from private rows cost, if it was (``ExtractorPlan.cost``)."""
 
@@ -116,8 +116,8 @@ class Encoder:
             return module
 
         form = self.form
-        return put_on_shelf(
-            PublicNetwork(name, self.sha256, form.intake, form.convolutions, build, self.told, self.private_cost)
+        return register_network(
+            PublicNetwork(name, self.sha256, form.intake, form.convolutions, build, self.trained_on, self.private_cost)
         )
 
 
@@ -144,7 +144,7 @@ def document_of(encoder: Encoder) -> dict[str, Any]:
     return {
         "format": 1,
         "form": encoder.form.to_dict(),
-        "told": encoder.told,
+        "told": encoder.trained_on,
         "sha256": encoder.sha256,
         "private_cost": encoder.private_cost,
     }

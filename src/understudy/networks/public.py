@@ -53,7 +53,7 @@ class PublicNetwork:
     intake: Intake
     layers: tuple[str, ...]
     build: Callable[[Any], Any] = field(compare=False, repr=False)
-    told: str = ""
+    trained_on: str = ""
     """What it was trained on, in a few words."""
     private_cost: dict[str, Any] | None = None
     """What a noisy descent cost that learnt it from the private rows; none, if it was public before."""
@@ -67,18 +67,18 @@ class PublicNetwork:
         return module
 
 
-_SHELF: dict[str, PublicNetwork] = {}
+_REGISTERED: dict[str, PublicNetwork] = {}
 
 
-def put_on_shelf(network: PublicNetwork) -> PublicNetwork:
+def register_network(network: PublicNetwork) -> PublicNetwork:
     """Make a network known to this process, for maps that name it by its hash."""
-    return _SHELF.setdefault(network.sha256, network)
+    return _REGISTERED.setdefault(network.sha256, network)
 
 
-def from_shelf(sha256: str, name: str) -> PublicNetwork:
+def registered_network(sha256: str, name: str) -> PublicNetwork:
     """The network with that hash."""
-    if sha256 in _SHELF:
-        return _SHELF[sha256]
+    if sha256 in _REGISTERED:
+        return _REGISTERED[sha256]
     raise InputError(
         f"network '{name}'",
         f"the one with SHA-256 {sha256[:16]}... is not at hand",
@@ -97,13 +97,13 @@ def fingerprint(form: Mapping[str, Any], weights: Weights) -> str:
 
 
 def network_of_module(
-    module: Any, *, name: str, intake: Intake, layers: tuple[str, ...], told: str = ""
+    module: Any, *, name: str, intake: Intake, layers: tuple[str, ...], trained_on: str = ""
 ) -> PublicNetwork:
     """Put any torch module on the shelf; it is told apart by its printed form and its weights."""
     weights = {key: value.detach().cpu().numpy() for key, value in module.state_dict().items()}
     sha256 = fingerprint({"module": str(module), "intake": asdict(intake)}, weights)
-    network = PublicNetwork(name, sha256, intake, layers, lambda torch: module, told)
-    return put_on_shelf(network)
+    network = PublicNetwork(name, sha256, intake, layers, lambda torch: module, trained_on)
+    return register_network(network)
 
 
 def load_torch() -> Any:
@@ -171,7 +171,7 @@ def vision_network(name: str, models: Any = None) -> PublicNetwork:
         name=name,
         intake=replace(IMAGENET, size=(wanted.size,) * 2),
         layers=wanted.layers(body),
-        told="ImageNet (torchvision)",
+        trained_on="ImageNet (torchvision)",
     )
 
 

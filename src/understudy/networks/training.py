@@ -63,7 +63,7 @@ def train_encoder(
     labels: npt.NDArray[np.int64] | None,
     training: EncoderTraining,
     *,
-    told: str = "",
+    trained_on: str = "",
     progress: LossProgress | None = None,
 ) -> tuple[Encoder, float]:
     """Learn to name the classes of public images; without labels, by how many quarters each was turned.
@@ -72,7 +72,7 @@ def train_encoder(
         images: of one shape.  # (num_images, height, width[, channels])
         labels: a class for each image, from 0.
         training: settings.
-        told: what the images are, in a few words that certificates repeat.
+        trained_on: what the images are, in a few words that certificates repeat.
         progress: called with steps done, steps in all, and the loss.
 
     Returns:
@@ -104,7 +104,7 @@ def train_encoder(
         convolutions, share = _Learning(torch, form, planes, labels, training).run(progress)
     basis, tilts = _components(some.reshape(len(some), -1), form.components)
     weights = convolutions | linear_layer(form, basis * tilts[:, None])
-    return Encoder(form, weights, told), share
+    return Encoder(form, weights, trained_on), share
 
 
 class _Learning:

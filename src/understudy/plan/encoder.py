@@ -105,8 +105,8 @@ class ExtractorPlan:
         """The encoder with convolutions that were learnt, beside weighted cosines, and what it cost."""
         cosines, count = Cosines(self.image), self.form.components
         basis = cosines.matrix(count).T * np.sqrt(cosines.frequencies[:count])[:, None]
-        told = "the private images themselves, by noisy descent"
-        return Encoder(self.form, convolutions | linear_layer(self.form, basis), told, self.cost(facts))
+        trained_on = "the private images themselves, by noisy descent"
+        return Encoder(self.form, convolutions | linear_layer(self.form, basis), trained_on, self.cost(facts))
 
     def cost(self, facts: dict[str, Any]) -> dict[str, Any]:
         """What the encoder, and with it every plan that takes features from it, says of the descent."""
