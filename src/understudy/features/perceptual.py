@@ -1,4 +1,4 @@
-"""What the layers of a public network make of an image: moments for DP-MEPF."""
+"""Perceptual features: normalised activations of a public network's layers, whose moments DP-MEPF releases."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from understudy.networks.public import PublicNetwork, registered_network
 from understudy.schema.images import ImageShape
 
 EXACT_BITS = 52
-"""Squares of whole numbers add up exactly below 2^53."""
+"""Squares of whole numbers add up exactly in float64 below 2^53, whatever the order."""
 
 
 @dataclass(frozen=True)

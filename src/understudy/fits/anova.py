@@ -1,4 +1,7 @@
-"""Numerics of DP-ANOVA's mixture: its loss, its descent, raking, and how rows lie inside cells."""
+"""DP-ANOVA's mixture of product distributions, fitted to noisy marginals: loss, gradient descent, raking (IPF).
+
+Also how rows are spread inside the bins of a column, from its finest histogram.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,10 @@ MOST_WORK = 8e9
 """Operations of a training step; wide tables get fewer components instead of slower steps."""
 
 FEWEST_COMPONENTS = 200
+"""Components that a mixture has at least, however wide the table is."""
 
 UNSEEN = 1e-4
-"""What a cell's share within a label is taken to be at least, over the number of cells."""
+"""Additive smoothing of a cell's share within a label, over the number of cells: logarithms stay finite."""
 
 RAKINGS = 10
 """Rounds of raking; factors are near one by then."""
@@ -61,7 +65,11 @@ def fit_components(
     training: AnovaTraining,
     progress: LossProgress | None,
 ) -> tuple[Integers, list[Floats]]:
-    """Components whose mixture has the targets' tables: how many each label has, and each column's probabilities."""
+    """Fit the mixture's components to one- and two-way marginals, each weighted by the precision of its noise.
+
+    Returns:
+        How many components each label has, and every component's probabilities, column by column.
+    """
     _, second, third = measurements
     finer, coarser = third.map(PAIRS).factors, second.map(COARSE_PAIRS).factors
     widths = [sum(cells.dim for cells in each) for each in (marginals.cells, finer, coarser)]
@@ -84,7 +92,7 @@ def fit_components(
 
 
 class _Fit:
-    """Scores of every component's cells, and the terms of the loss that they are moved along."""
+    """Softmax scores (logits) of every component's cells, and the terms of the loss whose gradient moves them."""
 
     def __init__(
         self, torch: Any, marginals: Marginals, sizes: Integers, training: AnovaTraining, *, noise: float, slack: float
@@ -109,7 +117,7 @@ class _Fit:
         return self._torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
 
     def add_marginals(self, weight: float) -> None:
-        """Columns within labels; a rare label's count as its rows do, not as their square."""
+        """One-way marginals within labels; a rare label weighs in proportion to its share, not to its square."""
         targets = self._tensor(np.concatenate(self._marginals.by_label, axis=1))
         shares = self._tensor(np.sqrt(self._marginals.label_shares)[:, None])
 
@@ -120,7 +128,7 @@ class _Fit:
         self._terms.append(loss)
 
     def add_pairs(self, targets: Targets, cells: Sequence[Cells], weight: float) -> None:
-        """Tables of pairs, for all labels together or for each."""
+        """Two-way marginals, for all labels together or for each: E[p q^T] over components, as one matrix product."""
         starts = np.cumsum([0, *self._widths])
         union = self._tensor(np.concatenate([self._members(each, starts) for each in cells], axis=1))
         edges = np.cumsum([0, *(each.dim for each in cells)])
@@ -153,7 +161,7 @@ class _Fit:
         return found
 
     def _probabilities(self) -> tuple[Any, Any]:
-        """Probabilities of every component's cells, and their logarithms."""
+        """Softmax within every column, and its logarithm."""
         scores = self._plain + self._moves
         scores = scores - scores.detach().amax(dim=1, keepdim=True)
         raised = self._torch.exp(scores)
@@ -162,7 +170,7 @@ class _Fit:
         return raised * ((1 / sums) @ self._spans.T), logs
 
     def descend(self, progress: LossProgress | None) -> list[Floats]:
-        """Move the scores; give the components' probabilities, column by column."""
+        """Adam on the scores, then raking; the components' probabilities, column by column."""
         steps, rate = self._training.steps, self._training.learning_rate
         optimiser = self._torch.optim.Adam([self._moves], lr=rate, betas=(0.9, 0.99))
         for step in range(steps):

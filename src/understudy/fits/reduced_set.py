@@ -1,4 +1,4 @@
-"""Rows and weights whose random features are nearest to a release (torch, lazily).
+"""Reduced-set construction: weighted synthetic rows nearest to a released mean embedding (torch, lazily).
 
 Balog et al. 2018, Algorithm 2, line 6: minimise |sum_m w_m phi(z_m) - noisy mean| over rows z_m and
 weights with sum |w_m| <= 1. Weights are kept nonnegative, as those of the private rows are: of all
@@ -28,12 +28,10 @@ from understudy.released import Release
 from understudy.schema import Layout
 from understudy.schema.layout import POSITION_BITS
 
-# Rows on the move: positions that can be any number, and values of choices.
-
 
 @dataclass(frozen=True)
 class Particles:
-    """Rows as positions in [0, 1] and slots of choices; a null number lies in the middle."""
+    """Rows under optimisation: positions in [0, 1], and slots of choices; a null number lies in the middle."""
 
     layout: Layout
     positions: Floats  # (rows, numbers)
@@ -100,7 +98,7 @@ class Particles:
 
 
 def particles_of(layout: Layout, points: Points) -> Particles:
-    """Points as rows on the move; one with no listed value gets the first."""
+    """Public points as particles; a choice with no listed value gets the first."""
     rows = np.asarray(points.rows, dtype=np.int64).reshape(len(points), -1)
     first = len(layout.numbers)
     return Particles(layout, rows[:, :first] / 2**POSITION_BITS, np.maximum(rows[:, first:], 0))
@@ -110,20 +108,31 @@ EMBEDDING = "embedding"
 """Name of the block of random features."""
 
 SEARCHES = 5
+"""Generations of candidates, each drawn around the best of the one before."""
+
 WIDEST = 1.0
+"""Length scales by which the first generation is moved."""
+
 NARROWEST = 0.2
-"""Times that candidates are drawn anew around the best ones, and how far off, in length scales."""
+"""Length scales by which the last generation is moved."""
 
 FLIPS = 0.15
 """Share of a candidate's choices that are changed at random."""
 
 CLEAR = 2.0
+"""Standard deviations of noise that a residual must exceed for its row to have offspring."""
+
 CORE = 48
 """Rows that are searched for; further ones are drawn around these."""
 
 VALUES_PER_STEP = 2**20
+"""Features (rows times frequencies) that are evaluated at once: 8 MiB."""
+
 FEWEST_FREQUENCIES = 256
+"""Frequencies of a step at least, however many rows there are."""
+
 OVERSHOOT = 10.0
+"""Penalty on the squared excess of the weights' sum over one, beside squared distances below one."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +241,7 @@ def _search(
 
 
 def _pick(target: _Target, found: Particles, cloud: Particles, weights: Floats, wanted: int) -> Particles:
-    """Take candidates one by one, each where the residual is largest, and correct it."""
+    """Greedy choice (kernel herding, matching pursuit): where the residual is largest, which is then corrected."""
     features = target.features(found)
     heights = (features @ target.residual(cloud, weights)).astype(np.float64)
     picked = []

@@ -47,10 +47,10 @@ def expected_counts(counts: Floats, noise: float, total: float) -> Floats:
 
 
 def shrunk(table: Floats, noise: float) -> Floats:
-    """A matrix plus noise without the noise: its singular values, shrunk for least squared error.
+    """Denoise a matrix by optimal shrinkage of its singular values for the Frobenius error (Gavish & Donoho 2017).
 
-    Below what noise alone reaches they vanish (Gavish & Donoho, 2017; the noise lies in the
-    interactions, which have one row and one column less than the table).
+    Below the edge of the Marchenko-Pastur bulk, 1 + sqrt(ratio) in units of the noise, they become zero. The noise
+    lies in the interactions, which have one row and one column less than the table.
     """
     left, values, right = np.linalg.svd(table, full_matrices=False)
     short, long = sorted(max(1, size - 1) for size in table.shape)
@@ -62,7 +62,7 @@ def shrunk(table: Floats, noise: float) -> Floats:
 
 
 def likely_table(table: Floats, expected: Floats, noise: float) -> tuple[Floats, float]:
-    """A table of shares as far as it is no noise, given what independence makes one expect.
+    """Denoise a two-way marginal, given the one that independence expects.
 
     First no share is negative, which alone clears the empty cells of columns that nearly determine
     one another; the noise that is left, about that of the cells still in use, is shrunk away.

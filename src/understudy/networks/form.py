@@ -1,4 +1,4 @@
-"""A small convolutional encoder: its form, its weights, the network that they make, and its directory of files."""
+"""A small convolutional encoder (feature extractor): its architecture, its weights, and its directory of files."""
 
 from __future__ import annotations
 
@@ -45,12 +45,11 @@ class EncoderForm:
 
     @property
     def convolutions(self) -> tuple[str, ...]:
-        """Names of the convolutions."""
         return tuple(f"conv{i + 1}" for i in range(len(self.depths)))
 
     @property
     def intake(self) -> Intake:
-        """What the network wants of an image."""
+        """Preprocessing of images."""
         size = (self.image.height, self.image.width)
         return Intake(self.image.channels, self.means, self.deviations, size)
 
@@ -59,7 +58,7 @@ class EncoderForm:
         return asdict(self) | {"image": encode(self.image)}
 
     def build(self, torch: Any) -> Any:
-        """A new module, with weights of chance."""
+        """A new module, with random weights."""
         nn, form = torch.nn, self
 
         class Module(nn.Module):  # type: ignore[misc, name-defined]
@@ -84,7 +83,7 @@ class EncoderForm:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A form with weights, and a word on what they were learnt from."""
+    """An architecture with weights, and what they were trained on, in a few words."""
 
     form: EncoderForm
     weights: Weights
@@ -94,12 +93,12 @@ class Encoder:
 
     @property
     def sha256(self) -> str:
-        """What plans know it by."""
+        """The hash by which plans name it."""
         cost = {"private_cost": self.private_cost} if self.private_cost else {}
         return fingerprint(self.form.to_dict() | cost, self.weights)
 
     def network(self, name: str) -> PublicNetwork:
-        """The network, on the shelf.
+        """Build the network and register it for feature maps.
 
         Raises:
             ValueError: the weights are those of another form.
@@ -122,7 +121,7 @@ class Encoder:
 
 
 def form_from_dict(document: dict[str, Any]) -> EncoderForm:
-    """The form that ``to_dict`` described."""
+    """The inverse of ``EncoderForm.to_dict``."""
     sizes = {key: tuple(int(value) for value in document[key]) for key in ("depths", "strides", "kernels")}
     return EncoderForm(
         image=decode(ImageShape, document["image"]),

@@ -1,6 +1,6 @@
-"""Networks that were public before a plan was made: what they read, how they are told apart, and where they come from.
+"""Pretrained public networks: preprocessing, fingerprints, the registry by hash, and torchvision's models.
 
-A plan names a network by the SHA-256 of its form and its weights. Whoever evaluates one must have put it on the shelf
+A plan names a network by the SHA-256 of its form and its weights. Whoever evaluates one must have registered it
 first; a plan, a certificate and a verification do without. Known by name are VGG19, ResNet18 and Inception, trained on
 ImageNet, whose weights torchvision downloads. Torch is imported when it is needed and used on one thread: this is the
 one door by which it comes in below the fits.
@@ -29,7 +29,7 @@ PIXELS = "pixels"
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What a network wants of an image: channels, the means and deviations of each, and a size.
+    """Preprocessing of a network's input: channels, the mean and deviation of each, and a size.
 
     Without a ``size`` (height, width) images come as they are; else they are scaled to it.
     """
@@ -71,12 +71,12 @@ _REGISTERED: dict[str, PublicNetwork] = {}
 
 
 def register_network(network: PublicNetwork) -> PublicNetwork:
-    """Make a network known to this process, for maps that name it by its hash."""
+    """Register a network in this process, for feature maps that name it by its hash."""
     return _REGISTERED.setdefault(network.sha256, network)
 
 
 def registered_network(sha256: str, name: str) -> PublicNetwork:
-    """The network with that hash."""
+    """The registered network with that hash; ``name`` is for the refusal if there is none."""
     if sha256 in _REGISTERED:
         return _REGISTERED[sha256]
     raise InputError(
@@ -99,7 +99,7 @@ def fingerprint(form: Mapping[str, Any], weights: Weights) -> str:
 def network_of_module(
     module: Any, *, name: str, intake: Intake, layers: tuple[str, ...], trained_on: str = ""
 ) -> PublicNetwork:
-    """Put any torch module on the shelf; it is told apart by its printed form and its weights."""
+    """Register any torch module; its fingerprint is of its printed form and its weights."""
     weights = {key: value.detach().cpu().numpy() for key, value in module.state_dict().items()}
     sha256 = fingerprint({"module": str(module), "intake": asdict(intake)}, weights)
     network = PublicNetwork(name, sha256, intake, layers, lambda torch: module, trained_on)
@@ -117,7 +117,7 @@ def load_torch() -> Any:
 
 @contextmanager
 def one_thread() -> Iterator[Any]:
-    """Torch on one thread: sums in another order would give other numbers."""
+    """Torch on one thread, for reproducibility: sums in another order would give other numbers."""
     torch = load_torch()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -128,7 +128,7 @@ def one_thread() -> Iterator[Any]:
 
 
 IMAGENET = Intake(3, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225), (32, 32))
-"""What all want: colours over ImageNet's means and deviations. Images are scaled, most to 32 x 32."""
+"""ImageNet's means and deviations of red, green and blue, as torchvision's models were trained with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ VISION = {
 
 
 def vision_network(name: str, models: Any = None) -> PublicNetwork:
-    """A network of torchvision by name, on the shelf.
+    """A pretrained network of torchvision by name, registered.
 
     Args:
         name: ``vgg19``, ``resnet18`` or ``inception``.

@@ -20,7 +20,7 @@ from understudy.networks.public import one_thread
 from understudy.schema.images import LIGHTEST, ImageShape
 
 QUARTERS = 4
-"""Turns by 90 degrees that images without labels are told apart by."""
+"""Classes of the rotation task: turns by 0, 90, 180 and 270 degrees."""
 
 MOST_IMAGES_FOR_COMPONENTS = 5_000
 """Images whose principal directions are computed: more would hardly move them."""
@@ -28,12 +28,12 @@ MOST_IMAGES_FOR_COMPONENTS = 5_000
 MOST_WIDE = 2**12
 """Channels of a convolution, and linear components."""
 
+# Data augmentation: how far images are changed at random, at most.
 TURN_RADIANS = 0.3
-STRETCH_SHARE = 0.25
+STRETCH_SHARE = 0.25  # of the image's size, like shear and shift
 SHEAR_SHARE = 0.2
 SHIFT_SHARE = 0.15
-CONTRAST_SHARE = 0.3
-"""How far images are changed at random, at most: shares are of their size, and of their brightness."""
+CONTRAST_SHARE = 0.3  # of the brightness
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def train_encoder(
 
 
 class _Learning:
-    """The convolutions with batch normalisation and a last layer, which are done away with in the end."""
+    """Training with batch normalisation, folded in at the end, and a linear classifier, then dropped."""
 
     def __init__(self, torch: Any, form: EncoderForm, planes: Bytes, labels: Any, training: EncoderTraining) -> None:
         self.torch, self.form, self.training = torch, form, training
@@ -131,7 +131,7 @@ class _Learning:
         )
 
     def run(self, progress: LossProgress | None) -> tuple[dict[str, Singles], float]:
-        """Weights of the convolutions, and the share of images named rightly at the end."""
+        """Weights of the convolutions, and the training accuracy over the last tenth of the steps."""
         torch, training = self.torch, self.training
         modules = torch.nn.ModuleList([*self.parts, *self.norms, self.last])
         optimiser = torch.optim.Adam(modules.parameters(), lr=training.learning_rate)
@@ -158,7 +158,7 @@ class _Learning:
         return self.last(pooled)
 
     def _batch(self) -> tuple[Any, Any]:
-        """Images at random, turned, stretched, shifted and lit a little differently each time."""
+        """A random mini-batch with augmentation: affine maps and contrast."""
         torch = self.torch
         size = min(self.training.batch, len(self.planes))
         chosen = torch.randint(len(self.planes), (size,), generator=self.source)
@@ -191,7 +191,7 @@ class _Learning:
         return moved * (1 + drawn(CONTRAST_SHARE, 1, 1, 1))
 
     def _folded(self) -> dict[str, Singles]:
-        """Convolutions with their batch normalisation folded in."""
+        """Convolutions with batch normalisation folded in: w gain, b_norm + (b - mean) gain."""
         found: dict[str, Singles] = {}
         for name, part, norm in zip(self.form.convolutions, self.parts, self.norms, strict=True):
             gain = norm.weight / (norm.running_var + norm.eps).sqrt()

@@ -1,7 +1,7 @@
-"""An encoder that is learnt from the private images themselves: what is decided before they are read.
+"""The plan of a feature extractor trained by DP-SGD on the private images themselves.
 
-DP-MEPF without auxiliary data (App. F): a part of the budget trains the network by noisy descent, the rest
-is for the moments of its layers.
+DP-MEPF without auxiliary data (App. F): a part of the budget trains the network by noisy gradient descent, the rest
+is for the moments of its layers. Everything here is decided before the images are read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PIXEL_DEVIATION = 0.5
 """What pixels are taken to have, from 0 to 1: public, as nothing private may be looked at for them."""
 
 ROWS_IF_UNSAID = 10_000
-"""A public guess where neither the plan nor the schema says how many images there are."""
+"""A public guess where neither the plan nor the schema says how many images there are; it sets the sampling rate."""
 
 
 @dataclass(frozen=True)
