@@ -164,7 +164,7 @@ def test_a_map_is_told_apart_by_its_weights_and_needs_them_only_to_be_evaluated(
         unknown(images(1))
 
 
-def test_the_shelf_gives_back_what_was_put_there():
+def test_a_registered_network_is_found_by_its_hash():
     net = network(5)
     assert registered_network(net.sha256, "small") is net
 

@@ -895,8 +895,8 @@ MUTANTS = {
     ),
     "kernel values that are not whole numbers": Mutant(
         "features/landmarks.py",
-        "whole = xp.round(self._near(cells) * 2.0**KERNEL_BITS)",
-        "whole = self._near(cells) * 2.0**KERNEL_BITS",
+        "whole = xp.round(self._kernel_at(cells) * 2.0**KERNEL_BITS)",
+        "whole = self._kernel_at(cells) * 2.0**KERNEL_BITS",
         LANDMARKS + "test_products_are_those_of_whole_numbers_to_the_last_bit[gaussian]",
     ),
     "a triangle of more bits than a product holds": Mutant(

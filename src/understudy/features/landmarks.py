@@ -37,7 +37,7 @@ GRAM_ENTRIES = 2**28
 """Kernel values that those iterations may compute in all."""
 
 
-class _Near:
+class _KernelAt:
     """Kernel values k(x, z_j) of rows at fixed points, whose side of the Gram matrix is computed once."""
 
     def __init__(self, kernel: Kernel, points: Points, *, single: bool = False) -> None:
@@ -105,7 +105,7 @@ class Landmarks(FeatureMap):
 
     def precise(self, cells: Floats) -> Floats:
         """Coordinates of rows that need no protection, without rounding.  # (num_rows, dim)"""
-        found: Floats = np.asarray(self._near(cells)) @ self._inverse.T * self.shortening
+        found: Floats = np.asarray(self._kernel_at(cells)) @ self._inverse.T * self.shortening
         return found
 
     def weights_of(self, coordinates: Floats) -> Floats:
@@ -128,13 +128,13 @@ class Landmarks(FeatureMap):
         return (coarse, coarse_unit), (fine, min(fine_unit, 2.0**80))
 
     @cached_property
-    def _near(self) -> _Near:
-        return _Near(self.kernel, self.spanning)
+    def _kernel_at(self) -> _KernelAt:
+        return _KernelAt(self.kernel, self.spanning)
 
     def __call__(self, cells: Array) -> Array:
         """Coordinates of each row.  # (num_rows, dim)"""
         xp = array_api_compat.array_namespace(cells)
-        whole = xp.round(self._near(cells) * 2.0**KERNEL_BITS)
+        whole = xp.round(self._kernel_at(cells) * 2.0**KERNEL_BITS)
         (coarse, coarse_unit), (fine, fine_unit) = self._whole_parts
         found = []
         for start in range(0, self.dim, TRIANGLE_STEP):  # of a triangle, half is zero
@@ -173,13 +173,13 @@ class KernelSums(FeatureMap):
         return Sign.NONNEGATIVE
 
     @cached_property
-    def _near(self) -> _Near:
-        return _Near(self.kernel, self.points, single=True)
+    def _kernel_at(self) -> _KernelAt:
+        return _KernelAt(self.kernel, self.points, single=True)
 
     def __call__(self, cells: Array) -> Array:
         """Scaled kernel values.  # (num_rows, dim)"""
         xp = array_api_compat.array_namespace(cells)
-        return xp.astype(self._near(cells) / self.reach, cells.dtype)
+        return xp.astype(self._kernel_at(cells) / self.reach, cells.dtype)
 
 
 def kernel_sums(kernel: Kernel, points: Points) -> KernelSums:

@@ -142,7 +142,7 @@ def dp_mepf(
 
 
 def find_network(encoder: PublicNetwork | str | Path | None) -> PublicNetwork:
-    """A public network by its directory or its name, put on the shelf."""
+    """A public network by its directory or its name, registered for feature maps."""
     if encoder is None:
         raise UsageError(
             "encoder",
