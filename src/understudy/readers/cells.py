@@ -1,4 +1,4 @@
-"""Cells and columns as Python has them, turned into Arrow: untyped cells one at a time, typed columns in their type."""
+"""Python, pandas and polars columns to Arrow: untyped cells one at a time, typed columns in their type."""
 
 from __future__ import annotations
 

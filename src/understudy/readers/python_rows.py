@@ -1,4 +1,4 @@
-"""Tables as Python has them: columns in a dictionary, rows as dictionaries, features beside labels."""
+"""In-memory Python tables: dictionaries of columns, lists of records, and scikit-learn's features and labels."""
 
 from __future__ import annotations
 
