@@ -260,12 +260,10 @@ class LedgerState:
 
     @property
     def remaining_units(self) -> int:
-        """Units that may still be spent."""
         return self.cap_units - self.spent_units
 
     @property
     def remaining_slack_units(self) -> int:
-        """Slack that may still be spent."""
         return self.slack_cap_units - sum(row.slack_units for row in self.rows)
 
     @property

@@ -46,7 +46,6 @@ class LongNoise:
         return sums + _rejection_sample(lambda count: _gaussian(count, noise_std), len(sums))
 
     def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
-        """The same with Laplace noise."""
         redeem(receipt)
         return sums + _rejection_sample(lambda count: _laplace(count, scale), len(sums))
 
@@ -170,7 +169,6 @@ class OpenDPNoise:
         return np.asarray(mechanism(sums.tolist()), dtype=np.int64)
 
     def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
-        """The same with Laplace noise."""
         from opendp import domains, measurements, metrics, mod
 
         redeem(receipt)
@@ -188,11 +186,9 @@ class ExactNoise:
     is_private = True
 
     def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
-        """Sums plus exact discrete Gaussian noise."""
         return _source_for(sums).add_noise(sums, noise_std, receipt)
 
     def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
-        """Sums plus exact discrete Laplace noise."""
         return _source_for(sums).add_laplace_noise(sums, scale, receipt)
 
 
@@ -210,11 +206,9 @@ class SeededNoise:
         self._rng = np.random.default_rng(seed)
 
     def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
-        """Sums plus rounded pseudo-random Gaussian noise."""
         redeem(receipt)
         return sums + np.rint(self._rng.normal(0.0, noise_std, len(sums))).astype(np.int64)
 
     def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
-        """Sums plus rounded pseudo-random Laplace noise."""
         redeem(receipt)
         return sums + np.rint(self._rng.laplace(0.0, scale, len(sums))).astype(np.int64)

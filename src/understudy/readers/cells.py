@@ -73,7 +73,6 @@ def _text_of(cell: Any) -> bytes | None:
 
 
 def raw_column(cells: Iterable[object]) -> pa.Array:
-    """Untyped cells as bytes."""
     return pa.array([raw_text(cell) for cell in cells], pa.binary())
 
 

@@ -138,7 +138,6 @@ class DelimitedFile:
         return [(name, None) for name in names]
 
     def batches(self, columns: list[str]) -> Batches:
-        """The columns asked for, as bytes."""
         names, has_more = self._header()
         if not has_more:
             return
@@ -250,7 +249,6 @@ class DelimitedFiles:
         return first
 
     def batches(self, columns: list[str]) -> Batches:
-        """The columns asked for, a file at a time."""
         for each in self.files:
             yield from each.batches(columns)
 

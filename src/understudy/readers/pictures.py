@@ -341,7 +341,6 @@ class NpzImages:
             return pixels if labels is None else [*pixels, (LABEL, _label_type(labels.dtype))]
 
     def batches(self, columns: list[str]) -> Batches:
-        """A few thousand images at a time."""
         with self._arrays() as (shape, images, labels):
             for start in range(0, images.length, BATCH_IMAGES):
                 count = min(BATCH_IMAGES, images.length - start)
@@ -432,11 +431,9 @@ class _Array:
 
     @property
     def length(self) -> int:
-        """Entries along the first axis."""
         return self.sizes[0]
 
     def take(self, count: int) -> npt.NDArray[Any]:
-        """The next entries."""
         sizes = (count, *self.sizes[1:])
         wanted = int(np.prod(sizes)) * self.dtype.itemsize
         content = self.stream.read(wanted)
