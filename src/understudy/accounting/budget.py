@@ -1,4 +1,4 @@
-"""What may be spent, and between which tables the guarantee holds."""
+"""The (epsilon, delta) budget, and the neighbouring relation (add-remove or replace-one) that it is stated for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ its own budget."""
 
 
 class Neighbours(StrEnum):
-    """Which two tables must be hard to tell apart."""
+    """The neighbouring relation: which two tables must be hard to tell apart."""
 
     ADD_REMOVE = "add-remove"
     """One row is added or removed; the row count is private."""
@@ -24,7 +24,7 @@ class Neighbours(StrEnum):
 
 
 def neighbours_by_name(name: str) -> Neighbours:
-    """The notion of neighbours that a person named, or a refusal; never a near miss."""
+    """The neighbouring relation of that exact name, or a refusal."""
     try:
         return Neighbours(name)
     except ValueError:
@@ -61,5 +61,5 @@ class Budget:
 
     @property
     def is_pure(self) -> bool:
-        """Whether no event at all may break the bound on odds."""
+        """Whether this is pure differential privacy (delta = 0)."""
         return self.delta == 0

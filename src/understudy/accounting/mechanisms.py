@@ -1,4 +1,4 @@
-"""The two ways to make an integer sum private: Gaussian noise, or Laplace noise.
+"""The additive-noise mechanisms on integer sums: discrete Gaussian (mu-GDP) and discrete Laplace (pure DP).
 
 Which one a plan uses follows from its budget alone: a delta of zero needs Laplace noise, and above zero Gaussian
 noise is never much worse and, for long vectors, far better.
