@@ -51,6 +51,23 @@ def test_a_plan_comes_back_from_its_canonical_form() -> None:
     assert again.shape == plan.shape
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"epsilon": True},
+        {"delta": "1e-5"},
+        {"num_rows": 10.5},
+        {"training": {"num_maps": 2}},
+        {"radius": 1},
+        {"more": 0},
+    ],
+)
+def test_a_damaged_canonical_form_is_refused(damage: dict[str, object]) -> None:
+    document = ClassifierPlan(TABLE, Budget(1.0), num_rows=1000).to_dict()
+    with pytest.raises(ValueError, match=r"number|lacks|version|no field"):
+        classifier_plan_from_dict(document | damage)
+
+
 def test_images_get_strokes_and_tables_hats_unless_asked_otherwise() -> None:
     assert ClassifierPlan(IMAGES, Budget(1.0)).inputs.dim > 200
     cosines = Training(inputs="cosines", num_coefficients=10)

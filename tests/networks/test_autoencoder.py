@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from understudy.networks.autoencoder import AutoEncoder, autoencoder_from_dict
+from understudy.codec import decode, encode
+from understudy.networks.autoencoder import AutoEncoder
 
 NETWORK = AutoEncoder(num_pixels=6, num_labels=3, code_dim=4, encoder=(5, 4), decoder=5)
 
@@ -55,7 +56,7 @@ def test_first_parameters_follow_the_seed():
 
 
 def test_a_network_comes_back_from_its_description():
-    assert autoencoder_from_dict(NETWORK.to_dict()) == NETWORK
+    assert decode(AutoEncoder, encode(NETWORK)) == NETWORK
 
 
 def test_codes_have_an_axis_for_every_class():

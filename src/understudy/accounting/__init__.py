@@ -1,4 +1,4 @@
-"""Budgets, calibration and composition: numbers in, numbers out."""
+"""Privacy accounting: budgets, calibration of noise, and composition (Gaussian DP, pure DP, DP-SGD)."""
 
 from understudy.accounting.mechanisms import (
     GAUSSIAN,

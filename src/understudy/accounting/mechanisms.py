@@ -1,4 +1,5 @@
-"""Privacy budgets, and the two mechanisms that meet them on integer sums: Gaussian noise, or Laplace noise.
+"""Privacy budgets, and the additive-noise mechanisms on integer sums that meet them: discrete Gaussian (mu-GDP) and
+discrete Laplace (pure DP).
 
 Which one a plan uses follows from its budget alone: a delta of zero needs Laplace noise, and above zero Gaussian
 noise is never much worse and, for long vectors, far better.
@@ -32,7 +33,7 @@ its own budget."""
 
 
 class Neighbours(StrEnum):
-    """Which two tables must be hard to tell apart."""
+    """The neighbouring relation: which two tables must be hard to tell apart."""
 
     ADD_REMOVE = "add-remove"
     """One row is added or removed; the row count is private."""
@@ -42,7 +43,7 @@ class Neighbours(StrEnum):
 
 
 def neighbours_by_name(name: str) -> Neighbours:
-    """The notion of neighbours that a person named, or a refusal; never a near miss."""
+    """The neighbouring relation of that exact name, or a refusal."""
     try:
         return Neighbours(name)
     except ValueError:
@@ -79,7 +80,7 @@ class Budget:
 
     @property
     def is_pure(self) -> bool:
-        """Whether no event at all may break the bound on odds."""
+        """Whether this is pure differential privacy (delta = 0)."""
         return self.delta == 0
 
 

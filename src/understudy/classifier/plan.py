@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -12,13 +12,13 @@ from understudy.accounting import Budget, lattice_noise_std, mu_squared_of_budge
 from understudy.accounting.dpsgd import calibrated_descent, exact_rate, slack_for
 from understudy.classifier.inputs import Inputs, features_of, inputs_for
 from understudy.classifier.maps import MapShape
+from understudy.codec import FLAT, decode, encode
 from understudy.errors import InputError, UsageError
 from understudy.files import canonical_sha256
 from understudy.plan.descent import DescentPlan
 from understudy.plan.plan import MOST_NUMBERS, ROW_CAP
 from understudy.schema import Schema
 from understudy.schema.columns import Column
-from understudy.schema.table import parse_schema
 
 RADIUS = 2**14
 """Integer length of an input of norm one, and of derivatives of the clipping norm."""
@@ -86,7 +86,7 @@ class ClassifierPlan:
     """
 
     schema: Schema
-    budget: Budget
+    budget: Budget = field(metadata=FLAT)
     training: Training = Training()
     num_rows: int | None = None
 
@@ -206,14 +206,7 @@ class ClassifierPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan in its canonical form."""
-        return {
-            "schema": self.schema.to_dict(),
-            "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta,
-            "training": asdict(self.training),
-            "num_rows": self.num_rows,
-            "radius": RADIUS,
-        }
+        return encode(self) | {"radius": RADIUS}
 
     @cached_property
     def fingerprint(self) -> str:
@@ -225,9 +218,4 @@ def classifier_plan_from_dict(document: dict[str, Any]) -> ClassifierPlan:
     """Read a plan back from its canonical form; ValueError and the like if it is none."""
     if document["radius"] != RADIUS:
         raise ValueError("another version's plan")
-    return ClassifierPlan(
-        schema=parse_schema(document["schema"], name="table"),
-        budget=Budget(document["epsilon"], document["delta"]),
-        training=Training(**document["training"]),
-        num_rows=document["num_rows"],
-    )
+    return decode(ClassifierPlan, {key: value for key, value in document.items() if key != "radius"})

@@ -9,6 +9,7 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.output import emit, training_bar, verbatim, waiting
+from understudy.codec import encode
 from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ def show(
     encoder = load_encoder(directory)
     form = encoder.form
     cost: dict[str, Any] = {"private_cost": encoder.private_cost}
-    document = {"told": encoder.told, "sha256": encoder.sha256, **cost, **form.to_dict()}
+    document = {"told": encoder.told, "sha256": encoder.sha256, **cost, **encode(form)}
     lines = [
         f"[bold]{verbatim(directory)}[/bold], trained on {verbatim(encoder.told)}",
         f"  images       {form.image.height} x {form.image.width} x {form.image.channels}",

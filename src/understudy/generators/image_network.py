@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats
+from understudy.codec import decode, encode
 from understudy.generators.base import GENERATOR_KINDS, LabelFirst, Tensors, image_shape
 from understudy.generators.image_architectures import Architecture
 from understudy.networks.public import one_thread
@@ -73,7 +74,7 @@ class ImageNetwork(LabelFirst):
         """Everything but the weights."""
         return {
             "kind": "image-network",
-            "architecture": asdict(self.architecture),
+            "architecture": encode(self.architecture),
             "default_num_rows": self.default_num_rows,
             "label_shares": list(self.label_shares),
         }
@@ -100,15 +101,9 @@ def state_of(module: Any) -> Tensors:
 
 
 def _load(schema: Schema, document: dict[str, Any], tensors: Tensors) -> ImageNetwork:
-    sizes = document["architecture"]
     found = ImageNetwork(
         schema=schema,
-        architecture=Architecture(
-            kind=str(sizes["kind"]),
-            noise_dim=int(sizes["noise_dim"]),
-            hidden=tuple(int(width) for width in sizes["hidden"]),
-            channels=tuple(int(depth) for depth in sizes["channels"]),
-        ),
+        architecture=decode(Architecture, document["architecture"]),
         weights=tensors,
         default_num_rows=int(document["default_num_rows"]),
         label_shares=tuple(float(share) for share in document["label_shares"]),

@@ -7,7 +7,7 @@ first version of DP-MERF has batch normalisation in its encoder; here every imag
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -85,10 +85,6 @@ class AutoEncoder:
         pulled = one_hot * beyond.clamp(min=0.0) - (1 - one_hot) * beyond.clamp(max=0.0)
         return errors + self.siamese * pulled.sum()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Public description."""
-        return asdict(self)
-
 
 def _dense(parameters: Parameters, name: str, inputs: Any) -> Any:
     """A layer, summed product by product: a matrix product of several images may sum the first of them otherwise
@@ -96,16 +92,3 @@ def _dense(parameters: Parameters, name: str, inputs: Any) -> Any:
     """
     products = inputs[..., :, None] * parameters[f"{name}.weight"]
     return products.sum(-2) + parameters[f"{name}.bias"]
-
-
-def autoencoder_from_dict(document: dict[str, Any]) -> AutoEncoder:
-    """An auto-encoder from its public description."""
-    return AutoEncoder(
-        num_pixels=int(document["num_pixels"]),
-        num_labels=int(document["num_labels"]),
-        code_dim=int(document["code_dim"]),
-        encoder=tuple(int(width) for width in document["encoder"]),
-        decoder=int(document["decoder"]),
-        margin=float(document["margin"]),
-        siamese=float(document["siamese"]),
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -54,10 +54,6 @@ class EncoderForm:
         size = (self.image.height, self.image.width)
         return Intake(self.image.channels, self.means, self.deviations, size)
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return asdict(self) | {"image": encode(self.image)}
-
     def build(self, torch: Any) -> Any:
         """A new module, with weights of chance."""
         nn, form = torch.nn, self
@@ -96,7 +92,7 @@ class Encoder:
     def sha256(self) -> str:
         """What plans know it by."""
         cost = {"private_cost": self.private_cost} if self.private_cost else {}
-        return fingerprint(self.form.to_dict() | cost, self.weights)
+        return fingerprint(encode(self.form) | cost, self.weights)
 
     def network(self, name: str) -> PublicNetwork:
         """The network, on the shelf.
@@ -121,18 +117,6 @@ class Encoder:
         )
 
 
-def form_from_dict(document: dict[str, Any]) -> EncoderForm:
-    """The form that ``to_dict`` described."""
-    sizes = {key: tuple(int(value) for value in document[key]) for key in ("depths", "strides", "kernels")}
-    return EncoderForm(
-        image=decode(ImageShape, document["image"]),
-        means=tuple(float(value) for value in document["means"]),
-        deviations=tuple(float(value) for value in document["deviations"]),
-        components=int(document["components"]),
-        **sizes,
-    )
-
-
 def save_encoder(encoder: Encoder, directory: str | Path) -> Path:
     """Write a public encoder into a new directory."""
     files = {DOCUMENT: to_json(document_of(encoder)), WEIGHTS: weights_of(encoder)}
@@ -143,7 +127,7 @@ def document_of(encoder: Encoder) -> dict[str, Any]:
     """An encoder without its weights; it holds their hash."""
     return {
         "format": 1,
-        "form": encoder.form.to_dict(),
+        "form": encode(encoder.form),
         "told": encoder.told,
         "sha256": encoder.sha256,
         "private_cost": encoder.private_cost,
@@ -168,7 +152,7 @@ def load_encoder(directory: str | Path) -> Encoder:
     folder = Path(directory)
     try:
         document, weights = read_json(folder / DOCUMENT), read_tensors(folder / WEIGHTS)
-        form, cost = form_from_dict(document["form"]), document["private_cost"]
+        form, cost = decode(EncoderForm, document["form"]), document["private_cost"]
         encoder = Encoder(form, weights, str(document["told"]), cost)
         is_product = "plan" in document or (folder / CERTIFICATE).exists()
         whole = encoder.sha256 == document["sha256"] and (cost or not is_product)

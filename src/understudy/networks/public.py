@@ -12,13 +12,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from understudy.codec import encode
 from understudy.errors import InputError, MissingExtraError
 
 Weights = dict[str, npt.NDArray[Any]]
@@ -101,7 +102,7 @@ def network_of_module(
 ) -> PublicNetwork:
     """Put any torch module on the shelf; it is told apart by its printed form and its weights."""
     weights = {key: value.detach().cpu().numpy() for key, value in module.state_dict().items()}
-    sha256 = fingerprint({"module": str(module), "intake": asdict(intake)}, weights)
+    sha256 = fingerprint({"module": str(module), "intake": encode(intake)}, weights)
     network = PublicNetwork(name, sha256, intake, layers, lambda torch: module, told)
     return put_on_shelf(network)
 

@@ -6,7 +6,6 @@ rotations, Gidaris et al. 2018); images are augmented by random affine maps and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +39,9 @@ CONTRAST_SHARE = 0.3
 class EncoderTraining:
     """Public settings. ``mirrored`` lets half of all images be seen in a mirror: not for letters."""
 
-    depths: Sequence[int] = (16, 32, 64)
-    strides: Sequence[int] = (2, 2, 2)
-    kernels: Sequence[int] = (5, 3, 3)
+    depths: tuple[int, ...] = (16, 32, 64)
+    strides: tuple[int, ...] = (2, 2, 2)
+    kernels: tuple[int, ...] = (5, 3, 3)
     components: int = 100
     steps: int = 1200
     batch: int = 128

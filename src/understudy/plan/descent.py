@@ -7,7 +7,7 @@ on what of a row, is theirs; everything that privacy rests on is here.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol
@@ -22,7 +22,8 @@ from understudy.accounting.dpsgd import (
     exceedance_of_charges,
     slack_for,
 )
-from understudy.networks.autoencoder import AutoEncoder, autoencoder_from_dict
+from understudy.codec import decode, encode
+from understudy.networks.autoencoder import AutoEncoder
 from understudy.schema import Schema
 
 
@@ -131,8 +132,8 @@ class DecoderPlan:
         """Public description; the budget is the whole plan's."""
         descent = self.descent
         return {
-            "network": self.network.to_dict(),
-            **asdict(descent.cost),
+            "network": encode(self.network),
+            **encode(descent.cost),
             "clip": descent.clip,
             "learning_rate": descent.learning_rate,
             "expected_rows": descent.expected_rows,
@@ -150,4 +151,4 @@ def decoder_from_dict(document: dict[str, Any], budget: Budget) -> DecoderPlan:
         int(document["expected_rows"]),
         int(document["seed"]),
     )
-    return DecoderPlan(autoencoder_from_dict(document["network"]), descent)
+    return DecoderPlan(decode(AutoEncoder, document["network"]), descent)

@@ -7,7 +7,7 @@ is for the moments of its layers.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 
 from understudy.accounting import Budget
 from understudy.accounting.dpsgd import calibrated_descent
+from understudy.codec import FLAT, decode, encode
 from understudy.errors import UsageError
 from understudy.features.image_bases import Cosines
 from understudy.files import canonical_sha256
@@ -24,11 +25,13 @@ from understudy.networks.training import EncoderTraining, linear_layer
 from understudy.plan.descent import DescentPlan
 from understudy.schema import Column, Schema
 from understudy.schema.images import ImageShape
-from understudy.schema.table import parse_schema
 
 PIXEL_MEAN = 0.5
 PIXEL_DEVIATION = 0.5
 """What pixels are taken to have, from 0 to 1: public, as nothing private may be looked at for them."""
+
+FORMAT = 1
+"""The version of the plan's document."""
 
 ROWS_IF_UNSAID = 10_000
 """A public guess where neither the plan nor the schema says how many images there are."""
@@ -43,7 +46,7 @@ class ExtractorPlan:
     """
 
     schema: Schema
-    budget: Budget
+    budget: Budget = field(metadata=FLAT)
     training: EncoderTraining = field(default_factory=lambda: EncoderTraining(steps=400, batch=500))
     clip: float = 1.0
     num_rows: int | None = None
@@ -117,22 +120,14 @@ class ExtractorPlan:
             "mu_squared": str(descent.charge.mu_squared),
             "slack": str(descent.charge.slack),
             "clip": self.clip,
-            **asdict(descent.cost),
+            **encode(descent.cost),
             "is_private": bool(facts["is_private"]),
             "noise": facts["noise"],
         }
 
     def to_dict(self) -> dict[str, Any]:
         """The plan in its canonical form."""
-        return {
-            "extractor": 1,
-            "schema": self.schema.to_dict(),
-            "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta,
-            "training": asdict(self.training),
-            "clip": self.clip,
-            "num_rows": self.num_rows,
-        }
+        return {"extractor": FORMAT} | encode(self)
 
     @property
     def fingerprint(self) -> str:
@@ -181,12 +176,6 @@ class ExtractorPlan:
 
 def extractor_plan_from_dict(document: dict[str, Any]) -> ExtractorPlan:
     """Read a plan back from its canonical form; ValueError and the like if it is none."""
-    if document["extractor"] != 1:
+    if document["extractor"] != FORMAT:
         raise ValueError("another version's plan")
-    return ExtractorPlan(
-        schema=parse_schema(document["schema"], name="table"),
-        budget=Budget(document["epsilon"], document["delta"]),
-        training=EncoderTraining(**document["training"]),
-        clip=document["clip"],
-        num_rows=document["num_rows"],
-    )
+    return decode(ExtractorPlan, {key: value for key, value in document.items() if key != "extractor"})

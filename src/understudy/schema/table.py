@@ -99,6 +99,11 @@ class Schema:
             document["rules"] = [rule.to_dict() for rule in self.rules]
         return document
 
+    @classmethod
+    def from_dict(cls, document: Any) -> Schema:
+        """The schema that ``to_dict`` described, checked as one that a person wrote."""
+        return parse_schema(document, name="table")
+
     def to_yaml(self) -> str:
         """The schema as a YAML document that ``load_schema`` reads back."""
         document = self.to_dict()
