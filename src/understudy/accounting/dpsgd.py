@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.accounting.budget import UNITS_PER_COST, Budget
-from understudy.accounting.mechanisms import epsilon_of, mu_squared_of_budget
+from understudy.accounting.mechanisms import UNITS_PER_COST, Budget, epsilon_of, mu_squared_of_budget
 from understudy.errors import UsageError
 
 RATE_UNITS = 2**32

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from understudy.schema import Schema
 
 HIGH_EPSILON = 10
+"""Above it people are warned: the odds of a guess may change by a factor of e^10, about 22,000."""
+
 NOISE_WORDS = {
     "gaussian": "discrete Gaussian; costs add up in mu squared",
     "laplace": "discrete Laplace, as delta is 0; costs add up in epsilon",
