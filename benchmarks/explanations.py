@@ -31,7 +31,7 @@ from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.private.dpsgd.classifier import integer_rows, noisy_maps
 from understudy.private.dpsgd.networks import noisy_descent
-from understudy.private.dpsgd.steps import Steps
+from understudy.private.dpsgd.steps import OptimizerSettings
 from understudy.private.noise import LongNoise
 
 Tensors = dict[str, Any]
@@ -102,7 +102,7 @@ def with_privacy(images: np.ndarray, labels: np.ndarray, epsilon: float, steps: 
         cost=cost,
         clip=1.0,
         expected_rows=len(labels),
-        steps=Steps(1.5, averaged=0.2),
+        steps=OptimizerSettings(1.5, averaged=0.2),
         receipt=unrecorded(),
     )
 

@@ -35,7 +35,7 @@ from understudy.classifier.plan import ClassifierPlan
 from understudy.plan.plan import Plan
 from understudy.private.dpsgd import classifier, linear, networks
 from understudy.private.dpsgd.linear import IntegerRows
-from understudy.private.dpsgd.steps import Steps
+from understudy.private.dpsgd.steps import OptimizerSettings
 from understudy.private.noise import ExactNoise, LongNoise
 from understudy.private.spending import Receipt
 from understudy.private.sums import sum_rows
@@ -398,7 +398,14 @@ def _canaries(cost: DescentCost, canaries: int, believed: DescentCost) -> tuple[
 
     with patch.object(linear, "gradient_sum", summed):
         linear.train_maps(
-            rows, shape, cost=cost, clip=0.1, expected_rows=1.0, steps=Steps(0.01), receipt=unrecorded(), noise=noise
+            rows,
+            shape,
+            cost=cost,
+            clip=0.1,
+            expected_rows=1.0,
+            steps=OptimizerSettings(0.01),
+            receipt=unrecorded(),
+            noise=noise,
         )
     deviation = believed.noise_multiplier * INPUT_RADIUS**2
     total = np.zeros(2 * canaries)

@@ -28,7 +28,7 @@ def counts_of(codes: Integers, labels: Integers) -> Integers:
     return MAP.counts(codes, labels, 2)
 
 
-def reading_of(codes: Integers, labels: Integers) -> Measurement:
+def measurement_of(codes: Integers, labels: Integers) -> Measurement:
     """Without noise, as the private side would sum them."""
     tables = counts_of(codes, labels) * EMBEDDING.block("tables").rounding(LATTICE)[0]
     vector = np.zeros(EMBEDDING.dim, dtype=np.int64)
@@ -39,24 +39,24 @@ def reading_of(codes: Integers, labels: Integers) -> Measurement:
 
 
 @pytest.fixture
-def reading() -> Measurement:
+def measurement() -> Measurement:
     rng = np.random.default_rng(0)
-    return reading_of(rng.integers(0, (9, 4), (500, 2)), rng.integers(0, 2, 500))
+    return measurement_of(rng.integers(0, (9, 4), (500, 2)), rng.integers(0, 2, 500))
 
 
 def test_tables_are_the_counts_whatever_the_weight_and_the_number_of_tables() -> None:
     rng = np.random.default_rng(1)
     codes, labels = rng.integers(-1, (9, 4), (500, 2)), rng.integers(0, 2, 500)
-    found = reading_of(codes, labels).tables("tables")
+    found = measurement_of(codes, labels).tables("tables")
     assert [table.shape for table in found] == [(2, 3), (2, 5), (2, 3, 5)]
     flat = np.concatenate([table.reshape(2, -1) for table in found], axis=1)
     assert np.abs(flat - counts_of(codes, labels)).max() < 1e-6
 
 
-def test_sums_are_counts_over_the_root_of_the_number_of_tables(reading: Measurement) -> None:
-    first = reading.sums("tables")[:, :3]
-    assert first * math.sqrt(3) == pytest.approx(reading.tables("tables")[0])
-    assert reading.sums("count").sum() == pytest.approx(500)
+def test_sums_are_counts_over_the_root_of_the_number_of_tables(measurement: Measurement) -> None:
+    first = measurement.sums("tables")[:, :3]
+    assert first * math.sqrt(3) == pytest.approx(measurement.tables("tables")[0])
+    assert measurement.sums("count").sum() == pytest.approx(500)
 
 
 def test_noise_of_counts_and_sums_is_what_noise_on_the_lattice_becomes() -> None:
@@ -66,29 +66,29 @@ def test_noise_of_counts_and_sums_is_what_noise_on_the_lattice_becomes() -> None
         vector = np.rint(rng.normal(0, NOISE, EMBEDDING.dim)).astype(np.int64)
         drawn.append(Measurement(EMBEDDING, vector, NOISE, LATTICE))
     for name in ("count", "tables", "bins"):
-        spread = np.std([reading.sums(name) for reading in drawn])
+        spread = np.std([measurement.sums(name) for measurement in drawn])
         assert spread == pytest.approx(drawn[0].noise_of_sum(name), rel=0.1)
-    counts = [np.concatenate([t.ravel() for t in reading.tables("tables")]) for reading in drawn]
+    counts = [np.concatenate([t.ravel() for t in measurement.tables("tables")]) for measurement in drawn]
     assert np.std(counts) == pytest.approx(drawn[0].noise_of_count("tables"), rel=0.05)
     assert drawn[0].noise_of_count("tables") == pytest.approx(4 * math.sqrt(3) / 0.7, rel=1e-6)
 
 
-def test_a_block_is_there_or_it_is_not(reading: Measurement) -> None:
-    assert reading.has("tables")
-    assert not reading.has("pairs")
+def test_a_block_is_there_or_it_is_not(measurement: Measurement) -> None:
+    assert measurement.has("tables")
+    assert not measurement.has("pairs")
     with pytest.raises(KeyError):
-        reading.sums("pairs")
+        measurement.sums("pairs")
 
 
 @pytest.mark.parametrize("name", ["count", "bins"])
-def test_a_block_without_tables_has_none_to_read(reading: Measurement, name: str) -> None:
+def test_a_block_without_tables_has_none_to_read(measurement: Measurement, name: str) -> None:
     with pytest.raises(InputError, match="no tables"):
-        reading.tables(name)
+        measurement.tables(name)
 
 
-def test_what_is_kept_under_a_key_is_made_once(reading: Measurement) -> None:
+def test_what_is_kept_under_a_key_is_made_once(measurement: Measurement) -> None:
     made: list[int] = []
     for _ in range(3):
-        assert reading.once("key", lambda: made.append(1) or len(made)) == 1
-    assert reading.tables("tables") is reading.tables("tables")
-    assert reading == Measurement(EMBEDDING, reading.vector, NOISE, LATTICE), "what is kept is no part"
+        assert measurement.once("key", lambda: made.append(1) or len(made)) == 1
+    assert measurement.tables("tables") is measurement.tables("tables")
+    assert measurement == Measurement(EMBEDDING, measurement.vector, NOISE, LATTICE), "what is kept is no part"

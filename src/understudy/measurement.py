@@ -1,4 +1,7 @@
-"""A stage's noisy vector, read block by block: what rules and generators see of the data."""
+"""A noisy measurement: a stage's released vector as estimated sums, marginals and their noise, block by block.
+
+Everything computed from it is post-processing, and costs no privacy.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +26,10 @@ def _normal(deviations: float) -> float:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A noisy integer vector with its embedding and the deviation of its noise on the lattice.
+    """A noisy integer vector with its embedding and the standard deviation of its noise on the lattice.
 
-    ``tail`` tells as many deviations of the noise as so many of a normal law are as rare.
+    ``tail`` converts quantiles: from standard deviations of a normal distribution to those of the noise (Gaussian or
+    Laplace) with the same tail probability.
     """
 
     embedding: Embedding
@@ -36,14 +40,13 @@ class Measurement:
     _kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, key: Any, make: Callable[[], Result]) -> Result:
-        """What ``make`` gives, which is kept under a key: vectors are long and never change."""
+        """Memoise ``make`` under a key: vectors are long and never change."""
         if key not in self._kept:
             self._kept[key] = make()
         found: Result = self._kept[key]
         return found
 
     def has(self, name: str) -> bool:
-        """Whether there is a block of that name."""
         return name in self.embedding.spans
 
     def sums(self, name: str) -> Floats:
@@ -60,12 +63,12 @@ class Measurement:
         return np.asarray(rows / self.embedding.block(name).scales(self.lattice))
 
     def noise_of_sum(self, name: str) -> float:
-        """Deviation of the noise in the entries of ``sums(name)``; of the noisiest, if they differ."""
+        """Standard deviation of the noise in the entries of ``sums(name)``; of the noisiest, if they differ."""
         block = self.embedding.block(name)
         return self.once(("noise", name), lambda: float(self.noise_std / block.scales(self.lattice).min()))
 
     def tables(self, name: str) -> list[Floats]:
-        """Noisy counts of listed values in a block of tables.  # (copies, *cells) of each"""
+        """Noisy marginals of listed values in a block of tables.  # (copies, *cells) of each"""
         map_, copies = self.map(name), slice(len(self.sums(name)))
 
         def listed() -> list[Floats]:
@@ -79,13 +82,13 @@ class Measurement:
     def all_tables(self, name: str) -> list[Floats]:
         """The same, with rows whose label or cells are not listed.  # (copies, *shape) of each"""
         map_ = self.map(name)
-        root = math.sqrt(len(map_.subsets))
+        root = math.sqrt(len(map_.subsets))  # each of T tables counts a row as 1 / sqrt(T)
         return self.once(("all tables", name), lambda: list(map_.split(self.all_sums(name) * root)))
 
     def noise_of_count(self, name: str) -> float:
-        """Deviation of the noise in the entries of ``tables(name)``."""
+        """Standard deviation of the noise in the entries of ``tables(name)``."""
         return self.noise_of_sum(name) * math.sqrt(len(self.map(name).subsets))
 
     def map(self, name: str) -> Tables:
-        """The tables of a block."""
+        """The map of a block of marginals: which columns, and their bins."""
         return self.embedding.block(name).map_of(Tables)

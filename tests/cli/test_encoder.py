@@ -113,7 +113,7 @@ def test_a_release_names_the_network_and_fitting_needs_it(
     )
     sha256 = run("encoder", "show", encoder, "--json").document["sha256"]
     assert sha256 in (made / "certificate.html").read_text()
-    monkeypatch.setattr(public, "_SHELF", {})
+    monkeypatch.setattr(public, "_REGISTERED", {})
     assert run("verify", made).code == 0, "verification needs no network"
     refused = run("fit", made, "-o", studio / "model")
     assert refused.code == 1

@@ -21,7 +21,7 @@ from understudy.features.exact import cosines_and_sines
 from understudy.features.fourier import SLACK
 from understudy.private import compiled, kernels, sums
 from understudy.private.kernels import TILE_FREQUENCIES, TILE_ROWS
-from understudy.private.sums import Rows, check_purity, partial_sum
+from understudy.private.sums import Rows, check_row_independence, partial_sum
 from understudy.schema import Layout, load_schema
 
 LATTICE = 2**32
@@ -158,7 +158,7 @@ def test_images_with_hundreds_of_columns_take_fewer_rows_at_a_time(monkeypatch: 
 def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = rows_of(7, 4, 5)
     embedding, found = embedding_of_labels(rows), sums.fourier_sums
-    check_purity(rows.layout, embedding, LATTICE)
+    check_row_independence(rows.layout, embedding, LATTICE)
 
     def off_by_one(*given: Any, **named: Any) -> Any:
         total = found(*given, **named)
@@ -167,7 +167,7 @@ def test_a_machine_whose_compiled_sums_differ_from_numpys_is_refused(monkeypatch
 
     monkeypatch.setattr(sums, "fourier_sums", off_by_one)
     with pytest.raises(InputError, match="than NumPy's"):
-        check_purity(rows.layout, embedding, LATTICE)
+        check_row_independence(rows.layout, embedding, LATTICE)
 
 
 def test_what_was_kept_on_disk_is_known_by_all_that_it_was_made_from() -> None:

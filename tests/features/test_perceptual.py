@@ -15,7 +15,7 @@ from understudy.features.base import MAP_KINDS
 from understudy.features.perceptual import Perceptual, perceptual
 from understudy.networks import activations as acts
 from understudy.networks.activations import BLOCK, activations, activations_of_rows
-from understudy.networks.public import Intake, PublicNetwork, from_shelf, network_of_module
+from understudy.networks.public import Intake, PublicNetwork, network_of_module, registered_network
 from understudy.private.lattice import to_lattice
 from understudy.schema.images import ImageShape
 
@@ -164,9 +164,9 @@ def test_a_map_is_told_apart_by_its_weights_and_needs_them_only_to_be_evaluated(
         unknown(images(1))
 
 
-def test_the_shelf_gives_back_what_was_put_there():
+def test_a_registered_network_is_found_by_its_hash():
     net = network(5)
-    assert from_shelf(net.sha256, "small") is net
+    assert registered_network(net.sha256, "small") is net
 
 
 def test_form_and_intake_are_part_of_the_hash():

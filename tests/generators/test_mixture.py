@@ -15,10 +15,9 @@ from scipy.stats import chisquare
 
 from understudy import load_generator, load_schema, save_generator
 from understudy.errors import InputError
-from understudy.generators.conditioning import Components, spans_of
+from understudy.generators.conditioning import CHUNK, Components, spans_of
 from understudy.generators.grids import ColumnGrid, Runs
 from understudy.generators.mixture import Mixture
-from understudy.generators.rejection import CHUNK
 from understudy.schema import NULL, Schema
 from understudy.schema.encode import encode_batch
 

@@ -15,11 +15,10 @@ from scipy.stats import chisquare
 from understudy import load_generator, load_schema, save_generator
 from understudy.errors import InputError, UsageError
 from understudy.generators.base import Generator
-from understudy.generators.conditioning import Condition
+from understudy.generators.conditioning import CHUNK, FEWEST_DRAWS, Condition, Source, rejection_sample
 from understudy.generators.grids import Runs
 from understudy.generators.mixture import Mixture
 from understudy.generators.network import Network
-from understudy.generators.rejection import CHUNK, FEWEST_DRAWS, Source, rejection_sample
 from understudy.schema import Layout, Schema
 from understudy.schema.encode import encode_batch
 from understudy.schema.layout import decode_table

@@ -111,7 +111,7 @@ MUTANTS = {
     ),
     "an open choice settled by a rounding": Mutant(
         "private/noise.py",
-        "below[i] = _surely_below_exp(int(drawn[i]), exact(int(i)))",
+        "below[i] = _exact_bernoulli_exp(int(drawn[i]), exact(int(i)))",
         "below[i] = drawn[i] < 2**51",
         NOISE + "test_choices_made_in_many_digits_have_the_same_mass_function[1000]",
     ),
@@ -141,7 +141,7 @@ MUTANTS = {
     ),
     "settled maps not probed": Mutant(
         "private/release.py",
-        "    check_purity(work.layout, work.embedding, work.lattice)\n",
+        "    check_row_independence(work.layout, work.embedding, work.lattice)\n",
         "",
         RELEASE + "test_maps_that_noise_has_settled_are_probed_as_well[1e-05]",
     ),
@@ -237,13 +237,13 @@ MUTANTS = {
     ),
     "a party counted twice": Mutant(
         "private/parties.py",
-        "        for name in (f\"party {told['party']}\", f\"id {told['id']}\"):",
+        "        for name in (f\"party {header['party']}\", f\"id {header['id']}\"):",
         "        for name in ():",
         PARTIES + "test_the_same_file_or_party_twice_is_refused",
     ),
     "sums of another plan added": Mutant(
         "private/parties.py",
-        'if told["request"] != request.fingerprint or len(answer.vector) != size:',
+        'if header["request"] != request.fingerprint or len(answer.vector) != size:',
         "if len(answer.vector) != size:",
         PARTIES + "test_a_file_of_another_plan_or_round_is_refused",
     ),
@@ -262,14 +262,14 @@ MUTANTS = {
     ),
     "other rows in a later round": Mutant(
         "private/parties.py",
-        'if request.answered_by.get(told["party"], told["query"]) != told["query"]:',
+        'if request.answered_by.get(header["party"], header["query"]) != header["query"]:',
         "if False:",
         PARTIES + "test_a_party_has_the_same_query_in_every_round",
     ),
     "query of an earlier part dropped": Mutant(
         "private/append.py",
-        "facts_of_all([told, own])",
-        "facts_of_all([own | {'is_private': told['is_private']}])",
+        "facts_of_all([earlier_facts, own])",
+        "facts_of_all([own | {'is_private': earlier_facts['is_private']}])",
         "private/test_append.py::test_queries_of_all_parts_stay_in_the_certificate",
     ),
     "any epsilon for whoever asks": Mutant(
@@ -895,8 +895,8 @@ MUTANTS = {
     ),
     "kernel values that are not whole numbers": Mutant(
         "features/landmarks.py",
-        "whole = xp.round(self._near(cells) * 2.0**KERNEL_BITS)",
-        "whole = self._near(cells) * 2.0**KERNEL_BITS",
+        "whole = xp.round(self._kernel_at(cells) * 2.0**KERNEL_BITS)",
+        "whole = self._kernel_at(cells) * 2.0**KERNEL_BITS",
         LANDMARKS + "test_products_are_those_of_whole_numbers_to_the_last_bit[gaussian]",
     ),
     "a triangle of more bits than a product holds": Mutant(
@@ -1093,8 +1093,8 @@ MUTANTS = {
     ),
     "steps divided by the rows that were drawn": Mutant(
         "private/dpsgd/linear.py",
-        "walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))",
-        "walk.move(noisy * (clip / max(1, len(places))))",
+        "optimizer.step(noisy * (clip / (cost.sampling_rate * expected_rows)))",
+        "optimizer.step(noisy * (clip / max(1, len(places))))",
         DESCENT + "test_linear.py::test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there",
     ),
     "noise for another norm": Mutant(
@@ -1233,7 +1233,7 @@ MUTANTS = {
     ),
     "a classifier's machine checked after the charge": Mutant(
         "private/dpsgd/classifier.py",
-        "    check_purity(plan.shape, plan.shape.first_weights(), plan.training.clip)\n",
+        "    check_row_independence(plan.shape, plan.shape.first_weights(), plan.training.clip)\n",
         "",
         TRAINING + UNPAID,
     ),
@@ -1276,7 +1276,7 @@ MUTANTS = {
     ),
     "a party's sum twice": Mutant(
         "private/parties.py",
-        "for name in (f\"party {told['party']}\", f\"id {told['id']}\"):",
+        "for name in (f\"party {header['party']}\", f\"id {header['id']}\"):",
         "for name in ():",
         PARTIES + "test_the_same_file_or_party_twice_is_refused",
     ),
@@ -1306,7 +1306,7 @@ MUTANTS = {
     ),
     "a pass that an interrupt does not end": Mutant(
         "private/engines/passes.py",
-        "as pool, shelf.stopped_by_errors():",
+        "as pool, queue.stopped_by_errors():",
         "as pool:",
         LOCAL + "test_an_interrupt_ends_the_pass_after_the_batches_at_hand",
     ),
@@ -1384,8 +1384,8 @@ MUTANTS = {
     ),
     "noise that asks for no receipt": Mutant(
         "private/noise.py",
-        "        redeem(receipt)\n        return sums + _collect(lambda count: _gaussian(",
-        "        return sums + _collect(lambda count: _gaussian(",
+        "        redeem(receipt)\n        return sums + _rejection_sample(lambda count: _gaussian(",
+        "        return sums + _rejection_sample(lambda count: _gaussian(",
         SPENDING + "test_noise_without_a_receipt_is_refused[LongNoise-add_noise]",
     ),
     "a receipt that pays for ever": Mutant(

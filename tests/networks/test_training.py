@@ -34,7 +34,7 @@ def stripes(count: int = 240, channels: int = 1) -> tuple[Any, Any]:
 
 @pytest.fixture(scope="module")
 def trained() -> tuple[Encoder, float]:
-    return train_encoder(*stripes(), TINY, told="stripes")
+    return train_encoder(*stripes(), TINY, trained_on="stripes")
 
 
 def test_an_encoder_learns_to_tell_classes_apart(trained: tuple[Encoder, float]):
@@ -60,7 +60,7 @@ def test_an_encoder_comes_back_from_its_directory(trained: tuple[Encoder, float]
     encoder = trained[0]
     save_encoder(encoder, tmp_path / "stripes")
     again = load_encoder(tmp_path / "stripes")
-    assert (again.sha256, again.form, again.told) == (encoder.sha256, encoder.form, "stripes")
+    assert (again.sha256, again.form, again.trained_on) == (encoder.sha256, encoder.form, "stripes")
 
 
 def test_other_weights_under_the_same_hash_are_refused(trained: tuple[Encoder, float], tmp_path: Path):

@@ -26,7 +26,7 @@ from understudy.private.engines.passes import sum_table
 from understudy.private.noise import ExactNoise
 from understudy.private.release import release_table
 from understudy.private.spending import Receipt
-from understudy.private.sums import Work, check_purity, sum_rows
+from understudy.private.sums import Work, check_row_independence, sum_rows
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]
@@ -247,4 +247,4 @@ def test_every_stage_is_read_anew_and_meets_noise_of_its_own() -> None:
 
 def test_settled_tables_pass_the_probe_for_purity() -> None:
     for embedding in settled("auto", 2, 1000.0):
-        check_purity(plan_for("auto").layout, embedding, plan_for("auto").lattice)
+        check_row_independence(plan_for("auto").layout, embedding, plan_for("auto").lattice)

@@ -16,7 +16,7 @@ from understudy.accounting import Budget, Neighbours
 from understudy.features import Landmarks
 from understudy.methods import balog_features, balog_subspace
 from understudy.plan.plan import Plan
-from understudy.private.sums import check_purity, sum_rows
+from understudy.private.sums import check_row_independence, sum_rows
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]
@@ -94,7 +94,7 @@ def test_points_that_a_look_has_chosen_pass_the_probe_for_purity(seed: int) -> N
     plan = plan_of("look", Neighbours.ADD_REMOVE)
     settled = plan.embeddings(random_past(plan, seed))[1]
     assert isinstance(settled.blocks[0].map, Landmarks)
-    check_purity(plan.layout, settled, plan.lattice)
+    check_row_independence(plan.layout, settled, plan.lattice)
 
 
 def test_other_pasts_choose_other_points_at_the_same_price() -> None:

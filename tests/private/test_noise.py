@@ -14,7 +14,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import chi2
 
 from understudy.private import noise
-from understudy.private.noise import LONGEST, ExactNoise, LongNoise, NoiseSource, OpenDPNoise, SeededNoise
+from understudy.private.noise import MOST_OPENDP_DRAWS, ExactNoise, LongNoise, NoiseSource, OpenDPNoise, SeededNoise
 from understudy.private.spending import Receipt
 
 Integers = npt.NDArray[np.int64]
@@ -97,7 +97,7 @@ def test_a_shift_by_a_tenth_of_a_deviation_is_noticed(std: int) -> None:
 
 @pytest.mark.parametrize("std", [1, 3, 1000, 2**40])
 def test_choices_made_in_many_digits_have_the_same_mass_function(std: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(noise, "DOUBT", 2.0)  # floats settle nothing any more
+    monkeypatch.setattr(noise, "EXP_ERROR", 2.0)  # floats settle nothing any more
     assert fit(noise_around(0, std, 4000, source=LongNoise()), std) > ALARM
 
 
@@ -107,9 +107,9 @@ def test_floats_and_many_digits_agree_where_floats_are_sure(monkeypatch: pytest.
     bits = np.random.default_rng(0).integers(0, 2**53, len(exponents))
     monkeypatch.setattr(noise, "_random_bits", lambda count, _: bits[:count])
     ratios = [(round(10 * x), 10) for x in exponents]
-    by_floats = noise._falls_below_exp(exponents, lambda i: ratios[i])
-    monkeypatch.setattr(noise, "DOUBT", 2.0)
-    assert np.array_equal(by_floats, noise._falls_below_exp(exponents, lambda i: ratios[i]))
+    by_floats = noise._bernoulli_exp(exponents, lambda i: ratios[i])
+    monkeypatch.setattr(noise, "EXP_ERROR", 2.0)
+    assert np.array_equal(by_floats, noise._bernoulli_exp(exponents, lambda i: ratios[i]))
     assert 0 < by_floats.sum() < len(bits)
 
 
@@ -118,7 +118,7 @@ def test_an_open_choice_is_settled_by_bits_that_are_drawn_anew() -> None:
     with mpmath.workdps(50):
         bits = mpmath.exp(-1) * 2**53
         first_bits, share = int(mpmath.floor(bits)), float(mpmath.frac(bits))
-    found = [noise._surely_below_exp(first_bits, (1, 1)) for _ in range(400)]
+    found = [noise._exact_bernoulli_exp(first_bits, (1, 1)) for _ in range(400)]
     assert abs(np.mean(found) - share) < 6 * np.sqrt(share * (1 - share) / 400)
 
 
@@ -132,9 +132,9 @@ def test_releases_draw_long_vectors_in_the_fast_way_and_short_ones_by_the_librar
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("understudy.private.noise.LongNoise", Watched)
-        for count in (1, LONGEST, LONGEST + 1):
+        for count in (1, MOST_OPENDP_DRAWS, MOST_OPENDP_DRAWS + 1):
             ExactNoise().add_noise(np.zeros(count, dtype=np.int64), 10, unrecorded())
-    assert drawn == [LONGEST + 1]
+    assert drawn == [MOST_OPENDP_DRAWS + 1]
 
 
 @of_every_source

@@ -29,7 +29,7 @@ from understudy.features import (
     product,
 )
 from understudy.plan.plan import LATTICE
-from understudy.private.sums import Rows, check_purity, partial_sum
+from understudy.private.sums import Rows, check_row_independence, partial_sum
 from understudy.schema import NULL, Layout, load_schema
 
 Floats = npt.NDArray[np.float64]
@@ -401,5 +401,5 @@ def test_features_below_zero_where_none_are_promised_count_as_zero() -> None:
 def test_the_probe_accepts_products_of_every_kind() -> None:
     assert LAYOUT.width == WIDTH
     for embedding in (PLAIN, LABELLED):
-        check_purity(LAYOUT, embedding, LATTICE)
-    check_purity(LAYOUT, Embedding((Block("fourier", SINGLE, 1.0),)), LATTICE)
+        check_row_independence(LAYOUT, embedding, LATTICE)
+    check_row_independence(LAYOUT, Embedding((Block("fourier", SINGLE, 1.0),)), LATTICE)

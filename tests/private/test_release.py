@@ -401,7 +401,7 @@ def test_an_existing_directory_is_refused_before_anything_is_read(tmp_path: Path
 def test_maps_that_noise_has_settled_are_probed_as_well(delta: float, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = dp_merf(SCHEMA, Budget(1.0, delta), num_features=4, length_scale="private")
     probed = []
-    monkeypatch.setattr(releasing, "check_purity", lambda _, embedding, __: probed.append(embedding))
+    monkeypatch.setattr(releasing, "check_row_independence", lambda _, embedding, __: probed.append(embedding))
     release = release_table(table_of(50), plan)
     assert release.embeddings[1] != plan.stages[1].embedding
     assert all(embedding in probed for embedding in release.embeddings)
@@ -428,7 +428,7 @@ def test_an_error_deep_in_the_private_pass_leaves_no_trace_of_a_cell(
     (tmp_path / "rows.csv").write_text(f"bmi,city,ill\n20,{SECRET},no\n")
     plan = plan_for()
     if owner is not ExactNoise:
-        monkeypatch.setattr(releasing, "check_purity", lambda *_: None)
+        monkeypatch.setattr(releasing, "check_row_independence", lambda *_: None)
 
     def fails(*arguments: Any, **options: Any) -> Any:
         cell = (tmp_path / "rows.csv").read_text()

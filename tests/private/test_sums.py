@@ -28,7 +28,7 @@ from understudy.features import (
 )
 from understudy.plan.plan import LATTICE, ROW_CAP
 from understudy.private import sums
-from understudy.private.sums import Rows, check_purity, partial_sum, sum_rows
+from understudy.private.sums import Rows, check_row_independence, partial_sum, sum_rows
 from understudy.schema import NULL, Layout, load_schema
 
 SCHEMA = load_schema(
@@ -222,7 +222,7 @@ class Impure(FeatureMap):
 def test_an_impure_map_is_refused_before_any_row_is_read() -> None:
     impure = Embedding((Block("impure", Impure(), 1.0),))
     with pytest.raises(InputError, match="differently in different batches"):
-        check_purity(LAYOUT, impure, LATTICE)
+        check_row_independence(LAYOUT, impure, LATTICE)
 
 
 def test_an_impure_encoder_is_refused_before_any_row_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -235,11 +235,11 @@ def test_an_impure_encoder_is_refused_before_any_row_is_read(monkeypatch: pytest
 
     monkeypatch.setattr(Layout, "expand", expand)
     with pytest.raises(InputError, match="differently in different batches"):
-        check_purity(LAYOUT, EMBEDDING, LATTICE)
+        check_row_independence(LAYOUT, EMBEDDING, LATTICE)
 
 
 def test_a_pure_embedding_passes_the_probe() -> None:
-    check_purity(LAYOUT, EMBEDDING, LATTICE)
+    check_row_independence(LAYOUT, EMBEDDING, LATTICE)
 
 
 def test_an_empty_block_of_rows_sums_to_zero() -> None:

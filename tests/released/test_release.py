@@ -86,8 +86,8 @@ def test_sums_undo_the_lattice_and_the_weight() -> None:
     for block in embedding.blocks:
         start, stop = embedding.spans[block.name]
         expected = release.vectors[0][start:stop] / LATTICE / block.weight
-        reading = release.reading_of(block.name)
-        assert np.allclose(reading.all_sums(block.name).ravel(), expected, rtol=1e-5)
+        measurement = release.measurement_of(block.name)
+        assert np.allclose(measurement.all_sums(block.name).ravel(), expected, rtol=1e-5)
         listed = expected.reshape(embedding.copies(block), -1)[: embedding.num_labels]
         assert np.allclose(release.sums(block.name), listed, rtol=1e-5)
         noise = plan.noise_stds[0] / LATTICE / block.weight
@@ -124,7 +124,7 @@ def test_blocks_and_sums_are_found_in_whichever_stage_they_are(release: Release)
     for stage, vector in zip(release.plan.stages, release.vectors, strict=True):
         for block in stage.embedding.blocks:
             rows = stage.embedding.rows_of(block.name, vector)
-            ratios = rows / release.reading_of(block.name).all_sums(block.name)
+            ratios = rows / release.measurement_of(block.name).all_sums(block.name)
             assert np.allclose(ratios, block.weight * LATTICE, rtol=1e-5)
             ratio = release.plan.noise_stds[release.plan.stages.index(stage)]
             assert release.noise_std(block.name) == pytest.approx(ratio / ratios[0, 0])
@@ -217,15 +217,15 @@ def test_a_vector_that_is_not_of_the_settled_size_is_refused(tmp_path: Path, sta
 
 def test_readings_are_the_vectors_with_their_noise_and_settled_embeddings() -> None:
     release = tables_release()
-    for reading, vector, embedding, noise in zip(
-        release.readings, release.vectors, release.embeddings, release.plan.noise_stds, strict=True
+    for measurement, vector, embedding, noise in zip(
+        release.measurements, release.vectors, release.embeddings, release.plan.noise_stds, strict=True
     ):
-        assert reading.vector is vector
-        assert (reading.embedding, reading.noise_std) == (embedding, noise)
+        assert measurement.vector is vector
+        assert (measurement.embedding, measurement.noise_std) == (embedding, noise)
         for block in embedding.blocks:
-            assert release.reading_of(block.name) is reading
-            assert np.array_equal(release.sums(block.name), reading.sums(block.name))
-            assert release.noise_std(block.name) == reading.noise_of_sum(block.name)
+            assert release.measurement_of(block.name) is measurement
+            assert np.array_equal(release.sums(block.name), measurement.sums(block.name))
+            assert release.noise_std(block.name) == measurement.noise_of_sum(block.name)
 
 
 def test_a_directory_that_is_no_release_is_refused(tmp_path: Path) -> None:

@@ -150,9 +150,9 @@ def test_every_column_is_drawn_with_its_noise(report: PublicReport) -> None:
 
 def test_noise_on_the_page_is_the_noise_of_the_release(report: PublicReport) -> None:
     (margin,) = (margin for margin in report.margins if margin.column.name == "job")
-    reading = report.release.reading_of("columns")
-    assert margin.doubt == pytest.approx(1.96 * reading.noise_of_count("columns"))
-    table = reading.tables("columns")[3][0]
+    measurement = report.release.measurement_of("columns")
+    assert margin.doubt == pytest.approx(1.96 * measurement.noise_of_count("columns"))
+    table = measurement.tables("columns")[3][0]
     assert margin.measured == pytest.approx(table)
 
 

@@ -72,9 +72,9 @@ def test_planes_go_through_the_middle_of_each_class():
 
 def test_a_stage_without_a_look_is_refused():
     plan = make_plan(the_schema(), Budget(1.0), options={"components": 1})
-    readings = release_table(two_kinds(), plan).readings
+    measurements = release_table(two_kinds(), plan).measurements
     with pytest.raises((InputError, KeyError)):
-        split_classes(readings[1], readings[:1])
+        split_classes(measurements[1], measurements[:1])
 
 
 @pytest.mark.parametrize("options", [{"components": 3}, {"components": 2, "generator": "connected"}])

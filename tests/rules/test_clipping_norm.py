@@ -14,7 +14,7 @@ from understudy.rules.clipping_norm import KEPT_SHARE, LENGTHS, choose_clipping_
 PLAN = make_plan(load_schema({"image": {"height": 6, "width": 6}}), Budget(1.0), options={"num_rows": 1000})
 
 
-def readings(counts: np.ndarray) -> tuple[Measurement, Measurement]:
+def measurements(counts: np.ndarray) -> tuple[Measurement, Measurement]:
     """The first stage with these counts and no noise, and the second as planned."""
     first, second = (stage.embedding for stage in PLAN.stages)
     scale = first.block(LENGTHS).scales(PLAN.lattice)[0]
@@ -27,7 +27,7 @@ def readings(counts: np.ndarray) -> tuple[Measurement, Measurement]:
 
 
 def reach_of(counts: np.ndarray) -> tuple[float, Lengths]:
-    first, planned = readings(counts)
+    first, planned = measurements(counts)
     settled = choose_clipping_norm(planned, [first])
     spectra = [settled.block("means").map, settled.block("seconds").map.factors[0]]
     assert spectra[0] == spectra[1]
@@ -50,6 +50,6 @@ def test_noise_alone_still_gives_a_reach():
 
 
 def test_a_stage_without_lengths_is_refused():
-    _, planned = readings(np.zeros(64))
+    _, planned = measurements(np.zeros(64))
     with pytest.raises((InputError, KeyError)):
         choose_clipping_norm(planned, [planned])

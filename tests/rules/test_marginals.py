@@ -211,7 +211,7 @@ def readings_of(plan: Plan, codes: Integers, *, seed: int = 0) -> list[Measureme
     rng = np.random.default_rng(seed)
     found: list[Measurement] = []
     for index, noise in enumerate(plan.noise_stds):
-        embedding = plan.embeddings([reading.vector for reading in found])[index]
+        embedding = plan.embeddings([measurement.vector for measurement in found])[index]
         vector = partial_sum(Rows(plan.layout, codes), embedding=embedding, lattice=plan.lattice)
         vector = vector + np.rint(rng.normal(0, noise, embedding.dim)).astype(np.int64)
         found.append(Measurement(embedding, vector, noise, plan.lattice))
@@ -237,7 +237,7 @@ def test_shares_sum_to_one_and_are_not_negative_whatever_the_noise(
     plan, rng = plan_for(1.0, labels), np.random.default_rng(seed)
     found: list[Measurement] = []
     for index, noise in enumerate(plan.noise_stds[:stages]):
-        embedding = plan.embeddings([reading.vector for reading in found])[index]
+        embedding = plan.embeddings([measurement.vector for measurement in found])[index]
         vector = np.rint(rng.normal(0, 1, embedding.dim) * size).astype(np.int64)
         found.append(Measurement(embedding, vector, noise, plan.lattice))
     assert_shares(find_marginals(found))

@@ -50,7 +50,7 @@ def readings_of(plan: Plan, codes: Integers, *, seed: int = 0) -> list[Measureme
     rng = np.random.default_rng(seed)
     found: list[Measurement] = []
     for index, noise in enumerate(plan.noise_stds[:2]):
-        embedding = plan.embeddings([reading.vector for reading in found])[index]
+        embedding = plan.embeddings([measurement.vector for measurement in found])[index]
         vector = partial_sum(Rows(plan.layout, codes), embedding=embedding, lattice=plan.lattice)
         vector = vector + np.rint(rng.normal(0, noise, embedding.dim)).astype(np.int64)
         found.append(Measurement(embedding, vector, noise, plan.lattice))
@@ -217,7 +217,7 @@ def test_any_vectors_at_all_choose_pairs_that_were_looked_at_at_the_planned_sens
     plan, rng = plan_for(1.0, labels), np.random.default_rng(seed)
     earlier: list[Measurement] = []
     for index, noise in enumerate(plan.noise_stds[:2]):
-        embedding = plan.embeddings([reading.vector for reading in earlier])[index]
+        embedding = plan.embeddings([measurement.vector for measurement in earlier])[index]
         vector = np.rint(rng.normal(0, 1, embedding.dim) * size).astype(np.int64)
         earlier.append(Measurement(embedding, vector, noise, plan.lattice))
     settled = chosen_by(plan, earlier)

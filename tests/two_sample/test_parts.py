@@ -98,7 +98,7 @@ def test_two_releases_are_compared_in_cells_that_both_have() -> None:
 
 def test_merged_cells_carry_the_noise_of_all_that_they_hold() -> None:
     first, second = release_of("dp-anova"), release_of("dp-anova", epsilon=3.0)
-    whole = first.reading_of("cells")
+    whole = first.measurement_of("cells")
     part = next(p for p in find_parts([first, second]).found if p.block == "cells")
     alone = next(p for p in find_parts([first]).found if (p.block, p.columns) == ("cells", part.columns))
     assert np.sum(part.noise[0] ** 2) == pytest.approx(np.sum(alone.noise[0] ** 2))

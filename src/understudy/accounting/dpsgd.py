@@ -21,8 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.accounting.budget import UNITS_PER_COST, Budget
-from understudy.accounting.mechanisms import epsilon_of, mu_squared_of_budget
+from understudy.accounting.mechanisms import UNITS_PER_COST, Budget, epsilon_of, mu_squared_of_budget
 from understudy.errors import UsageError
 
 RATE_UNITS = 2**32
@@ -32,6 +31,7 @@ MULTIPLIER_UNITS = 4096
 """Noise multipliers are whole multiples of one over this, rounded up."""
 
 LARGEST_MULTIPLIER = 2.0**20
+"""Bound on noise multipliers; far below it there is nothing left to learn from."""
 
 MOST_STEPS = 10**6
 """Steps of a noisy descent; each reads rows and has noise of its own."""
@@ -64,7 +64,7 @@ GRID = 2000
 
 @dataclass(frozen=True, slots=True)
 class DescentCost:
-    """So many steps, each on rows drawn with a chance, with noise of a multiple of the clipping norm."""
+    """Parameters of DP-SGD that its cost depends on: sampling rate, noise over clipping norm, and number of steps."""
 
     sampling_rate: float
     noise_multiplier: float
@@ -81,13 +81,13 @@ class DescentCost:
 
     @property
     def is_sampled(self) -> bool:
-        """Whether a step leaves rows out."""
+        """Whether steps are on Poisson subsamples, and not on all rows."""
         return self.sampling_rate < 1
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A Gaussian mechanism of so many mu squared, except with the chance ``slack``."""
+    """Approximate Gaussian DP: a Gaussian mechanism of so many mu squared, except with the chance ``slack``."""
 
     mu_squared: Fraction
     slack: Fraction = Fraction(0)
@@ -203,7 +203,7 @@ def epsilon_of_descent(cost: DescentCost, delta: float, *, beside: Iterable[Frac
     surely = delta - _rounding(cost)
     if surely <= 0:
         return math.inf
-    return float(_losses_beside(cost, others).get_epsilon_for_delta(surely))
+    return float(_composed_losses(cost, others).get_epsilon_for_delta(surely))
 
 
 def epsilon_of_charges(charges: Iterable[Charge], delta: float) -> float:
@@ -250,8 +250,8 @@ def _loss_distribution(cost: DescentCost) -> Any:
 
 
 @lru_cache(maxsize=64)
-def _losses_beside(cost: DescentCost, mu_squared: Fraction) -> Any:
-    """Of a descent and of a Gaussian mechanism."""
+def _composed_losses(cost: DescentCost, mu_squared: Fraction) -> Any:
+    """Privacy loss distribution of a descent composed with a Gaussian mechanism."""
     found = _loss_distribution(cost)
     if not mu_squared:
         return found
@@ -276,7 +276,7 @@ def _gaussian_losses(deviation: float, sampling_rate: float, interval: float) ->
 
 
 def _interval(cost: DescentCost) -> float:
-    """How finely losses are counted: a small part of one step's and of the total deviation."""
+    """Discretisation of privacy losses: a small part of one step's and of the total deviation."""
     step = cost.sampling_rate / cost.noise_multiplier
     return min(COARSEST_INTERVAL, max(FINEST_INTERVAL, min(step / 10, step * math.sqrt(cost.steps) / 500)))
 

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 PICTURES = (".png",)
 GENERATED_ROWS = 4000
+"""Synthetic rows that sampling variation is estimated from."""
+
 MOST_SHOWN = 8
+"""Columns in the table for people; JSON has all."""
 
 
 def compare(

@@ -60,7 +60,7 @@ def train(
     )
     told = told or ", ".join(Path(file).stem for file in files)
     with training_bar(as_json=as_json) as progress:
-        encoder, share = train_encoder(images, labels, training, told=told, progress=progress)
+        encoder, share = train_encoder(images, labels, training, trained_on=told, progress=progress)
     save_encoder(encoder, output)
     task = "quarters that images are turned by" if labels is None else "classes"
     lines = [
@@ -159,9 +159,9 @@ def show(
     encoder = load_encoder(directory)
     form = encoder.form
     cost: dict[str, Any] = {"private_cost": encoder.private_cost}
-    document = {"told": encoder.told, "sha256": encoder.sha256, **cost, **encode(form)}
+    document = {"told": encoder.trained_on, "sha256": encoder.sha256, **cost, **encode(form)}
     lines = [
-        f"[bold]{verbatim(directory)}[/bold], trained on {verbatim(encoder.told)}",
+        f"[bold]{verbatim(directory)}[/bold], trained on {verbatim(encoder.trained_on)}",
         f"  images       {form.image.height} x {form.image.width} x {form.image.channels}",
         f"  layers       components ({form.components}), {', '.join(form.convolutions)}",
         f"  SHA-256      {encoder.sha256}",

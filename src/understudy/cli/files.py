@@ -42,7 +42,7 @@ def check_output(path: Path, *, kinds: tuple[str, ...] = ROWS) -> None:
 
 
 def write_rows(rows: pa.Table, path: Path) -> None:
-    """Write synthetic rows."""
+    """Write synthetic rows as CSV, or as Parquet with Zstandard."""
     import pyarrow.csv as csv
     import pyarrow.parquet as parquet
 
@@ -78,9 +78,6 @@ def scratch_file(path: Path, *, mode: int) -> Iterator[str]:
             Path(scratch).unlink(missing_ok=True)
     except OSError:
         raise InputError(f"output '{path}'", "cannot be written", "Check space and permissions") from None
-
-
-# Files of rows as data frames, as evaluation takes them.
 
 
 def read_frame(path: Path, schema: Schema) -> Any:
@@ -123,8 +120,6 @@ def _typed(column: Column, cells: Any) -> Any:
     wanted = "UTF-8 text" if column.is_choice else f"{column.kind} cells"
     raise InputError(f"column '{column.name}'", f"must hold {wanted}", "Mend the column, or the schema's kind")
 
-
-# Synthetic images to files: an .npz archive, or a folder of PNG files with a sub-folder per class.
 
 ARCHIVE = ".npz"
 FOLDER = ""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from understudy.schema.images import ImageShape
 
 LOOKED_AT_ONCE = 2_000
+"""Rows at a time: a few images are found without decoding thousands."""
 
 
 def grid(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from understudy.schema import Schema
 
 HIGH_EPSILON = 10
+"""Above it people are warned: the odds of a guess may change by a factor of e^10, about 22,000."""
+
 NOISE_WORDS = {
     "gaussian": "discrete Gaussian; costs add up in mu squared",
     "laplace": "discrete Laplace, as delta is 0; costs add up in epsilon",
@@ -51,7 +53,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     from understudy.accounting import Neighbours
     from understudy.methods.common import ROWS_IF_UNSAID
     from understudy.methods.merf import error_bound
-    from understudy.private.sums import TABLE_ROWS
+    from understudy.private.sums import TABLE_BLOCK_ROWS
 
     rows, replaced = plan.num_rows or ROWS_IF_UNSAID, plan.epsilon(Neighbours.REPLACE_ONE)
     blocks: list[dict[str, Any]] = [
@@ -94,7 +96,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "explanation": list(plan.setting("explanation", ())),
         "numbers_released": dim,
         "release_bytes": 8 * dim,
-        "memory_bytes": 2**28 + 8 * (TABLE_ROWS * plan.layout.width + 4 * dim + _gram(plan)),
+        "memory_bytes": 2**28 + 8 * (TABLE_BLOCK_ROWS * plan.layout.width + 4 * dim + _gram(plan)),
     }
 
 

@@ -13,8 +13,6 @@ import typer
 from understudy.cli import options as opt
 from understudy.cli.output import emit, unmarked, verbatim
 
-# The verb methods: which methods there are, and the options of each.
-
 KINDS = {bool: "", int: "whole number", float: "number", str: "text", Path: "path", list[str]: "text"}
 
 app = typer.Typer(help="Methods, and the options of each.")

@@ -73,7 +73,8 @@ def synth(
     from understudy.networks.public import load_torch
 
     check_sample_output(output, plan.schema)
-    check_num_rows(plan.schema, num_rows or 0)
+    if num_rows is not None:
+        check_num_rows(plan.schema, num_rows)
     if release_dir is not None and release_dir.resolve() == output.resolve():
         raise UsageError("release directory", "must differ from the output", "Choose another name")
     if needs_torch(plan):
@@ -189,9 +190,9 @@ def told_of(made: Release, ledger: Path | None) -> list[str]:
 
     lines, charged = [f"  fingerprint  {made.fingerprint}"], dict(made.facts)["ledger"]
     lines += [f"  query        {printable(query)}" for query in queries_in(dict(made.facts))]
-    said = status(dict(made.facts), made.plan)
     if not made.is_private:
-        lines.insert(0, f"[bold red]NOT PRIVATE[/bold red]: {verbatim(said['status_reason'])}")
+        reason = status(dict(made.facts), made.plan)["status_reason"]
+        lines.insert(0, f"[bold red]NOT PRIVATE[/bold red]: {verbatim(reason)}")
     if charged is not None and ledger is not None:
         state = read_ledger(ledger)
         units = sum(row.units for row in state.rows if row.key == charged["key"])  # of all rounds

@@ -1,7 +1,8 @@
-"""What a feature map is, what it says of itself to everybody else, and how one is named in a file.
+"""The interface of feature maps, whose sum over rows is a kernel mean embedding, and the registry of their kinds.
 
-Sums, noise, queries, two-sample tests, reports and training ask a map and never for its class. What a map does not
-say has an answer that is safe: a loose bound, no tables to query, one group of features about all columns.
+A map states its own L2 and L1 bounds (and so the sensitivity of its sum), the marginals among its features, and how
+they are evaluated. Sums, noise, queries, two-sample tests, reports and training ask the map and never for its class.
+The default answers are safe ones: a loose bound, no tables to query, one group of features about all columns.
 """
 
 from __future__ import annotations
@@ -29,10 +30,10 @@ Array = Any
 
 
 class Sign(StrEnum):
-    """What is known of the inner product of two rows' features.
+    """Sign of the inner product of two rows' features, that is, of the kernel.
 
-    It decides how far one row can move a sum when it is *replaced*: not at all if the
-    features are constant, by sqrt(2) norms if no inner product is negative, else by two norms.
+    It decides on the L2 sensitivity of a sum under replace-one neighbours, as |a - b|^2 = |a|^2 + |b|^2 - 2 a.b: zero
+    if the features are constant, sqrt(2) norms if no inner product is negative, else two norms.
     """
 
     CONSTANT = "constant"
@@ -46,25 +47,25 @@ class Sign(StrEnum):
 
 
 class Norm(StrEnum):
-    """How it is measured how far a row can move a sum.
+    """The norm that a sensitivity is measured in.
 
-    Gaussian noise is paid for by Euclidean norms (L2), whose squares add up over blocks; Laplace
-    noise by sums of absolute values (L1), which add up themselves.
+    Gaussian noise is calibrated to L2 sensitivity, whose squares add up over blocks; Laplace noise to L1 sensitivity,
+    which adds up itself.
     """
 
     L1 = "l1"
     L2 = "l2"
 
     def dilution(self, parts: int) -> float:
-        """What the noise on each of several parts, which share a norm equally, is larger by."""
+        """The factor by which noise grows on each of several parts that share the sensitivity equally."""
         return math.sqrt(parts) if self is Norm.L2 else float(parts)
 
     def parts(self, dilution: float) -> float:
-        """How many parts dilute one another so much."""
+        """The inverse of ``dilution``: how many equal parts have noise that is larger by this factor."""
         return dilution**2 if self is Norm.L2 else dilution
 
     def weight(self, share: float) -> float:
-        """The norm that has this share of what noise is paid for by."""
+        """The weight (norm) of a block that gets this share of the budget."""
         return math.sqrt(share) if self is Norm.L2 else share
 
 
@@ -117,7 +118,6 @@ class CountTable:
 
     @property
     def size(self) -> int:
-        """Number of entries."""
         return math.prod(self.shape)
 
     def counts(self, sums: Floats) -> Floats:
@@ -153,7 +153,7 @@ Piece = tuple["FeatureMap", Any, float]
 
 
 class FeatureMap(ABC):
-    """Cells in, features out.
+    """phi(x): a row's cells in, its features out; sums of features over rows are what is released.
 
     Guarantee:
         For cells as ``Layout.expand`` makes them (if ``reads_codes``: for codes), every row's features have Euclidean
@@ -200,7 +200,7 @@ class FeatureMap(ABC):
 
     @property
     def l1_bound(self) -> float:
-        """The largest sum of absolute values of a row's features: sqrt(k) for k nonzeros (Cauchy and Schwarz)."""
+        """The largest L1 norm of a row's features: sqrt(k) for k nonzeros of L2 norm 1 (Cauchy-Schwarz)."""
         return math.sqrt(self.most_nonzeros)
 
     @property
@@ -241,7 +241,10 @@ class FeatureMap(ABC):
         return self.dim
 
     def sums(self, codes: Integers, cells: Floats, slots: Integers, copies: int) -> Floats:
-        """Sums of public rows' features by copy, not rounded; a slot of ``copies`` is in none.  # (copies, dim)"""
+        """Sums of public rows' features by copy, not rounded to the lattice; a slot of ``copies`` is in none.
+
+        # (copies, dim)
+        """
         members = np.asarray(slots[:, None] == np.arange(copies), dtype=np.float64)
         return np.asarray(members.T @ np.asarray(self(codes if self.reads_codes else cells), dtype=np.float64))
 
@@ -251,7 +254,7 @@ class FeatureMap(ABC):
         return features @ features.T, (features * sums[copy]).sum(axis=1)
 
     def means(self, cells: Array, sizes: Sequence[int]) -> tuple[Array, Array]:
-        """Mean features, and mean squared norm, of each of several groups of consecutive rows.
+        """Mean embedding, and mean squared norm of features, of each of several groups of consecutive rows.
 
         # (num_rows, width) -> (groups, dim), (groups,)
         """
@@ -262,12 +265,11 @@ class FeatureMap(ABC):
         return averaging @ features, averaging @ (features**2).sum(1)
 
     def pieces(self, num_features: int, num_subsets: int) -> list[Piece]:
-        """The map in pieces of about so many features or products, any of which stands for all in a training step."""
+        """Mini-batches of features: parts of about so many features or products, each an estimate of the whole MMD."""
         return [(self, slice(None), 1.0)]
 
 
 def _inputs_in(value: Any) -> Iterator[PublicInput]:
-    """Every public input inside a value."""
     if isinstance(value, PublicInput):
         yield value
     elif isinstance(value, tuple):

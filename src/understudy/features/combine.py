@@ -1,4 +1,4 @@
-"""Products of feature maps over subsets of them: the map of a mean of product kernels."""
+"""Tensor products of feature maps: the map of a product kernel, and of a mean of product kernels over subsets."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from understudy.features.grid import Buckets
 from understudy.schema import Layout
 
 DENSE = 32
-"""A Gram matrix of all columns is worth it while it holds at most so many times what is wanted."""
+"""Pairs are summed by one matrix product of all columns while that has at most so many times the entries needed:
+one large product is faster than many small ones, until most of it is thrown away."""
 
 
 @MAP_KINDS.register("tensors")
 @dataclass(frozen=True)
 class Tensors(FeatureMap):
-    """For each subset of ``factors``, all products of one feature of each; every subset alike.
+    """For each subset of ``factors``, the tensor product of their features; every subset has the same weight.
 
     The kernel is the mean over subsets S of prod_{j in S} k_j. With P subsets features carry
     1 / sqrt(P), and as every factor has norm at most 1, so have they. Features run through the
@@ -149,7 +150,7 @@ class Tensors(FeatureMap):
         return sum(self.size_of(half) for half in {half for halves in self.halves for half in halves})
 
     def sums(self, codes: Integers, cells: Floats, slots: Integers, copies: int) -> Floats:
-        """Sums of products are products of matrices."""
+        """Sums over rows of tensor products, as matrix products of the halves."""
         found = np.zeros((copies, self.dim))
         for copy in np.unique(slots[slots < copies]):
             rows = cells[slots == copy]
@@ -158,7 +159,7 @@ class Tensors(FeatureMap):
         return found
 
     def pieces(self, num_features: int, num_subsets: int) -> list[Piece]:
-        """Some of the subsets; of products with a row's batch, the other factor for each batch."""
+        """Mini-batches of subsets; of products with ``Buckets``, the other factor for each bucket."""
         if isinstance(self.factors[0], Buckets):
             batches, other = self.factors  # of as many rows each, on average
             starts = range(0, self.dim, other.dim)
@@ -203,7 +204,7 @@ class Tensors(FeatureMap):
         return np.concatenate([(rows[:, None] * sum(dims) + columns).ravel() for rows, columns in rows_and_columns])
 
     def means(self, cells: Array, sizes: Sequence[int]) -> tuple[Array, Array]:
-        """Mean features, and mean squared norm, of each of several groups of consecutive rows.
+        """Mean embedding, and mean squared norm of features, of each of several groups of consecutive rows.
 
         # (num_rows, width) -> (groups, dim), (groups,)
         """
@@ -244,7 +245,7 @@ class Tensors(FeatureMap):
         return some, slice(start, stop), math.sqrt(len(self.subsets) / len(some.subsets))
 
     def apart(self) -> list[Tensors]:
-        """A map for every subset."""
+        """A map of its own for every subset."""
         return [Tensors(self.factors, (subset,)) for subset in self.subsets]
 
     @cached_property
@@ -258,7 +259,7 @@ def product(*factors: FeatureMap) -> Tensors:
 
 
 def tensor(features: list[Array]) -> Array:
-    """All products of one feature of each, row by row.  # [(num_rows, d_j)] -> (num_rows, prod d_j)"""
+    """Row-wise Kronecker (Khatri-Rao) product.  # [(num_rows, d_j)] -> (num_rows, prod d_j)"""
     found = features[0]
     for other in features[1:]:
         products = found[:, :, None] * other[:, None, :]

@@ -1,4 +1,4 @@
-"""A weighted sum of blocks: what one row contributes to the released vector, and its size."""
+"""The embedding that a stage releases: weighted blocks of features, and the L1 or L2 sensitivity of their sum."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from understudy.features.combine import Tensors
 from understudy.features.tables import Tables
 
 FINEST_ROUNDING = 2**24
-
+"""Integer norm at which features are rounded at most: squares of 24-bit integers add up exactly in float64."""
 
 Half = tuple[int, ...]
+"""The factors in one half of a subset of ``Tensors``."""
+
 Map = TypeVar("Map", bound=FeatureMap)
 
 
@@ -62,7 +64,7 @@ class Block:
         return math.floor(self.weight * lattice)
 
     def reach(self, lattice: int) -> int:
-        """What a row's radius adds to a sensitivity: its square, or for L1 itself."""
+        """What the block adds to the sensitivity: its squared radius for L2, its radius for L1."""
         radius = self.radius(lattice)
         return radius**2 if self.norm is Norm.L2 else radius
 
@@ -74,7 +76,7 @@ class Block:
 
     @property
     def trust(self) -> float:
-        """One over the variance of the noise on a feature, up to a factor that blocks share."""
+        """Precision (inverse variance) of the noise on a feature, up to a factor that all blocks share."""
         return (self.weight if self.norm is Norm.L2 else self.weight / self.map.l1_bound) ** 2
 
     def rounding(self, lattice: int) -> tuple[int, int]:
@@ -129,12 +131,12 @@ class Block:
 
 
 def kept_radius(radius: int, dim: int, norm: Norm = Norm.L2, nonzeros: int | None = None) -> int:
-    """What a feature vector of Euclidean norm one is scaled to, so that it stays inside when rounded.
+    """The norm that a unit feature vector is scaled to, so that rounding to integers leaves it inside the radius.
 
     A whole number, so that a feature of size one is not rounded at all. In an L1 ball a vector of
     k ``nonzeros`` has room for 1 / sqrt(k) of the radius, and rounding moves it by k / 2.
     """
-    if norm is Norm.L2:
+    if norm is Norm.L2:  # rounding moves each coordinate by 1/2 at most, and the vector by sqrt(dim) / 2
         return max(0, math.floor(radius - (math.sqrt(dim) / 2 + 1)))
     count = dim if nonzeros is None else nonzeros
     return max(0, math.floor((radius - (count / 2 + 1)) / math.sqrt(count)))
@@ -142,7 +144,7 @@ def kept_radius(radius: int, dim: int, norm: Norm = Norm.L2, nonzeros: int | Non
 
 @dataclass(frozen=True)
 class Embedding:
-    """Blocks in the order of the released vector.
+    """Blocks in the order of the released vector; their sum over rows is a noisy mean embedding once divided by rows.
 
     ``label`` is the span of cells of a choice; blocks with ``per_label`` are multiplied by its
     one-hot membership, so a row touches one label's copy only. With ``separate`` the copies
@@ -195,7 +197,6 @@ class Embedding:
         return found
 
     def block(self, name: str) -> Block:
-        """The block with that name."""
         return {block.name: block for block in self.blocks}[name]
 
     def with_maps(self, kind: type[Map], change: Callable[[Map], FeatureMap]) -> Embedding:
@@ -216,7 +217,11 @@ class Embedding:
         return vector[start:stop].reshape(self.copies(self.block(name)), -1)
 
     def sensitivity(self, lattice: int, *, replace: bool) -> int:
-        """Largest change of the integer sum if one row is added, removed or replaced; for Euclidean norms, squared."""
+        """L1 or squared L2 sensitivity of the integer sum: one row added or removed, or with ``replace`` replaced.
+
+        A replaced row may keep its label or change it. If it changes, its two versions lie in different copies of a
+        ``per_label`` block, orthogonal to one another, so that their squares (or L1 norms) add up.
+        """
         reach = {block.name: block.reach(lattice) for block in self.blocks}
         if not replace:
             return sum(reach.values())

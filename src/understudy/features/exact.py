@@ -1,4 +1,8 @@
-"""Linear maps and norms whose values do not depend on how rows are blocked."""
+"""Bit-reproducible numerics: matrix products, norms, cosines and sines that do not depend on batching or BLAS.
+
+If a row's features depended in their last bits on the rows around it, neighbouring tables could differ in more than
+one row's contribution, and the sensitivity would be wrong (cf. Mironov 2012 on floats in the Laplace mechanism).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,13 @@ from understudy.arrays import Singles
 from understudy.schema.layout import POSITION_BITS
 
 EXACT_BITS = 52
+"""Whole numbers of so many bits, and their sums by one more, are exact in float64."""
+
 FINEST_BITS = 24
+"""Weights are rounded to multiples of 2^-24 at the finest."""
+
 SMALLEST = 1e-250
-"""Rows whose entries are all below it are taken to be of length zero, more or less."""
+"""Rows whose entries are all below it are taken to be of length zero, more or less: it keeps units above zero."""
 
 
 def exact_weights(weights: npt.NDArray[np.float64], *, finest: int = FINEST_BITS) -> npt.NDArray[np.float64]:
@@ -44,7 +52,7 @@ def row_norms(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return np.asarray(np.sqrt(np.einsum("ij,ij->i", whole, whole)) * unit)
 
 
-# Cosine and sine of whole phases, the same to the last bit on every machine.
+# Cosine and sine in fixed-point arithmetic, the same to the last bit on every machine.
 #
 # A phase is a 32-bit integer in units of 2^-32 turns, so that sums of phases that wrap around are right modulo a
 # turn. It is rounded to 24 bits, so that all phases there are can be tried. Everything after that is float32
@@ -65,7 +73,8 @@ SIGN_BIT = np.int32(-(2**31))
 QUARTER = np.float32(2.0 ** -(PHASE_BITS - 1))
 """Twice a phase times this is its distance from the nearest half turn, in quarters of a turn."""
 
-# cos(pi z / 2) and sin(pi z / 2) / z in z^2 on [-1, 1]: least worst error (5e-8 and 3e-9), the first with C0 = 1.
+# Minimax polynomials of cos(pi z / 2) and sin(pi z / 2) / z in z^2 on [-1, 1]: worst errors are 5e-8 and
+# 3e-9, the first under the constraint C0 = 1, so that the cosine of zero is one.
 C0 = np.float32(1.0)
 C1 = np.float32(-1.2336988)
 C2 = np.float32(0.2536532)
@@ -82,7 +91,7 @@ WORST_ERROR = 4.5e-7
 
 
 def cosines_and_sines(phases: Phases) -> tuple[Singles, Singles]:
-    """Cosine and sine of each phase, in single precision."""
+    """Cosine and sine of each phase, in single precision: reduced modulo half a turn, then by polynomials."""
     kept = phases + HALF_DROPPED
     kept &= KEPT_MASK
     double = kept << ONE  # less whole half turns

@@ -1,4 +1,4 @@
-"""Random Fourier features of Gaussian kernels over the numbers of a row.
+"""Random Fourier features of Gaussian kernels, and of scale mixtures of them, over the numbers of a row.
 
 Rahimi & Recht 2007 in the cos/sin form, whose norm is exactly one (the offset-cosine form,
 with norm up to sqrt 2, is what other implementations get wrong).
@@ -32,11 +32,12 @@ FREQUENCY_BANDS = (0.75, 1.5, 3.0, 6.0, 12.0)
 """Turns per range of a column at which features are taken apart by how fine a structure they see."""
 
 SLACK = 2.0**-22
-"""By how much cosine and sine together, in single precision, may be longer than one."""
+"""Bound on how far sqrt(cos^2 + sin^2), of the polynomials in single precision, exceeds one; features are shortened
+by as much, so that the norm bound holds (proofs/lattice.md)."""
 
 
 class Scales(NamedTuple):
-    """One part of a kernel: Gaussians over ``size`` numbers at a time.
+    """One part of a scale mixture of Gaussian kernels: Gaussians over ``size`` numbers at a time.
 
     Which numbers is drawn at public random for each frequency, and so is the length scale,
     log-uniformly between ``shortest`` and ``longest``. A plain Gaussian kernel has ``size``
@@ -79,7 +80,7 @@ class Fourier(FeatureMap):
 
     @property
     def dim(self) -> int:
-        """Number of features: a cosine and a sine per frequency."""
+        """A cosine and a sine per frequency."""
         return self.num_features
 
     @property

@@ -1,4 +1,4 @@
-"""Counts: a constant, one-hot memberships of choices, and binned numbers."""
+"""One-way marginals as feature maps: the row count, one-hot categories, histograms of numbers, and hash buckets."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from understudy.schema import Column, Layout
 from understudy.schema.layout import Choice, from_position, to_position
 
 SPREAD = 64.0
-"""Weights reach this far, so that a step of one number turns the draw around."""
+"""Largest weight of a number, in turns over its range: a small change of one number sends a row to another bucket."""
 
 
 @MAP_KINDS.register("buckets")
 @dataclass(frozen=True)
 class Buckets(FeatureMap):
-    """One-hot: which of ``count`` batches a row is in, namely the fraction of a random sum of its numbers.
+    """One-hot of a hash: which of ``count`` batches a row is in, by the fractional part of a random sum of its numbers.
 
-    Were batches dealt out by the rows' order, one row more could move all others to other batches.
+    The batch depends on the row alone. Were batches dealt out by the rows' order, one row more could move all others
+    to other batches, and the sensitivity would be that of the whole table.
     """
 
     numbers: tuple[int, ...]
@@ -43,7 +44,6 @@ class Buckets(FeatureMap):
 
     @property
     def dim(self) -> int:
-        """Number of batches."""
         return self.count
 
     @property
@@ -188,7 +188,7 @@ class Constant(FeatureMap):
 @MAP_KINDS.register("one-hot")
 @dataclass(frozen=True, slots=True)
 class OneHot(FeatureMap):
-    """Memberships of several choices, scaled by the root of their number (DP-MERF, sec. 4.3).
+    """One-hot encodings of several categorical columns, scaled by 1 / sqrt(columns) (DP-MERF, sec. 4.3).
 
     ``spans`` are the (start, stop) cells of each choice. Each membership vector is zero or
     one-hot, so k of them have norm at most sqrt(k), and the scaled vector at most 1.
@@ -200,7 +200,6 @@ class OneHot(FeatureMap):
 
     @property
     def dim(self) -> int:
-        """Number of memberships."""
         return sum(stop - start for start, stop in self.spans)
 
     @property
@@ -239,7 +238,7 @@ class OneHot(FeatureMap):
 @MAP_KINDS.register("grid")
 @dataclass(frozen=True, slots=True)
 class Grid(FeatureMap):
-    """Histograms: each number's position falls into one of equal bins; scaled like OneHot.
+    """Equal-width histograms of the numbers' positions, scaled like ``OneHot``.
 
     Bins are half-open, the last one closed. For torch the map is piecewise constant, so its
     gradient is zero: it is for reading distributions, not for training through.
@@ -252,7 +251,6 @@ class Grid(FeatureMap):
 
     @property
     def dim(self) -> int:
-        """Bins of all numbers."""
         return len(self.numbers) * self.num_bins
 
     @property

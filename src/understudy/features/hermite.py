@@ -1,4 +1,4 @@
-"""Hermite features of Gaussian kernels: ordered, so that a few of them carry most of a column.
+"""Hermite polynomial features of Gaussian kernels (DP-HP): ordered, so that a few of them carry most of a column.
 
 Mehler's formula writes the Gaussian kernel as a power series in rho whose terms are products of
 Hermite functions (Vinaroz et al. 2022, eq. 5). Two parameters name the same kernel:
@@ -27,6 +27,8 @@ from understudy.features.exact import exact_weights
 from understudy.schema import Layout
 
 HIGHEST_ORDER = 300
+"""The orders that proofs/hermite.md is about."""
+
 SEED_EXPONENT = 700.0
 """Where the exponential of order 0 is about to underflow, every feature up to order 300 is
 below 1e-100 (proofs/hermite.md), so points further out are moved in to there."""
@@ -61,6 +63,7 @@ def mehler_features(points: Array, rho: Sequence[float], order: int) -> Array:
     slope = inside * xp.sqrt(2 * decay)
     found = [first, slope * first][: order + 1]
     for c in range(1, order):
+        # H_{c+1} = 2 x H_c - 2 c H_{c-1}, with the normalisation of phi folded in.
         rise, fall = 1 / math.sqrt(c + 1), math.sqrt(c / (c + 1))
         found.append(slope * found[c] * rise - decay * found[c - 1] * fall)
     return xp.stack(found, axis=2)

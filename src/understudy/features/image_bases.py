@@ -1,4 +1,4 @@
-"""Principal directions of public images: a basis for images of the same sort."""
+"""Orthonormal bases of images, ordered by frequency: the cosine transform (DCT), and PCA of public images."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ from understudy.arrays import Floats, Integers
 from understudy.features.base import PublicInput
 from understudy.schema.images import LIGHTEST, ImageShape
 
-# The cosine basis of images: public, orthonormal, and ordered by frequency.
-
 COLOURS = np.array([[1, 1, 1], [1, 0, -1], [1, -2, 1]]) / np.sqrt([[3], [2], [6]])
 """Brightness and two differences of colour, orthonormal."""
 
@@ -26,7 +24,7 @@ COLOUR_FREQUENCY = 2.0
 
 @dataclass(frozen=True)
 class Cosines:
-    """Products of cosines down and across (a discrete cosine transform), for each colour channel."""
+    """The two-dimensional discrete cosine transform (DCT-II, orthonormal) of each colour channel."""
 
     shape: ImageShape
 
@@ -83,12 +81,12 @@ UNIT = 2.0**14
 """Directions are kept as 16-bit whole numbers of this unit: entries lie between -1 and 1."""
 
 STEEPEST = 1e3
-"""Directions in which public images hardly vary count as this frequency at most."""
+"""Largest frequency of a direction: keeps weights finite along directions in which public images hardly vary."""
 
 
 @dataclass(frozen=True)
 class Principal(PublicInput):
-    """Directions in which public images vary, the most first, with frequencies to weigh them by.
+    """Principal components (PCA) of public images, the largest variance first, with frequencies to weigh them by.
 
     A frequency is the root of the first variance over a direction's own: as with waves, variance falls as
     one over its square. What public images do not span is filled up with cosines, for detail alone.
@@ -137,7 +135,7 @@ class Principal(PublicInput):
         return np.asarray(images @ self.whole)
 
     def images(self, coefficients: Floats) -> Floats:
-        """The way back."""
+        """The inverse of ``coefficients``; the last ones may be left out."""
         return np.asarray(coefficients @ self.whole[:, : coefficients.shape[1]].T)
 
     def longest(self, count: int, tilt: float) -> float:
@@ -147,7 +145,7 @@ class Principal(PublicInput):
 
 
 def principal_of(images: npt.NDArray[np.uint8], shape: ImageShape, count: int) -> Principal:
-    """The principal directions of public images.  # images: (num_images, ...)"""
+    """PCA of public images, by the eigenvectors of their covariance.  # images: (num_images, ...)"""
     pixels = images.reshape(len(images), shape.num_pixels) / float(LIGHTEST)
     centred = pixels - pixels.mean(axis=0)
     values, vectors = np.linalg.eigh(centred.T @ centred / len(pixels))

@@ -22,6 +22,8 @@ SHAPES = ("gaussian", "laplace", "matern12", "matern32", "matern52")
 Euclidean distance; in one dimension they are the same."""
 
 EXACT_BITS = 50
+"""Bits of the largest squared distance on the grid: |x|^2 + |y|^2 - 2 x.y then stays below 2^53, exact in float64."""
+
 FEW_NUMBERS = 8
 """Up to so many numbers, distances column by column are faster than a product of matrices."""
 
@@ -59,7 +61,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """What one term needs of one set of rows."""
+    """One operand of a Gram matrix: what a term needs of one set of rows, computed once."""
 
     positions: Array  # (num_rows, numbers); for Laplace, over the length scales
     squares: Array  # (num_rows,)
@@ -84,16 +86,16 @@ class Kernel:
             raise ValueError("a kernel has a known shape and a term")
 
     def sides(self, cells: Array) -> tuple[Side, ...]:
-        """One set of rows, made ready; worth keeping if it meets many others."""
+        """Precompute one operand; worth keeping if it meets many others."""
         xp = array_api_compat.array_namespace(cells)
         return tuple(self._side(xp, xp.astype(cells, xp.float64), term) for term in self.terms)
 
     def __call__(self, left: Array, right: Array) -> Array:
-        """The kernel of every row on the left and every row on the right.  # (left, right)"""
+        """The cross-Gram matrix k(x_i, y_j).  # (left, right)"""
         return self.between(self.sides(left), self.sides(right))
 
     def between(self, left: tuple[Side, ...], right: tuple[Side, ...], *, single: bool = False) -> Array:
-        """The same of rows that were made ready; in single precision it takes a third of the time."""
+        """The cross-Gram matrix of precomputed operands; in single precision it takes a third of the time."""
         total: Any = None
         for term, one, other in zip(self.terms, left, right, strict=True):
             value = self._term(term, one, other, single=single)
@@ -156,4 +158,5 @@ MATERN: dict[str, tuple[float, Callable[[Array], Array] | None]] = {
     "matern32": (math.sqrt(3), lambda t: 1.0 + t),
     "matern52": (math.sqrt(5), lambda t: 1.0 + t + t * t / 3),
 }
-"""What a distance in length scales is times, and the polynomial before the exponential, if any."""
+"""Matérn kernels of half-integer order p + 1/2 are exp(-t) times a polynomial of degree p in t = sqrt(2 p + 1) r
+(Rasmussen & Williams 2006, eq. 4.16): the factor of r, and the polynomial unless it is 1."""

@@ -1,4 +1,4 @@
-"""Rows seen from public points: coordinates in the span of their kernels, and plain kernel values.
+"""Landmark (Nyström) features: coordinates of rows in the span of public points' kernels, and plain kernel values.
 
 Balog, Tolstikhin & Schölkopf 2018, Algorithm 1: with k(z_1, .) .. k(z_r, .) independent, an
 orthonormal basis of their span gives every row x the coordinates L^-1 (k(z_1, x) .. k(z_r, x)),
@@ -25,14 +25,20 @@ KERNEL_BITS = 26
 """Bits of a kernel value; those of weights that a product of 52 bits has left are as many."""
 
 JITTER = 1e-13
+"""Added to the Gram matrix's diagonal, so that rounding does not stop the Cholesky factorisation."""
+
 TRIANGLE_STEP = 96
+"""Columns of a triangular matrix that are multiplied at a time: what lies beyond the diagonal is skipped."""
+
 MOST_POWERS = 12
+"""Power iterations for the bound on a Gram matrix's largest eigenvalue."""
+
 GRAM_ENTRIES = 2**28
-"""Powers of a Gram matrix that its largest eigenvalue is bounded by, and the entries that may cost."""
+"""Kernel values that those iterations may compute in all."""
 
 
-class _Near:
-    """The kernel values of rows at points that are made ready once."""
+class _KernelAt:
+    """Kernel values k(x, z_j) of rows at fixed points, whose side of the Gram matrix is computed once."""
 
     def __init__(self, kernel: Kernel, points: Points, *, single: bool = False) -> None:
         self._kernel, self._points, self._single = kernel, points, single
@@ -49,7 +55,7 @@ class _Near:
 @MAP_KINDS.register("landmarks")
 @dataclass(frozen=True)
 class Landmarks(FeatureMap):
-    """Coordinates of a row's kernel in the span of the kernels of some points.
+    """Nyström features L^-1 k(z, x): coordinates of a row's kernel in the span of the kernels of landmarks.
 
     ``kept`` are the places of the points that span the space; the others are public points that go
     along, for weights to be put on.
@@ -82,7 +88,7 @@ class Landmarks(FeatureMap):
 
     @cached_property
     def _inverse(self) -> Floats:
-        """L^-1, where L L^T is the Gram matrix of the points that span the space."""
+        """L^-1, where L L^T is the Cholesky factorisation of the landmarks' Gram matrix."""
         gram = np.asarray(self.kernel(self.spanning.cells, self.spanning.cells))
         lower = cholesky(gram + JITTER * np.eye(len(gram)), lower=True)
         found: Floats = np.tril(solve_triangular(lower, np.eye(len(gram)), lower=True))
@@ -90,13 +96,16 @@ class Landmarks(FeatureMap):
 
     @cached_property
     def shortening(self) -> float:
-        """What coordinates are times, so that rounded kernel values leave their norm at most 1."""
+        """The factor that keeps norms at most 1 although kernel values are rounded.
+
+        Rounding moves k(x) by ``rounding`` at most, and so coordinates by that times the spectral norm of L^-1.
+        """
         rounding = math.sqrt(self.dim) * 2.0 ** -(KERNEL_BITS + 1)
         return 1 / (1 + 2 * rounding * float(np.linalg.norm(self._inverse, 2)))
 
     def precise(self, cells: Floats) -> Floats:
         """Coordinates of rows that need no protection, without rounding.  # (num_rows, dim)"""
-        found: Floats = np.asarray(self._near(cells)) @ self._inverse.T * self.shortening
+        found: Floats = np.asarray(self._kernel_at(cells)) @ self._inverse.T * self.shortening
         return found
 
     def weights_of(self, coordinates: Floats) -> Floats:
@@ -119,13 +128,13 @@ class Landmarks(FeatureMap):
         return (coarse, coarse_unit), (fine, min(fine_unit, 2.0**80))
 
     @cached_property
-    def _near(self) -> _Near:
-        return _Near(self.kernel, self.spanning)
+    def _kernel_at(self) -> _KernelAt:
+        return _KernelAt(self.kernel, self.spanning)
 
     def __call__(self, cells: Array) -> Array:
         """Coordinates of each row.  # (num_rows, dim)"""
         xp = array_api_compat.array_namespace(cells)
-        whole = xp.round(self._near(cells) * 2.0**KERNEL_BITS)
+        whole = xp.round(self._kernel_at(cells) * 2.0**KERNEL_BITS)
         (coarse, coarse_unit), (fine, fine_unit) = self._whole_parts
         found = []
         for start in range(0, self.dim, TRIANGLE_STEP):  # of a triangle, half is zero
@@ -141,7 +150,7 @@ class Landmarks(FeatureMap):
 @MAP_KINDS.register("kernel-sums")
 @dataclass(frozen=True)
 class KernelSums(FeatureMap):
-    """A row's kernel values at many points, over ``reach``: its sum is the embedding at the points.
+    """A row's kernel values at many points, over ``reach``: sums are the mean embedding evaluated at the points.
 
     k(x)^T K^-1 k(x) <= k(x, x) = 1 for the Gram matrix K, so |k(x)|^2 is at most K's largest
     eigenvalue; ``reach`` is the root of an upper bound of that. No product of matrices is needed,
@@ -164,20 +173,20 @@ class KernelSums(FeatureMap):
         return Sign.NONNEGATIVE
 
     @cached_property
-    def _near(self) -> _Near:
-        return _Near(self.kernel, self.points, single=True)
+    def _kernel_at(self) -> _KernelAt:
+        return _KernelAt(self.kernel, self.points, single=True)
 
     def __call__(self, cells: Array) -> Array:
         """Scaled kernel values.  # (num_rows, dim)"""
         xp = array_api_compat.array_namespace(cells)
-        return xp.astype(self._near(cells) / self.reach, cells.dtype)
+        return xp.astype(self._kernel_at(cells) / self.reach, cells.dtype)
 
 
 def kernel_sums(kernel: Kernel, points: Points) -> KernelSums:
-    """Kernel values at points, with a reach that is proved and not much larger than need be.
+    """Kernel values at points, with a proved bound on their norm by power iteration.
 
     For a matrix K without negative entries and any positive v, the largest eigenvalue is at most
-    max_i (K v)_i / v_i (Collatz, Wielandt), and powers of K bring the two together.
+    max_i (K v)_i / v_i (Collatz-Wielandt), and powers of K bring the two together.
     """
     vector = np.ones(len(points))
     steps = max(2, min(MOST_POWERS, GRAM_ENTRIES // len(points) ** 2))
@@ -202,5 +211,5 @@ def times_gram(kernel: Kernel, points: Points, vectors: Floats) -> tuple[Floats,
 
 
 def _bits(value: float) -> int:
-    """The smallest power of two that is not below a value."""
+    """The exponent of the smallest power of two that is not below a value."""
     return math.ceil(math.log2(value))

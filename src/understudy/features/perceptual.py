@@ -1,4 +1,4 @@
-"""What the layers of a public network make of an image: moments for DP-MEPF."""
+"""Perceptual features: normalised activations of a public network's layers, whose moments DP-MEPF releases."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from understudy.features.base import MAP_KINDS, Array, FeatureMap, PublicInput, Sign
 from understudy.networks.activations import activations, activations_of_rows, sizes_of
-from understudy.networks.public import PublicNetwork, from_shelf
+from understudy.networks.public import PublicNetwork, registered_network
 from understudy.schema.images import ImageShape
 
 EXACT_BITS = 52
-"""Squares of whole numbers add up exactly below 2^53."""
+"""Squares of whole numbers add up exactly in float64 below 2^53, whatever the order."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Perceptual(FeatureMap):
 
     def __call__(self, cells: Array) -> Array:
         """Features of each row.  # (num_rows, dim)"""
-        network = from_shelf(self.sha256, self.network)
+        network = registered_network(self.sha256, self.network)
         if array_api_compat.is_torch_array(cells):
             found = activations(network, cells, self.shape, self.layers)
             return self.of_activations(found).to(cells.dtype)

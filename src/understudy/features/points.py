@@ -1,4 +1,4 @@
-"""Public points: rows that anybody may know, kept as cells in whole numbers."""
+"""Public points (landmarks, candidates): rows given or drawn from a public seed, stored as integers in the plan."""
 
 from __future__ import annotations
 
@@ -19,18 +19,16 @@ from understudy.schema import NULL, Column, Layout, Schema
 from understudy.schema.encode import encode_column
 from understudy.schema.layout import POSITION_BITS, from_position
 
-# Public randomness: the same numbers from a seed in every version of every library.
-
 
 def uniforms(seed: int, count: int) -> npt.NDArray[np.float64]:
-    """Uniform numbers in (0, 1)."""
+    """Public uniform numbers in (0, 1) from a seed; never used for noise."""
     return next(uniform_stream(seed, count))
 
 
 def uniform_stream(seed: int, count: int) -> Iterator[npt.NDArray[np.float64]]:
-    """Ever new runs of uniform numbers in (0, 1).
+    """Endless batches of uniform numbers in (0, 1).
 
-    Raw bits of PCG64 are the same in every NumPy release.
+    From the raw bits of PCG64, which are the same in every NumPy release; NumPy's distributions may change.
     """
     source = np.random.PCG64(seed)
     while True:
@@ -99,8 +97,6 @@ def points_of_codes(layout: Layout, codes: Integers) -> Points:
     rows = np.stack(columns, axis=1).astype(np.int64).tolist()
     return Points(tuple(tuple(row) for row in rows), spans)
 
-
-# Points drawn at public random over a schema's domain.
 
 MOST_POINTS = 20_000
 """Public points are part of the plan and of every release, so there may not be too many."""

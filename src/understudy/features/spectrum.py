@@ -1,4 +1,4 @@
-"""Low frequencies of images, weighted so that fine detail is not lost in the noise."""
+"""Features of images by their DCT or PCA coefficients: weighted and norm-clipped, norms in bins, sides of planes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,22 @@ from understudy.schema.images import ImageShape
 
 Basis = Cosines | Principal
 NUM_BINS = 64
+"""Bins of the histogram of lengths, on a logarithmic scale."""
+
 OCTAVES = 12
-"""Bins of the histogram of lengths, and how many times the last one doubles the first."""
+"""How many times length doubles over the histogram."""
 
 UNIT_BITS = 20
-MOST_COEFFICIENTS = 2048
+"""Coefficients are rounded to 2^-20 of the unit of length before they are squared."""
+
 FAR = 2.0
-"""Squares of lengths are sums of so many squares of whole numbers, 2^21 at most: exact in float64."""
+"""Coefficients are clipped to two units, so that as whole numbers they are 2^21 at most."""
+
+MOST_COEFFICIENTS = 2048
+"""Sums of so many squares of 2^21 are 2^53: exact in float64, whatever the order."""
 
 ROOM = 1 + 2.0**-15
-"""What lengths are off by, rounded to whole numbers."""
+"""Lengths of rounded coefficients may be too short by this factor at most."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ class Weighted:
 @MAP_KINDS.register("spectrum")
 @dataclass(frozen=True)
 class Spectrum(FeatureMap):
-    """Weighted coefficients over ``reach``; longer ones are cut to length 1."""
+    """Weighted coefficients over the clipping norm ``reach``: longer vectors are scaled down to norm 1."""
 
     weighted: Weighted = field(metadata=FLAT)
     reach: float
@@ -167,13 +173,10 @@ class Lengths(FeatureMap):
         return xp.astype(bins[:, None] == xp.arange(NUM_BINS, dtype=cells.dtype), cells.dtype)
 
 
-# On which sides of planes an image lies: the kinds of images that a class is made of.
-
-
 @MAP_KINDS.register("sides")
 @dataclass(frozen=True)
 class Sides(FeatureMap):
-    """One-hot: which of 2^s parts of its class an image is in, by s planes that each class has to itself.
+    """One-hot of 2^s parts of a class, cut by s hyperplanes of its own: a mixture's components within the class.
 
     A plane holds the images whose ``weighted`` coefficients, times its ``normals``, add up to its
     ``offsets``. Planes of a class are next to one another.

@@ -1,4 +1,4 @@
-"""Counts in tables: columns cut into public cells, and every row in one cell of each table."""
+"""Marginals (contingency tables) as a feature map: columns cut into public bins, and counts over sets of columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from understudy.schema import Layout
 from understudy.schema.columns import NULL, UNLISTED
 
 MOST_LISTED = 2**17
-"""Of a column with no more codes, the cells of all are listed, which is faster than to search for each."""
+"""Up to so many codes (1 MiB of int64) a lookup table is faster than a binary search for each row."""
 
 
 @dataclass(frozen=True)
@@ -114,15 +114,14 @@ class Cells:
 @MAP_KINDS.register("tables")
 @dataclass(frozen=True)
 class Tables(FeatureMap):
-    """For each subset of columns, the table of counts over their cells; every table alike.
+    """For each subset of columns, their marginal over cells (one-hot features); every table has the same weight.
 
     A row is in at most one cell of a table, and in exactly one if ``with_unlisted``: every column then
     has one cell more, the last, for rows that are in none of its cells (a category that the schema does
     not list, text where a number should be, a blank where none is allowed for). Totals are then the same
     in all tables. With T tables a membership is worth 1 / sqrt(T), so that no row has a norm above 1.
     Features run through the tables in order; within one, the last column varies fastest. It reads
-    codes, not cells of a layout: a table of 100,000 cells
-    costs a row no more than one of two.
+    codes, not cells of a layout: a table of 100,000 cells costs a row no more than one of two.
     """
 
     factors: tuple[Cells, ...]

@@ -1,4 +1,7 @@
-"""Numerics of DP-ANOVA's mixture: its loss, its descent, raking, and how rows lie inside cells."""
+"""DP-ANOVA's mixture of product distributions, fitted to noisy marginals: loss, gradient descent, raking (IPF).
+
+Also how rows are spread inside the bins of a column, from its finest histogram.
+"""
 
 from __future__ import annotations
 
@@ -25,9 +28,10 @@ MOST_WORK = 8e9
 """Operations of a training step; wide tables get fewer components instead of slower steps."""
 
 FEWEST_COMPONENTS = 200
+"""Components that a mixture has at least, however wide the table is."""
 
 UNSEEN = 1e-4
-"""What a cell's share within a label is taken to be at least, over the number of cells."""
+"""Additive smoothing of a cell's share within a label, over the number of cells: logarithms stay finite."""
 
 RAKINGS = 10
 """Rounds of raking; factors are near one by then."""
@@ -40,7 +44,7 @@ FAR_OFF = 2.0
 class AnovaTraining:
     """Public settings of the mixture and its training.
 
-    ``caution`` pulls components towards their label's margins (a relative entropy), in units of
+    ``caution`` pulls components towards their label's marginals (a relative entropy), in units of
     the noise on a pair's share: of all mixtures that explain the tables, take the plainest.
     """
 
@@ -53,50 +57,57 @@ class AnovaTraining:
 
 
 def fit_components(
-    margins: Marginals,
+    marginals: Marginals,
     pairs: Targets,
-    looks: Targets,
+    coarse: Targets,
     *,
-    readings: Sequence[Measurement],
+    measurements: Sequence[Measurement],
     training: AnovaTraining,
     progress: LossProgress | None,
 ) -> tuple[Integers, list[Floats]]:
-    """Components whose mixture has the targets' tables: how many each label has, and each column's probabilities."""
-    _, second, third = readings
+    """Fit the mixture's components to one- and two-way marginals, each weighted by the precision of its noise.
+
+    Returns:
+        How many components each label has, and every component's probabilities, column by column.
+    """
+    _, second, third = measurements
     finer, coarser = third.map(PAIRS).factors, second.map(COARSE_PAIRS).factors
-    widths = [sum(cells.dim for cells in each) for each in (margins.cells, finer, coarser)]
+    widths = [sum(cells.dim for cells in each) for each in (marginals.cells, finer, coarser)]
     work = 6 * (widths[1] ** 2 + widths[2] ** 2 + widths[0] * (widths[1] + widths[2]))
     most = max(FEWEST_COMPONENTS, int(MOST_WORK / work))
-    count = max(min(training.num_components, most), 8 * len(margins.label_shares))
-    sizes = rows_per_label(margins.label_shares, count)
+    count = max(min(training.num_components, most), 8 * len(marginals.label_shares))
+    sizes = rows_per_label(marginals.label_shares, count)
     noise = [
-        reading.noise_of_count(name) for reading, name in ((second, CELLS), (second, COARSE_PAIRS), (third, PAIRS))
+        measurement.noise_of_count(name)
+        for measurement, name in ((second, CELLS), (second, COARSE_PAIRS), (third, PAIRS))
     ]
     with one_thread() as torch:
-        fit = _Fit(torch, margins, sizes, training, noise=noise[2] / margins.total, slack=noise[0] / margins.total)
-        fit.add_margins((noise[2] / noise[0]) ** 2)
+        fit = _Fit(
+            torch, marginals, sizes, training, noise=noise[2] / marginals.total, slack=noise[0] / marginals.total
+        )
+        fit.add_marginals((noise[2] / noise[0]) ** 2)
         fit.add_pairs(pairs, finer, 1.0)
-        fit.add_pairs(looks, coarser, (noise[2] / noise[1]) ** 2)
+        fit.add_pairs(coarse, coarser, (noise[2] / noise[1]) ** 2)
         return sizes, fit.descend(progress)
 
 
 class _Fit:
-    """Scores of every component's cells, and the terms of the loss that they are moved along."""
+    """Softmax scores (logits) of every component's cells, and the terms of the loss whose gradient moves them."""
 
     def __init__(
-        self, torch: Any, margins: Marginals, sizes: Integers, training: AnovaTraining, *, noise: float, slack: float
+        self, torch: Any, marginals: Marginals, sizes: Integers, training: AnovaTraining, *, noise: float, slack: float
     ) -> None:
-        self._torch, self._margins, self._training = torch, margins, training
+        self._torch, self._marginals, self._training = torch, marginals, training
         self._slack = slack
         self._caution = training.caution * noise
         label = np.repeat(np.arange(len(sizes)), sizes)
         self._edges = np.cumsum([0, *sizes]).tolist()
-        self._weights = self._tensor((margins.label_shares / sizes)[label])[:, None]
+        self._weights = self._tensor((marginals.label_shares / sizes)[label])[:, None]
         self._average = self._tensor(np.eye(len(sizes))[label].T / sizes[:, None])
-        self._widths = [cells.dim for cells in margins.cells]
+        self._widths = [cells.dim for cells in marginals.cells]
         spans = np.repeat(np.arange(len(self._widths)), self._widths)
         self._spans = self._tensor(np.eye(len(self._widths))[spans])  # (cells, columns)
-        floors = [shares + UNSEEN / shares.shape[1] for shares in margins.by_label]
+        floors = [shares + UNSEEN / shares.shape[1] for shares in marginals.by_label]
         plain = np.concatenate([each / each.sum(axis=1, keepdims=True) for each in floors], axis=1)
         self._plain = self._tensor(np.log(plain)[label])
         self._moves: Any = None
@@ -105,10 +116,10 @@ class _Fit:
     def _tensor(self, array: Floats) -> Any:
         return self._torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
 
-    def add_margins(self, weight: float) -> None:
-        """Columns within labels; a rare label's count as its rows do, not as their square."""
-        targets = self._tensor(np.concatenate(self._margins.by_label, axis=1))
-        shares = self._tensor(np.sqrt(self._margins.label_shares)[:, None])
+    def add_marginals(self, weight: float) -> None:
+        """One-way marginals within labels; a rare label weighs in proportion to its share, not to its square."""
+        targets = self._tensor(np.concatenate(self._marginals.by_label, axis=1))
+        shares = self._tensor(np.sqrt(self._marginals.label_shares)[:, None])
 
         def loss(probabilities: Any) -> Any:
             apart = (self._average @ probabilities - targets) * shares
@@ -117,7 +128,7 @@ class _Fit:
         self._terms.append(loss)
 
     def add_pairs(self, targets: Targets, cells: Sequence[Cells], weight: float) -> None:
-        """Tables of pairs, for all labels together or for each."""
+        """Two-way marginals, for all labels together or for each: E[p q^T] over components, as one matrix product."""
         starts = np.cumsum([0, *self._widths])
         union = self._tensor(np.concatenate([self._members(each, starts) for each in cells], axis=1))
         edges = np.cumsum([0, *(each.dim for each in cells)])
@@ -144,13 +155,13 @@ class _Fit:
 
     def _members(self, cells: Cells, starts: Integers) -> Floats:
         """Which cells of all columns lie in these of one column.  # (cells of all, cells)"""
-        place = self._margins.place(cells)
+        place = self._marginals.place(cells)
         found = np.zeros((starts[-1], cells.dim))
-        found[starts[place] : starts[place + 1]] = members(self._margins.cells[place], cells)
+        found[starts[place] : starts[place + 1]] = members(self._marginals.cells[place], cells)
         return found
 
     def _probabilities(self) -> tuple[Any, Any]:
-        """Probabilities of every component's cells, and their logarithms."""
+        """Softmax within every column, and its logarithm."""
         scores = self._plain + self._moves
         scores = scores - scores.detach().amax(dim=1, keepdim=True)
         raised = self._torch.exp(scores)
@@ -159,7 +170,7 @@ class _Fit:
         return raised * ((1 / sums) @ self._spans.T), logs
 
     def descend(self, progress: LossProgress | None) -> list[Floats]:
-        """Move the scores; give the components' probabilities, column by column."""
+        """Adam on the scores, then raking; the components' probabilities, column by column."""
         steps, rate = self._training.steps, self._training.learning_rate
         optimiser = self._torch.optim.Adam([self._moves], lr=rate, betas=(0.9, 0.99))
         for step in range(steps):
@@ -174,7 +185,7 @@ class _Fit:
                 progress(step + 1, steps, float(apart.detach()))
         found = self._probabilities()[0].detach().double().numpy()
         parts = np.split(found, np.cumsum(self._widths)[:-1], axis=1)
-        aims, slack = self._margins.by_label, self._slack / self._margins.label_shares
+        aims, slack = self._marginals.by_label, self._slack / self._marginals.label_shares
         return [raked(part, aim, slack, self._edges) for part, aim in zip(parts, aims, strict=True)]
 
 
@@ -209,12 +220,12 @@ def with_label(release: Release, by_column: list[Floats], sizes: Integers) -> Fl
     return np.concatenate(parts, axis=1)
 
 
-def column_grids(release: Release, margins: Marginals) -> tuple[ColumnGrid, ...]:
+def column_grids(release: Release, marginals: Marginals) -> tuple[ColumnGrid, ...]:
     """The cells of every column, and how their rows are spread inside."""
-    first = release.readings[0]
+    first = release.measurements[0]
     held = {
-        cells.column: (cells, margins.total * (margins.label_shares @ by_label))
-        for cells, by_label in zip(margins.cells, margins.by_label, strict=True)
+        cells.column: (cells, marginals.total * (marginals.label_shares @ by_label))
+        for cells, by_label in zip(marginals.cells, marginals.by_label, strict=True)
     }
     return tuple(
         _grid(first, *held[column]) if column in held else _whole(whole)

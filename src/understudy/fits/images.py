@@ -1,4 +1,4 @@
-"""An image network trained so that its images have the embedding that was released (torch, lazily)."""
+"""Train an image generator by the MMD between its images' mean embedding and the released one (torch, lazily)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from understudy.networks.public import one_thread
 from understudy.released import Release
 from understudy.schema.images import ImageShape
 
-# A network that draws codes, before a decoder that a descent has trained and that stays as it is.
-
 DECODED = "decoded"
+"""The architecture of DP-MERF-AE: a generator of codes, before a decoder that DP-SGD has trained and that is frozen."""
 
 
 def decoded(torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int) -> Any:
@@ -47,7 +46,7 @@ def decoded(torch: Any, architecture: Architecture, shape: ImageShape, num_label
 
 
 def freeze_decoder(torch: Any, module: Any, release: Release) -> None:
-    """Put a release's decoder into the module, for good."""
+    """Load a release's decoder into the module and freeze it."""
     learnt = dict(release.weights)
     layers = [part for part in getattr(module, "decoder", ()) if hasattr(part, "weight")]
     with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Fit a mixture so that its expected features are the ones that were released (torch, lazily).
+"""Fit a mixture of product distributions to the released mean embedding (torch, lazily).
 
 Expectations of products factorise inside a component, so a mixture's mean embedding is a matrix
 product of its components' expected column features: nothing is sampled during training.
@@ -27,6 +27,7 @@ from understudy.schema import Column, Layout
 from understudy.schema.layout import to_position
 
 POINTS_PER_CELL = 8
+"""Nodes of the midpoint rule by which mean features of a cell are integrated."""
 
 
 @dataclass(frozen=True, slots=True)

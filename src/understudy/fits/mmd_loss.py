@@ -1,4 +1,4 @@
-"""The loss of a generator, the squared MMD between its rows and the release block by block, and its descent (torch)."""
+"""The squared MMD between generated rows and the released mean embedding, block by block, and its descent (torch)."""
 
 from __future__ import annotations
 
@@ -15,15 +15,14 @@ from understudy.features import Block, FeatureMap, Hermite, Sign, Tensors
 from understudy.features.base import Piece
 from understudy.released import Release
 
-# Smooth maps of single numbers from a table, so that training need not walk a recursion.
-
 STEPS = 4096
-"""Table entries over a column's range. A feature of length scale s is off by at most
+"""Table entries over a column's range, from which Hermite features are interpolated instead of running their
+recursion at every training step. A feature of length scale s is off by at most
 1 / (8 (STEPS s)^2) of its size between entries: 1e-5 at s = 0.03."""
 
 
 class Interpolated(FeatureMap):
-    """A Hermite map in torch, linear between the entries of a table of its exact values."""
+    """A Hermite map in torch by linear interpolation in a table of its exact values."""
 
     sign = Sign.SIGNED
 
@@ -118,6 +117,7 @@ FEWEST_PER_LABEL = 8
 """Rows of a label in a batch: of fewer, means say nothing."""
 
 SUBSETS_PER_STEP = 16
+"""Products of columns in a training step, which is a mini-batch of the loss's terms."""
 
 
 class Term:
@@ -165,11 +165,11 @@ class Term:
         return self.turn[0] <= done < self.turn[1]
 
     def loss(self, cells: Any) -> Any:
-        """Squared distance of mean features, weighted like the released kernel.
+        """Squared MMD, weighted like the released kernel, with the bias of a finite batch taken off.
 
-        A mean over g rows has a squared norm that is too large by the rows' own spread, the mean
-        squared norm less that of the mean, over g - 1. Left in, it would pull rows together.
-        Components' expected features have no such spread.
+        The squared norm of a mean over g rows is too large by the rows' own variance over g: the mean squared norm
+        less that of the mean, over g - 1 (the unbiased MMD, Gretton et al. 2012, Lemma 6). Left in, it would pull
+        rows together. Components' expected features have no such variance.
         """
         map_, targets = self.pieces[self._rng.integers(len(self.pieces))]
         means, norms = map_.means(cells, self.sizes)  # (copies, features), (copies,)

@@ -1,4 +1,4 @@
-"""Train a network so that its rows have the embedding that was released (torch, lazily).
+"""Train a generator network of table rows by the MMD to the released mean embedding (DP-MERF; torch, lazily).
 
 The loss is the squared distance between released and generated mean features, block by block
 and label value by label value (DP-MERF, eqs. 7, 16 and 18). Choices enter through their
@@ -23,6 +23,7 @@ from understudy.released import Release
 from understudy.schema import Layout
 
 ROWS_PER_LABEL = 50
+"""A batch has at least so many rows for each label value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""An image network trained by the moments of perceptual features (DP-MEPF; torch, lazily)."""
+"""Train an image generator by matching moments of perceptual features (DP-MEPF; torch, lazily).
+
+The loss is a moving average of the MMD gradient (dos Santos et al. 2019): small batches follow it as large ones would.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,11 @@ from understudy.generators.base import image_shape
 from understudy.generators.image_architectures import Architecture, initialise
 from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, state_of
 from understudy.networks.activations import activations
-from understudy.networks.public import PublicNetwork, from_shelf, one_thread
+from understudy.networks.public import PublicNetwork, one_thread, registered_network
 from understudy.released import Release
 
-# The loss of DP-MEPF: a moving average of how far generated moments are from released ones.
-
 BETAS = (0.5, 0.999)
+"""Adam's, as is usual for image generators (Radford et al. 2016)."""
 
 
 class Moments:
@@ -70,7 +72,7 @@ class Moments:
 
 
 class MovingAverage:
-    """How far moments are off, remembered over steps (dos Santos et al. 2019).
+    """Adam moving average (AMA) of the difference of moments over steps (dos Santos et al. 2019).
 
     ``remembered`` is a parameter. A step moves it towards what the batch is off by, by one step of
     Adam on the squared difference; the generator's loss is its product with what the batch is off by,
@@ -204,7 +206,7 @@ class _Fit:
 
 
 class _Judge:
-    """How far a network's images are from the moments of the noisier stage; lower is better."""
+    """Early stopping: squared distance of a network's moments to those of the noisier stage."""
 
     def __init__(self, torch: Any, release: Release, training: PerceptualTraining) -> None:
         self.torch, self.training = torch, training
@@ -230,7 +232,7 @@ def activations_seen(release: Release, moments: Sequence[Moments]) -> Callable[[
     """A function from images to the outputs of every layer that some moments are of."""
     shape = image_shape(release.plan.schema)
     maps = [each.map for each in moments]
-    network: PublicNetwork = from_shelf(maps[0].sha256, maps[0].network)
+    network: PublicNetwork = registered_network(maps[0].sha256, maps[0].network)
     layers = tuple(dict.fromkeys(name for map_ in maps for name in map_.layers))
 
     def see(images: Any) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Rows and weights whose random features are nearest to a release (torch, lazily).
+"""Reduced-set construction: weighted synthetic rows nearest to a released mean embedding (torch, lazily).
 
 Balog et al. 2018, Algorithm 2, line 6: minimise |sum_m w_m phi(z_m) - noisy mean| over rows z_m and
 weights with sum |w_m| <= 1. Weights are kept nonnegative, as those of the private rows are: of all
@@ -28,12 +28,10 @@ from understudy.released import Release
 from understudy.schema import Layout
 from understudy.schema.layout import POSITION_BITS
 
-# Rows on the move: positions that can be any number, and values of choices.
-
 
 @dataclass(frozen=True)
 class Particles:
-    """Rows as positions in [0, 1] and slots of choices; a null number lies in the middle."""
+    """Rows under optimisation: positions in [0, 1], and slots of choices; a null number lies in the middle."""
 
     layout: Layout
     positions: Floats  # (rows, numbers)
@@ -100,7 +98,7 @@ class Particles:
 
 
 def particles_of(layout: Layout, points: Points) -> Particles:
-    """Points as rows on the move; one with no listed value gets the first."""
+    """Public points as particles; a choice with no listed value gets the first."""
     rows = np.asarray(points.rows, dtype=np.int64).reshape(len(points), -1)
     first = len(layout.numbers)
     return Particles(layout, rows[:, :first] / 2**POSITION_BITS, np.maximum(rows[:, first:], 0))
@@ -110,20 +108,31 @@ EMBEDDING = "embedding"
 """Name of the block of random features."""
 
 SEARCHES = 5
+"""Generations of candidates, each drawn around the best of the one before."""
+
 WIDEST = 1.0
+"""Length scales by which the first generation is moved."""
+
 NARROWEST = 0.2
-"""Times that candidates are drawn anew around the best ones, and how far off, in length scales."""
+"""Length scales by which the last generation is moved."""
 
 FLIPS = 0.15
 """Share of a candidate's choices that are changed at random."""
 
 CLEAR = 2.0
+"""Standard deviations of noise that a residual must exceed for its row to have offspring."""
+
 CORE = 48
 """Rows that are searched for; further ones are drawn around these."""
 
 VALUES_PER_STEP = 2**20
+"""Features (rows times frequencies) that are evaluated at once: 8 MiB."""
+
 FEWEST_FREQUENCIES = 256
+"""Frequencies of a step at least, however many rows there are."""
+
 OVERSHOOT = 10.0
+"""Penalty on the squared excess of the weights' sum over one, beside squared distances below one."""
 
 
 @dataclass(frozen=True)
@@ -150,18 +159,18 @@ class _Target:
     mean: Floats
     noise: float
 
-    def features(self, cloud: Particles) -> npt.NDArray[np.float32]:
+    def features(self, particles: Particles) -> npt.NDArray[np.float32]:
         """Features of rows.  # (rows, dim)"""
         step = max(1, VALUES_PER_STEP // self.map.dim)
-        cells = cloud.cells
+        cells = particles.cells
         parts = [self.map(cells[i : i + step]) for i in range(0, len(cells), step)]
         return np.concatenate(parts).astype(np.float32)
 
-    def residual(self, cloud: Particles, weights: Floats) -> Floats:
+    def residual(self, particles: Particles, weights: Floats) -> Floats:
         """What rows with weights lack.  # (dim,)"""
-        if not len(cloud):
+        if not len(particles):
             return self.mean
-        return self.mean - self.features(cloud).T.astype(np.float64) @ weights
+        return self.mean - self.features(particles).T.astype(np.float64) @ weights
 
 
 def find_reduced_set(
@@ -180,19 +189,19 @@ def _find(torch: Any, release: Release, settings: ReducedSet, progress: LossProg
     mover = _Mover(torch, target, settings, rng, progress)
     core = min(CORE, settings.num_points)
     rounds = min(settings.rounds, core)
-    cloud, weights = Particles(release.plan.layout, *_nothing(release)), np.zeros(0)
+    particles, weights = Particles(release.plan.layout, *_nothing(release)), np.zeros(0)
     for turn in range(rounds):
-        wanted = core * (turn + 1) // rounds - len(cloud)
-        found = _search(target, target.residual(cloud, weights), release, settings, turn, rng)
-        cloud = cloud.joined(_pick(target, found, cloud, weights, wanted))
-        weights = _refit(target, cloud)
-        cloud, weights = mover.move(cloud, weights, settings.steps * (turn + 1) // (2 * rounds))
+        wanted = core * (turn + 1) // rounds - len(particles)
+        found = _search(target, target.residual(particles, weights), release, settings, turn, rng)
+        particles = particles.joined(_pick(target, found, particles, weights, wanted))
+        weights = _refit(target, particles)
+        particles, weights = mover.move(particles, weights, settings.steps * (turn + 1) // (2 * rounds))
     if settings.num_points > core or settings.weights == "uniform":
-        cloud, weights = _spread(cloud, weights, settings, target, rng)
-    cloud, weights = mover.move(cloud, weights, settings.steps)
+        particles, weights = _spread(particles, weights, settings, target, rng)
+    particles, weights = mover.move(particles, weights, settings.steps)
     if settings.weights == "free":
-        weights = _refit(target, cloud, weights)
-    return weighted_database(release.plan.schema, cloud.codes(), weights, release.plan.num_rows or round(count))
+        weights = _refit(target, particles, weights)
+    return weighted_database(release.plan.schema, particles.codes(), weights, release.plan.num_rows or round(count))
 
 
 def _nothing(release: Release) -> tuple[Floats, npt.NDArray[np.int64]]:
@@ -216,25 +225,25 @@ def _search(
         deviations=settings.deviations,
         seed=settings.seed + turn,
     )
-    cloud = particles_of(release.plan.layout, points)
-    heights = target.features(cloud) @ residual
-    scales = np.asarray(target.map.length_scales[: cloud.positions.shape[1]])
+    particles = particles_of(release.plan.layout, points)
+    heights = target.features(particles) @ residual
+    scales = np.asarray(target.map.length_scales[: particles.positions.shape[1]])
     for width in np.geomspace(WIDEST, NARROWEST, SEARCHES):
         clear = np.maximum(heights - CLEAR * target.noise, 0.0)
-        shares = clear / clear.sum() if clear.any() else np.full(len(cloud), 1 / len(cloud))
-        parents = rng.choice(len(cloud), size=len(cloud), p=shares)
-        children = cloud.take(parents).jittered(width * scales, FLIPS, rng)
-        family = cloud.joined(children)
+        shares = clear / clear.sum() if clear.any() else np.full(len(particles), 1 / len(particles))
+        parents = rng.choice(len(particles), size=len(particles), p=shares)
+        children = particles.take(parents).jittered(width * scales, FLIPS, rng)
+        family = particles.joined(children)
         heights = np.concatenate([heights, target.features(children) @ residual])
         best = np.argsort(-heights, kind="stable")[: settings.candidates]
-        cloud, heights = family.take(best), heights[best]
-    return cloud
+        particles, heights = family.take(best), heights[best]
+    return particles
 
 
-def _pick(target: _Target, found: Particles, cloud: Particles, weights: Floats, wanted: int) -> Particles:
-    """Take candidates one by one, each where the residual is largest, and correct it."""
+def _pick(target: _Target, found: Particles, particles: Particles, weights: Floats, wanted: int) -> Particles:
+    """Greedy choice (kernel herding, matching pursuit): where the residual is largest, which is then corrected."""
     features = target.features(found)
-    heights = (features @ target.residual(cloud, weights)).astype(np.float64)
+    heights = (features @ target.residual(particles, weights)).astype(np.float64)
     picked = []
     for _ in range(wanted):
         best = int(heights.argmax())
@@ -243,20 +252,20 @@ def _pick(target: _Target, found: Particles, cloud: Particles, weights: Floats, 
     return found.take(picked)
 
 
-def _refit(target: _Target, cloud: Particles, weights: Floats | None = None) -> Floats:
+def _refit(target: _Target, particles: Particles, weights: Floats | None = None) -> Floats:
     """The best nonnegative weights of these rows, of sum at most one."""
-    return fit_nonnegative(target.features(cloud), target.mean, start=weights)
+    return fit_nonnegative(target.features(particles), target.mean, start=weights)
 
 
 def _spread(
-    cloud: Particles, weights: Floats, settings: ReducedSet, target: _Target, rng: np.random.Generator
+    particles: Particles, weights: Floats, settings: ReducedSet, target: _Target, rng: np.random.Generator
 ) -> tuple[Particles, Floats]:
     """As many rows as were asked for, drawn evenly in proportion to the weights, each moved a little."""
-    shares = weights / weights.sum() if weights.any() else np.full(len(cloud), 1 / len(cloud))
+    shares = weights / weights.sum() if weights.any() else np.full(len(particles), 1 / len(particles))
     marks = (np.arange(settings.num_points) + rng.random()) / settings.num_points
-    chosen = np.minimum(np.searchsorted(np.cumsum(shares), marks), len(cloud) - 1)
-    scales = np.asarray(target.map.length_scales[: cloud.positions.shape[1]])
-    spread = cloud.take(chosen).jittered(NARROWEST * scales, 0.0, rng)
+    chosen = np.minimum(np.searchsorted(np.cumsum(shares), marks), len(particles) - 1)
+    scales = np.asarray(target.map.length_scales[: particles.positions.shape[1]])
+    spread = particles.take(chosen).jittered(NARROWEST * scales, 0.0, rng)
     total = min(1.0, float(weights.sum())) if settings.weights == "free" else 1.0
     return spread, np.full(settings.num_points, total / settings.num_points)
 
@@ -273,27 +282,27 @@ class _Mover:
         self._scales = np.asarray(target.map.length_scales)
         self._done = 0
 
-    def move(self, cloud: Particles, weights: Floats, until: int) -> tuple[Particles, Floats]:
+    def move(self, particles: Particles, weights: Floats, until: int) -> tuple[Particles, Floats]:
         """Descend until so many steps have been taken in all; where rows and weights are then."""
         torch, steps = self._torch, until - self._done
-        uniform = self._settings.weights == "uniform" and len(cloud) == self._settings.num_points
-        count = cloud.positions.shape[1]
+        uniform = self._settings.weights == "uniform" and len(particles) == self._settings.num_points
+        count = particles.positions.shape[1]
         scales = self._scales[:count].astype(np.float32)
-        start = (cloud.positions / scales).astype(np.float32)
+        start = (particles.positions / scales).astype(np.float32)
         places = torch.from_numpy(start).requires_grad_()
-        floor = 1e-3 / len(cloud)
+        floor = 1e-3 / len(particles)
         logs = torch.from_numpy(np.log(np.maximum(weights, floor)).astype(np.float32))
         logs.requires_grad_(not uniform)
         stretched = self._frequencies[:count] * torch.from_numpy(scales)[:, None]
-        members = torch.from_numpy(cloud.members.astype(np.float32))
-        fixed = torch.from_numpy(cloud.is_null)
+        members = torch.from_numpy(particles.members.astype(np.float32))
+        fixed = torch.from_numpy(particles.is_null)
         highest = torch.from_numpy(1 / scales)
         optimiser = torch.optim.Adam([places] if uniform else [places, logs], betas=(0.9, 0.99))
         loss = 0.0
         for step in range(steps):
             rate = self._settings.learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps))
             optimiser.param_groups[0]["lr"] = rate
-            some = self._some(len(cloud))
+            some = self._some(len(particles))
             phases = places @ stretched[:, some] + members @ self._frequencies[count:, some]
             total = self._distance(phases, torch.exp(logs), some)
             loss = float(total.detach())
@@ -309,7 +318,7 @@ class _Mover:
                 self._progress(self._done, self._settings.steps, loss)
         moved = places.detach().double().numpy() * scales
         found = torch.exp(logs).detach().double().numpy()
-        return cloud.at(moved), weights if uniform else found / max(1.0, float(found.sum()))
+        return particles.at(moved), weights if uniform else found / max(1.0, float(found.sum()))
 
     def _some(self, num_rows: int) -> Any:
         """The frequencies of one step: all of them, or as many as many rows leave time for."""

@@ -47,10 +47,10 @@ def expected_counts(counts: Floats, noise: float, total: float) -> Floats:
 
 
 def shrunk(table: Floats, noise: float) -> Floats:
-    """A matrix plus noise without the noise: its singular values, shrunk for least squared error.
+    """Denoise a matrix by optimal shrinkage of its singular values for the Frobenius error (Gavish & Donoho 2017).
 
-    Below what noise alone reaches they vanish (Gavish & Donoho, 2017; the noise lies in the
-    interactions, which have one row and one column less than the table).
+    Below the edge of the Marchenko-Pastur bulk, 1 + sqrt(ratio) in units of the noise, they become zero. The noise
+    lies in the interactions, which have one row and one column less than the table.
     """
     left, values, right = np.linalg.svd(table, full_matrices=False)
     short, long = sorted(max(1, size - 1) for size in table.shape)
@@ -62,7 +62,7 @@ def shrunk(table: Floats, noise: float) -> Floats:
 
 
 def likely_table(table: Floats, expected: Floats, noise: float) -> tuple[Floats, float]:
-    """A table of shares as far as it is no noise, given what independence makes one expect.
+    """Denoise a two-way marginal, given the one that independence expects.
 
     First no share is negative, which alone clears the empty cells of columns that nearly determine
     one another; the noise that is left, about that of the cells still in use, is shrunk away.
@@ -78,39 +78,39 @@ def _nonnegative(table: Floats) -> Floats:
     return project_to_simplex(table.ravel(), float(table.sum())).reshape(table.shape)
 
 
-def pair_targets(margins: Marginals, third: Measurement) -> Targets:
+def pair_targets(marginals: Marginals, third: Measurement) -> Targets:
     """Chosen pairs: independence within labels, and what is surely more."""
-    map_, noise = third.map(PAIRS), third.noise_of_count(PAIRS) / margins.total
+    map_, noise = third.map(PAIRS), third.noise_of_count(PAIRS) / marginals.total
     found: Targets = {}
     for pair, table in zip(map_.subsets, third.tables(PAIRS), strict=True):
-        expected = margins.independent((pair[0], pair[1]), map_.factors).sum(axis=0)
-        likely, doubt = likely_table(table[0] / margins.total, expected, noise)
+        expected = marginals.independent((pair[0], pair[1]), map_.factors).sum(axis=0)
+        likely, doubt = likely_table(table[0] / marginals.total, expected, noise)
         found[pair] = Target(likely[None], weight=1 / math.sqrt(doubt))
     return found
 
 
-def coarse_targets(margins: Marginals, second: Measurement, chosen: Targets, finer: Sequence[Cells]) -> Targets:
+def coarse_targets(marginals: Marginals, second: Measurement, chosen: Targets, finer: Sequence[Cells]) -> Targets:
     """All pairs, coarsely and by label: the dependence that labels share, and each label's own.
 
     The shared part is taken from the chosen pairs where there is one: it is less noisy. Labels
     have it in proportion to the rows that each would have in a cell: a label whose rows are never
     there (no child earns much) gets none of the dependence among those rows.
     """
-    map_, noise = second.map(COARSE_PAIRS), second.noise_of_count(COARSE_PAIRS) / margins.total
-    shares = margins.label_shares
+    map_, noise = second.map(COARSE_PAIRS), second.noise_of_count(COARSE_PAIRS) / marginals.total
+    shares = marginals.label_shares
     own_noise = noise * np.sqrt(1 - 2 * shares + len(shares) * shares**2)
     same = {(finer[i].column, finer[j].column): (i, j) for i, j in chosen}
     found: Targets = {}
     for pair, table in zip(map_.subsets, second.tables(COARSE_PAIRS), strict=True):
         i, j = pair
-        expected = margins.independent((i, j), map_.factors)
-        apart = centred(table / margins.total - expected)
+        expected = marginals.independent((i, j), map_.factors)
+        apart = centred(table / marginals.total - expected)
         together = apart.sum(axis=0)
         better = same.get((map_.factors[i].column, map_.factors[j].column))
         if better is not None:
-            excess = chosen[better].table[0] - margins.independent(better, finer).sum(axis=0)
-            left = _spread(margins, finer[better[0]], map_.factors[i])
-            right = _spread(margins, finer[better[1]], map_.factors[j])
+            excess = chosen[better].table[0] - marginals.independent(better, finer).sum(axis=0)
+            left = _spread(marginals, finer[better[0]], map_.factors[i])
+            right = _spread(marginals, finer[better[1]], map_.factors[j])
             shared = left.T @ excess @ right
         else:
             shared = shrunk(together, noise * math.sqrt(len(shares)))
@@ -124,11 +124,11 @@ def coarse_targets(margins: Marginals, second: Measurement, chosen: Targets, fin
     return found
 
 
-def _spread(margins: Marginals, finer: Cells, coarser: Cells) -> Floats:
+def _spread(marginals: Marginals, finer: Cells, coarser: Cells) -> Floats:
     """Which part of each finer cell lies in each coarser one.  # (finer cells, coarser cells)"""
-    place = margins.place(finer)
-    shares = margins.label_shares @ margins.by_label[place] + 1e-12
-    cells = margins.cells[place]
+    place = marginals.place(finer)
+    shares = marginals.label_shares @ marginals.by_label[place] + 1e-12
+    cells = marginals.cells[place]
     joint = members(cells, finer).T @ (shares[:, None] * members(cells, coarser))
     return np.asarray(joint / joint.sum(axis=1, keepdims=True))
 

@@ -1,4 +1,4 @@
-"""Gaussian spectra from noisy moments, without believing the noise."""
+"""Gaussian models of images from noisy first and second moments, with eigenvalues shrunk by random matrix theory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOW = (1.5, 6.0)
 """Frequencies that the law of the detail is taken from: above the mean brightness, and clear of noise."""
 
 STEP = 0.5
-"""What part of a covariance's shortfall a round makes up for."""
+"""Damping: what part of a covariance's shortfall a round makes up for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def fit_spectra(release: Release, settings: SpectralFit, *, progress: LossProgre
 
 
 def _spectrum(release: Release) -> Spectrum:
-    return release.reading_of(MEANS).embedding.block(MEANS).map_of(Spectrum)
+    return release.measurement_of(MEANS).embedding.block(MEANS).map_of(Spectrum)
 
 
 def _counts(release: Release) -> Floats:
@@ -119,7 +119,7 @@ def _of_class(
 
 
 def _shrunk_means(means: Floats, shares: Floats, noise: Floats) -> Floats:
-    """Class means pulled towards the mean of all, as far as noise explains the difference."""
+    """Positive-part James-Stein shrinkage of class means towards the mean of all (with d for d - 2)."""
     middle = shares @ means
     apart = means - middle
     lengths = np.maximum((apart**2).sum(axis=1), 1e-300)
@@ -128,10 +128,11 @@ def _shrunk_means(means: Floats, shares: Floats, noise: Floats) -> Floats:
 
 
 def shrunk_symmetric(matrix: Floats, noise: float) -> Floats:
-    """A symmetric matrix plus noise without the noise: eigenvalues that noise reaches vanish.
+    """Denoise a symmetric matrix by shrinking its eigenvalues, optimally for the Frobenius error.
 
-    Noise of deviation s beside the diagonal has eigenvalues between -2 s sqrt(n) and 2 s sqrt(n)
-    (Wigner). One beyond that edge e is what is left of sqrt(v^2 - e^2) if errors are squared.
+    Noise of standard deviation s off the diagonal has eigenvalues between -2 s sqrt(n) and 2 s sqrt(n) (Wigner's
+    semicircle law). An eigenvalue v within that edge e becomes 0, one beyond it sqrt(v^2 - e^2), as for the
+    singular values of a square matrix (Gavish & Donoho 2017).
     """
     values, vectors = np.linalg.eigh(matrix)
     edge = 2 * noise * math.sqrt(len(matrix))
@@ -140,7 +141,7 @@ def shrunk_symmetric(matrix: Floats, noise: float) -> Floats:
 
 
 def _root(covariance: Floats) -> Floats:
-    """A square root of the nearest covariance that is nonnegative.  # (dim, dim)"""
+    """A square root of the nearest positive semidefinite matrix (Higham 1988).  # (dim, dim)"""
     values, vectors = np.linalg.eigh(covariance)
     return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0)))
 

@@ -1,4 +1,8 @@
-"""From noisy coordinates to weights on public points (Balog et al. 2018, Algorithm 1, lines 8 and 9)."""
+"""Weights on public points from noisy Nyström coordinates (Balog et al. 2018, Algorithm 1, lines 8 and 9).
+
+Kernel mean shrinkage of the noisy embedding, then weights: in closed form, or by projected gradients onto the L1 ball
+or the simplex.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,6 @@ from understudy.generators.weighted import WeightedDatabase, weighted_database
 from understudy.released import Release
 from understudy.rules.pivots import COORDINATES, LOOK, seen_density
 
-# An estimate of mean features from noisy ones: shrunk towards what public points suggest.
-#
 # Kernel mean shrinkage (Muandet et al. 2016) with noise that is known: along the principal axes of
 # the public points' features, each noisy coordinate keeps the share that signal has of it. How much
 # signal there is overall, how it falls off along the axes, and whether the points' own mean is the
@@ -27,7 +29,10 @@ FALL_OFF = (0.5, 1.0)
 """Signal along an axis goes with the points' variance there, or with its root."""
 
 STRENGTHS = np.logspace(-9, 9, 181)
+"""Signal-to-noise ratios (of variances) that are tried: ten per decade, from no signal to no noise."""
+
 LEAST_VARIANCE = 1e-13
+"""Variance along an axis, of features of norm one, that is no more than rounding."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +52,7 @@ class Filtered:
 
 
 def filtered_mean(noisy: Floats, noise: float, features: Floats, shares: Floats) -> Filtered:
-    """Estimate mean features from noisy ones.
+    """Kernel mean shrinkage: estimate mean features from noisy ones by a linear filter along principal axes.
 
     Args:
         noisy: mean features with noise.  # (dim,)
@@ -56,7 +61,7 @@ def filtered_mean(noisy: Floats, noise: float, features: Floats, shares: Floats)
         shares: of the points, adding up to one.  # (points,)
 
     Returns:
-        The estimate with the least estimated risk (expected squared distance).
+        The estimate with the least estimated risk (expected squared distance) by Stein's unbiased estimate (SURE).
     """
     nothing = _towards(np.zeros(len(noisy)), noisy, noise, features, shares)
     public = _towards(shares @ features, noisy, noise, features, shares)
@@ -77,6 +82,7 @@ def _towards(centre: Floats, noisy: Floats, noise: float, features: Floats, shar
     falls = [reached * (variances / variances[-1]) ** power for power in FALL_OFF]
     signal = np.concatenate([STRENGTHS[:, None] * fall for fall in falls])  # over that of noise
     kept = signal / (signal + 1)  # (ways, dim)
+    # SURE of the filter ``kept`` at observations ``seen`` (Stein 1981), for each way.
     risks = ((1 - kept) ** 2 * seen**2 + (2 * kept - 1) * noise**2).sum(axis=1)
     best = int(risks.argmin())
     move = kept[best] * seen
@@ -93,20 +99,27 @@ def _towards(centre: Floats, noisy: Floats, noise: float, features: Floats, shar
     )
 
 
-# Weights of bounded sum whose mean features are nearest to given ones.
-
 MANY_ROWS = 2048
+"""Up to so many rows their Gram matrix is factorised, and steps are cheap."""
+
 MANY_STEPS = 3000
+"""Gradient steps while they are cheap."""
+
 FEW_STEPS = 300
-"""Up to so many rows steps are cheap and many; beyond, few."""
+"""Gradient steps for more rows."""
 
 SMALLEST = 1e-10
+"""Eigenvalues of a Gram matrix below this share of the largest are rounding."""
+
 POWERS = 30
+"""Power iterations for the largest singular value."""
+
 MARGIN = 1.1
+"""Power iteration comes from below; with this margin it is taken for the Lipschitz constant of the gradient."""
 
 
 def project_to_l1_ball(weights: Floats, bound: float) -> Floats:
-    """The nearest weights with an absolute sum of at most ``bound``."""
+    """Euclidean projection onto the L1 ball, by sorting (Duchi et al. 2008)."""
     sizes = np.abs(weights)
     if sizes.sum() <= bound:
         return weights
@@ -118,7 +131,7 @@ def project_to_l1_ball(weights: Floats, bound: float) -> Floats:
 
 
 def project_to_simplex(weights: Floats) -> Floats:
-    """The nearest nonnegative weights of sum at most one."""
+    """Euclidean projection onto nonnegative weights of sum at most one."""
     return project_to_l1_ball(np.maximum(weights, 0.0), 1.0)
 
 
@@ -178,7 +191,7 @@ def _descend(
 
 
 def _largest_square(features: npt.NDArray[Any]) -> float:
-    """An upper bound of the largest squared singular value, close to it."""
+    """The largest squared singular value by power iteration, with a margin."""
     vector = np.ones(len(features), dtype=features.dtype)
     for _ in range(POWERS):
         vector = features @ (features.T @ vector)
@@ -204,7 +217,7 @@ class Weighting:
 
 
 def weigh_points(release: Release, settings: Weighting, *, progress: LossProgress | None = None) -> WeightedDatabase:
-    """Put weights on the public points of a release."""
+    """Weights on the public points of a release, so that their weighted embedding is near the released one."""
     map_ = next(block for block in release.blocks if block.name == COORDINATES).map_of(Landmarks)
     count = release.plan.num_rows or max(1.0, float(release.sums("count")[0, 0]))
     noisy = release.sums(COORDINATES)[0] / count
@@ -233,7 +246,7 @@ def _candidates(release: Release, map_: Landmarks) -> tuple[Points, Floats]:
     """Points that may get weight, and how many rows are expected around each."""
     if not _has_look(release):
         return map_.points, np.ones(len(map_.points))
-    look = release.reading_of(LOOK)
+    look = release.measurement_of(LOOK)
     source, seen = look.embedding.block(LOOK).map_of(KernelSums), seen_density(look)
     places = np.flatnonzero(seen)
     return source.points.take(places), seen[places]

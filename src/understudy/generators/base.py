@@ -17,15 +17,17 @@ from understudy.arrays import Codes
 from understudy.errors import InputError, UsageError
 from understudy.files import read_json, read_tensors, to_json, write_directory
 from understudy.generators.conditioning import (
+    CHUNK,
     Balance,
     Condition,
     Given,
+    Source,
     class_shares,
     condition_of,
+    rejection_sample,
     restrict_label,
     rows_per_class,
 )
-from understudy.generators.rejection import CHUNK, Source, rejection_sample
 from understudy.schema import NULL, Schema
 from understudy.schema.images import ImageShape
 from understudy.schema.layout import decode_table

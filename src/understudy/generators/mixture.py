@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Sampled, Tensors
-from understudy.generators.conditioning import Components, Condition, restrict
+from understudy.generators.conditioning import Components, Condition, Source, restrict
 from understudy.generators.grids import ColumnGrid, Runs
-from understudy.generators.rejection import Source
 from understudy.schema import Schema
 from understudy.schema.rules import allowed_codes
 

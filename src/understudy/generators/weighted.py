@@ -11,8 +11,7 @@ import pyarrow as pa
 from understudy.arrays import Floats, Integers
 from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Sampled, Tensors
-from understudy.generators.conditioning import Condition
-from understudy.generators.rejection import Source
+from understudy.generators.conditioning import Condition, Source
 from understudy.schema import Schema
 from understudy.schema.layout import decode_table
 from understudy.schema.rules import obeys

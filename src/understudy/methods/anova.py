@@ -192,25 +192,25 @@ def _tables(cells: Sequence[Cells], subsets: tuple[tuple[int, ...], ...] | None 
 
 def train_anova(release: Release, training: AnovaTraining, *, progress: LossProgress | None = None) -> Mixture:
     """Fit a mixture to a release; the same release and settings give the same mixture."""
-    margins = find_marginals(release.readings, positive=positive_counts)
-    shares = margins.label_shares
-    if len(release.readings) < 3:  # no pairs: columns are independent within labels
-        sizes, by_column = np.ones(len(shares), dtype=np.int64), list(margins.by_label)
+    marginals = find_marginals(release.measurements, positive=positive_counts)
+    shares = marginals.label_shares
+    if len(release.measurements) < 3:  # no pairs: columns are independent within labels
+        sizes, by_column = np.ones(len(shares), dtype=np.int64), list(marginals.by_label)
     else:
-        first, second, third = release.readings
-        pairs = pair_targets(margins, third)
-        looks = coarse_targets(margins, second, pairs, third.map(PAIRS).factors)
+        first, second, third = release.measurements
+        pairs = pair_targets(marginals, third)
+        coarse = coarse_targets(marginals, second, pairs, third.map(PAIRS).factors)
         sizes, by_column = fit_components(
-            margins, pairs, looks, readings=(first, second, third), training=training, progress=progress
+            marginals, pairs, coarse, measurements=(first, second, third), training=training, progress=progress
         )
     return Mixture(
         schema=release.plan.schema,
         # Single precision is what a generator's file holds, so that a stored one samples the same rows.
         probabilities=with_label(release, by_column, sizes).astype(np.float32).astype(np.float64),
         sizes=tuple(sizes.tolist()),
-        default_num_rows=release.plan.num_rows or round(margins.total),
+        default_num_rows=release.plan.num_rows or round(marginals.total),
         label_shares=tuple(shares.tolist()),
-        grids=column_grids(release, margins),
+        grids=column_grids(release, marginals),
     )
 
 

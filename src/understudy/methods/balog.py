@@ -59,6 +59,8 @@ CANDIDATES = 2000
 """Points that may span the space by default and at most, and points that are drawn by default."""
 
 LOOK_SHARE = 0.1
+"""Share of the budget that chooses, among public points, those that lie where rows are."""
+
 FEW_POINTS = 256
 CLOSE = 0.01
 """No look is needed if so few points leave others so close (mean squared distance) to their span."""
@@ -73,8 +75,13 @@ RowWeights = Literal["free", "uniform"]
 
 FEATURES = 4000
 MOST_FEATURES = 20_000
+"""Random Fourier features by default and at most."""
+
 MOST_ROWS = 10_000
+"""Rows of the synthetic database that descent moves."""
+
 SMALLEST_MISMATCH = 1e-6
+"""Kernel value of two different categories, at least: that of a Gaussian kernel is never 0."""
 
 
 def balog_subspace(

@@ -174,9 +174,6 @@ def checked_scale(scale: float) -> float:
     raise UsageError("length scale", "must lie between 0.0001 and 10000", "Common choices: 0.05 to 1")
 
 
-# Rows of a public table as points.
-
-
 def given_points(schema: Schema, table: object) -> Points:
     """Rows of a public table (Arrow, pandas, or a mapping of columns) as points."""
     rows = public_table(table)
@@ -211,9 +208,8 @@ def public_table(table: object) -> pa.Table:
     )
 
 
-# Subsets of columns, all of them or drawn at public random.
-
 TRIES_PER_SUBSET = 200
+"""Draws at public random for each subset asked for; what they have not found by then is left out."""
 
 Subset = tuple[int, ...]
 
@@ -259,8 +255,6 @@ def draw_subsets(
         )
     return tuple(sorted(found))
 
-
-# Images, and the generators that a plan names.
 
 AnyTraining = TypeVar("AnyTraining", ImageTraining, PerceptualTraining)
 

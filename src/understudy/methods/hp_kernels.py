@@ -17,8 +17,6 @@ from understudy.features.hermite import HIGHEST_ORDER, best_half_range
 from understudy.methods.common import LabelledColumns, checked_scale, draw_subsets, num_subsets, scales_by_name
 from understudy.schema import Layout
 
-# The settings of the DP-HP paper's experiments, by name.
-
 
 @dataclass(frozen=True, slots=True)
 class Preset:
@@ -80,6 +78,7 @@ COARSEST_ORDER = 10
 FINEST_ORDER = 150
 COARSEST_PRODUCT_ORDER = 4
 FINEST_PRODUCT_ORDER = 30
+"""Between which orders of Hermite features are planned, of single columns and of products: higher as noise falls."""
 
 TOLERATED_ENERGY = 0.01
 """Noise energy that the features of one column or pair may hold, of an energy of at most 1."""
@@ -92,11 +91,22 @@ CLEAR_NOISE = {Norm.L2: TOLERATED_NOISE, Norm.L1: 0.0004}
 noise grows with their features too, and on Adult they paid from there on."""
 
 PLANNED_SHARE = 0.8
+"""Share of the budget for the product kernel, until orders are known."""
+
 MOST_SUBSETS = 1500
+"""Subsets of columns whose products are planned."""
+
 MOST_NUMBERS = 300_000
+"""Features that plans aim for, over all classes."""
+
 LARGEST_SUBSET = 2**20
+"""Features of one subset's product."""
+
 LARGEST_RELEASE = 10_000_000
+"""Features of all products over all classes; plans that need more are refused."""
+
 FRESH_RELEASES = 8
+"""Subsets of columns that are each released by themselves, as the paper does every epoch."""
 
 IMAGE_KERNELS: dict[str, Any] = {
     "order": 10,

@@ -131,7 +131,7 @@ def dp_mepf(
         "encoder": {
             "name": network.name,
             "sha256": network.sha256,
-            "trained_on": network.told,
+            "trained_on": network.trained_on,
             "private_cost": network.private_cost,
         },
         "generator": "perceptual",
@@ -142,7 +142,7 @@ def dp_mepf(
 
 
 def find_network(encoder: PublicNetwork | str | Path | None) -> PublicNetwork:
-    """A public network by its directory or its name, put on the shelf."""
+    """A public network by its directory or its name, registered for feature maps."""
     if encoder is None:
         raise UsageError(
             "encoder",
@@ -186,7 +186,7 @@ def _training(
 def _explanation(
     network: PublicNetwork, layers: Sequence[str], blocks: list[str], multiplied: str | None, stopping: float
 ) -> list[str]:
-    learnt = f", trained on {network.told}" if network.told else ""
+    learnt = f", trained on {network.trained_on}" if network.trained_on else ""
     kind = "public network" if network.private_cost is None else "privately learnt network"
     found = [
         f"{kind} '{network.name}'{learnt}, SHA-256 {network.sha256[:16]}...",

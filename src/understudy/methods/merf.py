@@ -44,11 +44,18 @@ the number of columns, as distances grow with it)."""
 
 HISTOGRAM_BINS = 64
 HISTOGRAM_SHARE = 0.1
+"""Bins per column, and share of the budget, of the histograms that private length scales are chosen from."""
+
 LABEL_FEATURES = 20
+"""Random Fourier features of a numeric label."""
+
 FEWEST_FEATURES = 200
 MOST_FEATURES = 20_000
+"""Between which the number of random Fourier features is planned: more as noise falls."""
+
 MOST_IMAGE_FEATURES = 10_000
 MOST_BATCHES = 1000
+"""Parts that rows may be dealt into, each with a noisy embedding of its own."""
 
 
 def dp_merf(

@@ -31,9 +31,15 @@ EMBEDDING_SHARE = 0.3
 
 FEWEST_CODES = 10
 HIDDEN = 64
+"""Units of the auto-encoder: of its code, if there are fewer classes, and of its wider hidden layer."""
+
 BATCH = 500
+"""Expected rows of a step of DP-SGD, which takes each row with probability ``BATCH / rows``."""
+
 STEPS = 300
 CLIP = 1.0
+"""L2 norm that the gradient of one row is clipped to."""
+
 LEARNING_RATE = 1e-2
 
 

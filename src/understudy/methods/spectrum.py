@@ -42,6 +42,8 @@ PARTS_PART = 0.02
 """Shares of the rest for first moments, and for counts of the parts of classes."""
 
 TILT = 1.0
+"""Power of the frequency that weighs a coefficient."""
+
 FEWEST = 30
 MOST = 400
 NOISE_EXPONENT = 0.25

@@ -1,4 +1,4 @@
-"""Public networks that perceptual features are taken from: made from public images, kept, found by name."""
+"""Public feature extractors for perceptual features: trained on public images, or pretrained on ImageNet."""
 
 from understudy.networks.form import Encoder, EncoderForm, load_encoder, save_encoder
 from understudy.networks.public import VISION, vision_network

@@ -1,4 +1,4 @@
-"""What a public network makes of images: in blocks of one shape for rows, with slopes for training."""
+"""Activations of a public network's layers: in padded batches of one shape for rows, differentiable for training."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def activations(network: PublicNetwork, cells: Any, shape: ImageShape, layers: t
 
 
 def taken_in(images: Any, intake: Intake) -> Any:
-    """Images in [0, 1] as a network wants them.  # (num_images, channels, height, width)"""
+    """Preprocess images in [0, 1]: channels, size, mean and deviation.  # (num_images, channels, height, width)"""
     if intake.channels == 3 and images.shape[1] == 1:
         images = images.expand(-1, 3, -1, -1)
     elif intake.channels == 1 and images.shape[1] == 3:
@@ -89,7 +89,7 @@ def taken_in(images: Any, intake: Intake) -> Any:
 def activations_of_rows(
     network: PublicNetwork, cells: npt.NDArray[np.float64], shape: ImageShape, layers: tuple[str, ...]
 ) -> list[Singles]:
-    """The same for NumPy cells, without slopes, in padded blocks.
+    """The same for NumPy cells, without gradients, in padded blocks.
 
     Guarantee:
         What comes out for a row is a function of that row alone, if this machine passes the test that

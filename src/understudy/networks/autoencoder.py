@@ -1,4 +1,4 @@
-"""An auto-encoder as plain functions of its parameters and one image: what a noisy descent trains.
+"""An auto-encoder as plain functions of its parameters and one image, for per-example gradients in DP-SGD.
 
 Written in methods that arrays of torch have, so that nothing here needs torch itself. The
 first version of DP-MERF has batch normalisation in its encoder; here every image stands alone.
@@ -20,7 +20,7 @@ DECODER = "decoder."
 """How names of the decoder's parameters begin; the others are never released."""
 
 SMALLEST_SQUARED_DISTANCE = 1e-6
-"""Squared distances are taken to be at least so much, as roots have no slope at zero."""
+"""Squared distances are taken to be at least so much, as the root's gradient at zero is infinite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class AutoEncoder:
             raise ValueError("codes have an axis for every class")
 
     def first_parameters(self, seed: int) -> Arrays:
-        """Where training starts."""
+        """Initial parameters from a public seed: uniform weights of variance 1 / inputs (LeCun), zero biases."""
         rng = np.random.default_rng(seed)
         widths = {
             "encoder": (self.num_pixels, *self.encoder, self.code_dim),

@@ -1,4 +1,4 @@
-"""A small convolutional encoder: its form, its weights, the network that they make, and its directory of files."""
+"""A small convolutional encoder (feature extractor): its architecture, its weights, and its directory of files."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import safetensors.numpy
 from understudy.codec import decode, encode
 from understudy.errors import InputError
 from understudy.files import CERTIFICATE, read_json, read_tensors, to_json, write_directory
-from understudy.networks.public import Intake, PublicNetwork, Weights, fingerprint, put_on_shelf
+from understudy.networks.public import Intake, PublicNetwork, Weights, fingerprint, register_network
 from understudy.schema.images import ImageShape
 
 COMPONENTS = "components"
@@ -45,17 +45,16 @@ class EncoderForm:
 
     @property
     def convolutions(self) -> tuple[str, ...]:
-        """Names of the convolutions."""
         return tuple(f"conv{i + 1}" for i in range(len(self.depths)))
 
     @property
     def intake(self) -> Intake:
-        """What the network wants of an image."""
+        """Preprocessing of images."""
         size = (self.image.height, self.image.width)
         return Intake(self.image.channels, self.means, self.deviations, size)
 
     def build(self, torch: Any) -> Any:
-        """A new module, with weights of chance."""
+        """A new module, with random weights."""
         nn, form = torch.nn, self
 
         class Module(nn.Module):  # type: ignore[misc, name-defined]
@@ -80,22 +79,22 @@ class EncoderForm:
 
 @dataclass(frozen=True)
 class Encoder:
-    """A form with weights, and a word on what they were learnt from."""
+    """An architecture with weights, and what they were trained on, in a few words."""
 
     form: EncoderForm
     weights: Weights
-    told: str = ""
+    trained_on: str = ""
     private_cost: dict[str, Any] | None = None
     """What learning it from private rows cost, if it was (``ExtractorPlan.cost``)."""
 
     @property
     def sha256(self) -> str:
-        """What plans know it by."""
+        """The hash by which plans name it."""
         cost = {"private_cost": self.private_cost} if self.private_cost else {}
         return fingerprint(encode(self.form) | cost, self.weights)
 
     def network(self, name: str) -> PublicNetwork:
-        """The network, on the shelf.
+        """Build the network and register it for feature maps.
 
         Raises:
             ValueError: the weights are those of another form.
@@ -112,8 +111,8 @@ class Encoder:
             return module
 
         form = self.form
-        return put_on_shelf(
-            PublicNetwork(name, self.sha256, form.intake, form.convolutions, build, self.told, self.private_cost)
+        return register_network(
+            PublicNetwork(name, self.sha256, form.intake, form.convolutions, build, self.trained_on, self.private_cost)
         )
 
 
@@ -128,7 +127,7 @@ def document_of(encoder: Encoder) -> dict[str, Any]:
     return {
         "format": 1,
         "form": encode(encoder.form),
-        "told": encoder.told,
+        "told": encoder.trained_on,
         "sha256": encoder.sha256,
         "private_cost": encoder.private_cost,
     }

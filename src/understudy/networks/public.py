@@ -1,6 +1,6 @@
-"""Networks that were public before a plan was made: what they read, how they are told apart, and where they come from.
+"""Pretrained public networks: preprocessing, fingerprints, the registry by hash, and torchvision's models.
 
-A plan names a network by the SHA-256 of its form and its weights. Whoever evaluates one must have put it on the shelf
+A plan names a network by the SHA-256 of its form and its weights. Whoever evaluates one must have registered it
 first; a plan, a certificate and a verification do without. Known by name are VGG19, ResNet18 and Inception, trained on
 ImageNet, whose weights torchvision downloads. Torch is imported when it is needed and used on one thread: this is the
 one door by which it comes in below the fits.
@@ -30,7 +30,7 @@ PIXELS = "pixels"
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """What a network wants of an image: channels, the means and deviations of each, and a size.
+    """Preprocessing of a network's input: channels, the mean and deviation of each, and a size.
 
     Without a ``size`` (height, width) images come as they are; else they are scaled to it.
     """
@@ -54,7 +54,7 @@ class PublicNetwork:
     intake: Intake
     layers: tuple[str, ...]
     build: Callable[[Any], Any] = field(compare=False, repr=False)
-    told: str = ""
+    trained_on: str = ""
     """What it was trained on, in a few words."""
     private_cost: dict[str, Any] | None = None
     """What a noisy descent cost that learnt it from the private rows; none, if it was public before."""
@@ -68,18 +68,18 @@ class PublicNetwork:
         return module
 
 
-_SHELF: dict[str, PublicNetwork] = {}
+_REGISTERED: dict[str, PublicNetwork] = {}
 
 
-def put_on_shelf(network: PublicNetwork) -> PublicNetwork:
-    """Make a network known to this process, for maps that name it by its hash."""
-    return _SHELF.setdefault(network.sha256, network)
+def register_network(network: PublicNetwork) -> PublicNetwork:
+    """Register a network in this process, for feature maps that name it by its hash."""
+    return _REGISTERED.setdefault(network.sha256, network)
 
 
-def from_shelf(sha256: str, name: str) -> PublicNetwork:
-    """The network with that hash."""
-    if sha256 in _SHELF:
-        return _SHELF[sha256]
+def registered_network(sha256: str, name: str) -> PublicNetwork:
+    """The registered network with that hash; ``name`` is for the refusal if there is none."""
+    if sha256 in _REGISTERED:
+        return _REGISTERED[sha256]
     raise InputError(
         f"network '{name}'",
         f"the one with SHA-256 {sha256[:16]}... is not at hand",
@@ -98,13 +98,13 @@ def fingerprint(form: Mapping[str, Any], weights: Weights) -> str:
 
 
 def network_of_module(
-    module: Any, *, name: str, intake: Intake, layers: tuple[str, ...], told: str = ""
+    module: Any, *, name: str, intake: Intake, layers: tuple[str, ...], trained_on: str = ""
 ) -> PublicNetwork:
-    """Put any torch module on the shelf; it is told apart by its printed form and its weights."""
+    """Register any torch module; its fingerprint is of its printed form and its weights."""
     weights = {key: value.detach().cpu().numpy() for key, value in module.state_dict().items()}
     sha256 = fingerprint({"module": str(module), "intake": encode(intake)}, weights)
-    network = PublicNetwork(name, sha256, intake, layers, lambda torch: module, told)
-    return put_on_shelf(network)
+    network = PublicNetwork(name, sha256, intake, layers, lambda torch: module, trained_on)
+    return register_network(network)
 
 
 def load_torch() -> Any:
@@ -118,7 +118,7 @@ def load_torch() -> Any:
 
 @contextmanager
 def one_thread() -> Iterator[Any]:
-    """Torch on one thread: sums in another order would give other numbers."""
+    """Torch on one thread, for reproducibility: sums in another order would give other numbers."""
     torch = load_torch()
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -129,7 +129,7 @@ def one_thread() -> Iterator[Any]:
 
 
 IMAGENET = Intake(3, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225), (32, 32))
-"""What all want: colours over ImageNet's means and deviations. Images are scaled, most to 32 x 32."""
+"""ImageNet's means and deviations of red, green and blue, as torchvision's models were trained with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,7 @@ VISION = {
 
 
 def vision_network(name: str, models: Any = None) -> PublicNetwork:
-    """A network of torchvision by name, on the shelf.
+    """A pretrained network of torchvision by name, registered.
 
     Args:
         name: ``vgg19``, ``resnet18`` or ``inception``.
@@ -172,7 +172,7 @@ def vision_network(name: str, models: Any = None) -> PublicNetwork:
         name=name,
         intake=replace(IMAGENET, size=(wanted.size,) * 2),
         layers=wanted.layers(body),
-        told="ImageNet (torchvision)",
+        trained_on="ImageNet (torchvision)",
     )
 
 

@@ -19,7 +19,7 @@ from understudy.networks.public import one_thread
 from understudy.schema.images import LIGHTEST, ImageShape
 
 QUARTERS = 4
-"""Turns by 90 degrees that images without labels are told apart by."""
+"""Classes of the rotation task: turns by 0, 90, 180 and 270 degrees."""
 
 MOST_IMAGES_FOR_COMPONENTS = 5_000
 """Images whose principal directions are computed: more would hardly move them."""
@@ -27,12 +27,12 @@ MOST_IMAGES_FOR_COMPONENTS = 5_000
 MOST_WIDE = 2**12
 """Channels of a convolution, and linear components."""
 
+# Data augmentation: how far images are changed at random, at most.
 TURN_RADIANS = 0.3
-STRETCH_SHARE = 0.25
+STRETCH_SHARE = 0.25  # of the image's size, like shear and shift
 SHEAR_SHARE = 0.2
 SHIFT_SHARE = 0.15
-CONTRAST_SHARE = 0.3
-"""How far images are changed at random, at most: shares are of their size, and of their brightness."""
+CONTRAST_SHARE = 0.3  # of the brightness
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def train_encoder(
     labels: npt.NDArray[np.int64] | None,
     training: EncoderTraining,
     *,
-    told: str = "",
+    trained_on: str = "",
     progress: LossProgress | None = None,
 ) -> tuple[Encoder, float]:
     """Learn to name the classes of public images; without labels, by how many quarters each was turned.
@@ -71,7 +71,7 @@ def train_encoder(
         images: of one shape.  # (num_images, height, width[, channels])
         labels: a class for each image, from 0.
         training: settings.
-        told: what the images are, in a few words that certificates repeat.
+        trained_on: what the images are, in a few words that certificates repeat.
         progress: called with steps done, steps in all, and the loss.
 
     Returns:
@@ -103,11 +103,11 @@ def train_encoder(
         convolutions, share = _Learning(torch, form, planes, labels, training).run(progress)
     basis, tilts = _components(some.reshape(len(some), -1), form.components)
     weights = convolutions | linear_layer(form, basis * tilts[:, None])
-    return Encoder(form, weights, told), share
+    return Encoder(form, weights, trained_on), share
 
 
 class _Learning:
-    """The convolutions with batch normalisation and a last layer, which are done away with in the end."""
+    """Training with batch normalisation, folded in at the end, and a linear classifier, then dropped."""
 
     def __init__(self, torch: Any, form: EncoderForm, planes: Bytes, labels: Any, training: EncoderTraining) -> None:
         self.torch, self.form, self.training = torch, form, training
@@ -130,7 +130,7 @@ class _Learning:
         )
 
     def run(self, progress: LossProgress | None) -> tuple[dict[str, Singles], float]:
-        """Weights of the convolutions, and the share of images named rightly at the end."""
+        """Weights of the convolutions, and the training accuracy over the last tenth of the steps."""
         torch, training = self.torch, self.training
         modules = torch.nn.ModuleList([*self.parts, *self.norms, self.last])
         optimiser = torch.optim.Adam(modules.parameters(), lr=training.learning_rate)
@@ -157,7 +157,7 @@ class _Learning:
         return self.last(pooled)
 
     def _batch(self) -> tuple[Any, Any]:
-        """Images at random, turned, stretched, shifted and lit a little differently each time."""
+        """A random mini-batch with augmentation: affine maps and contrast."""
         torch = self.torch
         size = min(self.training.batch, len(self.planes))
         chosen = torch.randint(len(self.planes), (size,), generator=self.source)
@@ -190,7 +190,7 @@ class _Learning:
         return moved * (1 + drawn(CONTRAST_SHARE, 1, 1, 1))
 
     def _folded(self) -> dict[str, Singles]:
-        """Convolutions with their batch normalisation folded in."""
+        """Convolutions with batch normalisation folded in: w gain, b_norm + (b - mean) gain."""
         found: dict[str, Singles] = {}
         for name, part, norm in zip(self.form.convolutions, self.parts, self.norms, strict=True):
             gain = norm.weight / (norm.running_var + norm.eps).sqrt()

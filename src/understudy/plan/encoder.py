@@ -1,7 +1,7 @@
-"""An encoder that is learnt from the private images themselves: what is decided before they are read.
+"""The plan of a feature extractor trained by DP-SGD on the private images themselves.
 
-DP-MEPF without auxiliary data (App. F): a part of the budget trains the network by noisy descent, the rest
-is for the moments of its layers.
+DP-MEPF without auxiliary data (App. F): a part of the budget trains the network by noisy gradient descent, the rest
+is for the moments of its layers. Everything here is decided before the images are read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ FORMAT = 1
 """The version of the plan's document."""
 
 ROWS_IF_UNSAID = 10_000
-"""A public guess where neither the plan nor the schema says how many images there are."""
+"""A public guess where neither the plan nor the schema says how many images there are; it sets the sampling rate."""
 
 
 @dataclass(frozen=True)
@@ -108,8 +108,8 @@ class ExtractorPlan:
         """The encoder with convolutions that were learnt, beside weighted cosines, and what it cost."""
         cosines, count = Cosines(self.image), self.form.components
         basis = cosines.matrix(count).T * np.sqrt(cosines.frequencies[:count])[:, None]
-        told = "the private images themselves, by noisy descent"
-        return Encoder(self.form, convolutions | linear_layer(self.form, basis), told, self.cost(facts))
+        trained_on = "the private images themselves, by noisy descent"
+        return Encoder(self.form, convolutions | linear_layer(self.form, basis), trained_on, self.cost(facts))
 
     def cost(self, facts: dict[str, Any]) -> dict[str, Any]:
         """What the encoder, and with it every plan that takes features from it, says of the descent."""

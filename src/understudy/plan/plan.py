@@ -1,4 +1,4 @@
-"""Everything that is decided before a row is read.
+"""The plan of a release: every decision that is made before a row is read, with its sensitivity, noise and cost.
 
 A plan is public and complete: feature maps, weights, sensitivity, noise and cost follow from
 it alone. It can be printed, argued about and stored before any data is opened.
@@ -35,6 +35,8 @@ from understudy.schema.table import parse_schema
 __all__ = ["LARGEST_NOISE", "LATTICE", "LATTICE_BITS", "MOST_NUMBERS", "ROW_CAP", "Plan", "Stage", "plan_from_dict"]
 
 LATTICE_BITS = 32
+"""A feature vector of norm one has an integer norm of 2^32 (proofs/lattice.md)."""
+
 LATTICE: int = 2**LATTICE_BITS
 ROW_CAP = 2 ** (62 - LATTICE_BITS)
 """Rows that an int64 sum of lattice vectors holds without wrapping around; more are refused."""
@@ -43,6 +45,7 @@ MOST_NUMBERS = 2**26
 """Numbers that all stages release together: 512 MiB of them, and every thread that sums rows holds as many."""
 
 MOST_PARTIES = 10**6
+"""Each party adds the whole noise, so its standard deviation grows with the root of their number."""
 
 LARGEST_NOISE = 2**56
 """Noise of a larger deviation might not fit an int64 sum either."""
@@ -193,7 +196,7 @@ class Plan:
 
     @property
     def lattice(self) -> int:
-        """Integer length of a vector of norm one."""
+        """Integer norm of a feature vector of norm one."""
         return LATTICE
 
     @cached_property
@@ -203,7 +206,7 @@ class Plan:
 
     @property
     def mechanism(self) -> Mechanism:
-        """What kind of noise there is, and what it costs."""
+        """Discrete Gaussian or discrete Laplace noise, and its accounting."""
         return mechanism_for(self.budget)
 
     @cached_property
@@ -280,7 +283,7 @@ class Plan:
 
     @cached_property
     def noise_stds(self) -> tuple[float, ...]:
-        """Deviation of the noise of each stage, on the lattice; that of all parties together."""
+        """Standard deviation of the noise of each stage, on the lattice; that of all parties together."""
         times = math.sqrt(self.parties)
         return tuple(times * self.mechanism.deviation(scale) for scale in self.noise_scales)
 

@@ -1,4 +1,4 @@
-"""What several parties are asked for: a plan, and the noisy vectors of its earlier rounds. Public."""
+"""A request to the parties of a federated release: the plan and the noisy vectors of earlier rounds. Public."""
 
 from __future__ import annotations
 

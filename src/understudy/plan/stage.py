@@ -1,4 +1,4 @@
-"""One noisy vector of a plan: what is measured, and with which part of the budget."""
+"""One measurement of a plan: its embedding and its share of the privacy budget, and shares for Laplace noise."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from understudy.features.base import Norm, Sign
 from understudy.features.embedding import Embedding
 
 LEAST_COUNT_PART = 0.02
-"""A row count's least share of epsilon."""
+"""A row count's least share of epsilon: means are sums over it, so its error is in all of them."""
 
 
 @dataclass(frozen=True)

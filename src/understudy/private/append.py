@@ -1,4 +1,4 @@
-"""Rows of other people, added to a release that was made before them (proofs/parties.md)."""
+"""Incremental releases: rows of new people added to an earlier one, by parallel composition (proofs/parties.md)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from understudy.private.engines.passes import Run, sum_table
 from understudy.private.noise import ExactNoise, NoiseSource
 from understudy.private.release import check_read_again, noisy, release_facts
 from understudy.private.spending import Receipt, release_bill, spend
-from understudy.private.sums import Work, check_purity
+from understudy.private.sums import Work, check_row_independence
 from understudy.released.assumptions import facts_of_all
 from understudy.released.release import Release, Settled
 
@@ -43,13 +43,13 @@ def append_rows(
     plan = replace(earlier.plan, parties=earlier.plan.parties + 1)  # refuses public row counts
     if len(plan.stages) > 1:
         check_read_again(data)
-    source, told = noise or ExactNoise(), dict(earlier.facts)
+    source, earlier_facts = noise or ExactNoise(), dict(earlier.facts)
     own = dict(release_facts(source, query))
     works = [Work(plan.layout, embedding, plan.lattice) for embedding in earlier.embeddings]
 
     def check() -> None:
         for work in works:
-            check_purity(work.layout, work.embedding, work.lattice)
+            check_row_independence(work.layout, work.embedding, work.lattice)
 
     def total(work: Work) -> Integers:
         return sum_table(data, work, query=query, run=run or Run())[:-1]
@@ -64,14 +64,14 @@ def append_rows(
     def make(vectors: tuple[Integers, ...], receipt: Receipt) -> Release:
         facts = (
             own
-            | facts_of_all([told, own])
+            | facts_of_all([earlier_facts, own])
             | {
                 "ledger": receipt.charged,
-                "appended": int(told.get("appended", 0)) + 1,
+                "appended": int(earlier_facts.get("appended", 0)) + 1,
                 "appended_to": earlier.fingerprint,
             }
         )
-        facts |= {name: told[name] for name in ("merged_from",) if told.get(name)}
+        facts |= {name: earlier_facts[name] for name in ("merged_from",) if earlier_facts.get(name)}
         settled = earlier.settled
         if settled is None and any(stage.rule is not None for stage in plan.stages):
             settled = Settled(earlier.vectors, earlier.plan.parties)

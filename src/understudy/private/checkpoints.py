@@ -1,4 +1,7 @@
-"""A pass that was cut short goes on from the files that it had summed. Nothing is spent before noise is drawn."""
+"""Encrypted checkpoints of a pass over many files: one that was interrupted resumes after the files it had summed.
+
+No privacy is spent by stopping or resuming: the ledger is charged later, before noise is drawn.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ from understudy.private.secret_files import read_secret, write_secret
 from understudy.private.sums import Work
 from understudy.readers import RowStream
 
-SECONDS_BETWEEN = 10.0
+SECONDS_BETWEEN_SAVES = 10.0
+"""A crash loses at most this much work; encrypting a long sum after every small file would slow the pass."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +32,7 @@ class Checkpoint:
     key: bytes
 
     def begin(self, work: Work, parts: list[RowStream], query: str | None) -> Progress:
-        """What is left to do, and the sum of what is not.
+        """Resume: the files that are left to read, and the sum of those that are not.
 
         A file counts as done if its path, length and time of change are what they were. If the work
         is another, or a file that was summed is gone or has changed, the pass starts anew.
@@ -56,7 +60,7 @@ class Checkpoint:
         header, content = read_secret(self.path, [self.key])
         size = int(header.get("size", 0))
         total = np.frombuffer(content[:size], dtype=np.int64).copy()
-        if header.get("kind") != "checkpoint" or total.shape != work.nothing().shape:
+        if header.get("kind") != "checkpoint" or total.shape != work.zero_sum().shape:
             return None
         return str(header["work"]), json.loads(content[size:]), total
 
@@ -77,7 +81,7 @@ class Progress:
     """
 
     def __init__(self, checkpoint: Checkpoint, work: Work, names: dict[RowStream, str]) -> None:
-        self.work_name, self.summed = _name_of(work), Summed(work.nothing(), ())
+        self.work_name, self.summed = _name_of(work), Summed(work.zero_sum(), ())
         self.left: list[RowStream] = []
         self._names = names  # as files were before they were read: a change while reading is one
         self._checkpoint, self._work, self._saved = checkpoint, work, time.monotonic()
@@ -87,11 +91,11 @@ class Progress:
         total = self.summed.total.copy()
         self._work.add(total, partial)
         self.summed = Summed(total, (*self.summed.files, self._names[part]))
-        if time.monotonic() - self._saved >= SECONDS_BETWEEN:
+        if time.monotonic() - self._saved >= SECONDS_BETWEEN_SAVES:
             self.save()
 
     def save(self) -> None:
-        """Write what there is, in place of what was written before."""
+        """Encrypt the current sum and its file names, and replace the checkpoint."""
         summed = self.summed
         sums = summed.total.tobytes()
         header = {"kind": "checkpoint", "work": self.work_name, "size": len(sums)}
@@ -100,12 +104,12 @@ class Progress:
         self._saved = time.monotonic()
 
     def finish(self) -> None:
-        """Forget it."""
+        """Delete the checkpoint: the pass is complete."""
         self._checkpoint.path.unlink(missing_ok=True)
 
 
 def name_of_part(part: RowStream) -> str:
-    """What a file is known by: where it lies, how long it is and when it was changed."""
+    """A digest that identifies a file by path, size and modification time."""
     facts = [(str(path), (s := path.stat()).st_size, s.st_mtime_ns) for path in part.paths]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 

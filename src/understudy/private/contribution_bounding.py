@@ -1,4 +1,7 @@
-"""People with many rows: at most so many of each person's rows count (proofs/units.md)."""
+"""Contribution bounding for user-level privacy: at most so many of each person's rows are summed (proofs/units.md).
+
+Which rows are kept is a deterministic choice by hash (bottom-k sampling), the same on every machine and in every pass.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,9 @@ HELD_CELLS = 2**25
 """Cells of encoded rows that are held at a time; a larger table is read in several passes."""
 
 MOST_PASSES = 2**12
+"""Groups of people are halved no further than to this many, which bounds the passes over a source."""
 
+# Constants of SplitMix64: its increment, 2^64 divided by the golden ratio, and the two multipliers of its finaliser.
 _GOLDEN = 0x9E3779B97F4A7C15
 _FIRST = 0xBF58476D1CE4E5B9
 _SECOND = 0x94D049BB133111EB

@@ -35,7 +35,7 @@ TILE_FREQUENCIES = 2
 
 
 def has_kernel() -> bool:
-    """Whether sums of Fourier features are compiled here."""
+    """Whether numba is installed, so that sums of random Fourier features are compiled."""
     return find_spec("numba") is not None
 
 

@@ -1,4 +1,7 @@
-"""Features to integers, with a norm check that no floating-point trick gets past."""
+"""Rounding of feature vectors to the integer lattice, with their norm clipped in exact integer arithmetic.
+
+Sensitivity is then a bound on integers: no floating-point rounding can exceed it (Mironov 2012; proofs/lattice.md).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ledger: one SQLite file that caps what all releases from one data set may cost.
+"""The privacy budget ledger (a privacy filter): one SQLite file that caps the total cost of all releases of a data set.
 
 A Gaussian mechanism of sensitivity s and noise_std t has mu = s / t, and mu^2 adds up even if each
 cost is chosen after earlier releases were seen (Smith & Thakurta 2022). Costs are whole units of
@@ -36,8 +36,6 @@ from understudy.accounting import (
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.schema import Schema
 
-# The tables of a ledger, and the triggers that keep what was spent spent.
-
 APPLICATION_ID = 0x554E4453  # "UNDS"
 GAUSSIAN_VERSION = 4
 PURE_VERSION = 5
@@ -49,7 +47,8 @@ squared and slack, for which it has set a part of delta aside.
 OLDER_VERSIONS = {1: GAUSSIAN_VERSION, 2: PURE_VERSION, 3: SLACK_VERSION}
 """The same kinds without a column for the unit of privacy, and what they become at the next spend."""
 
-# The insert triggers also stop INSERT OR REPLACE, which deletes past the delete triggers.
+# Append-only: triggers keep charges as they are. Those on insert also stop INSERT OR REPLACE, which deletes past the
+# delete triggers.
 _TABLES = """
 CREATE TABLE budget (
   only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
@@ -188,8 +187,7 @@ def _expected_objects(version: int) -> list[Any]:
         return _objects(connection)
 
 
-# Whose privacy a ledger counts for: rows, or people who may have several.
-
+# How older ledgers wrote the unit of privacy (a row, or a person with several) into the description of a release.
 PER = "; per "
 OF = " of at most "
 
@@ -262,12 +260,10 @@ class LedgerState:
 
     @property
     def remaining_units(self) -> int:
-        """Units that may still be spent."""
         return self.cap_units - self.spent_units
 
     @property
     def remaining_slack_units(self) -> int:
-        """Slack that may still be spent."""
         return self.slack_cap_units - sum(row.slack_units for row in self.rows)
 
     @property

@@ -1,4 +1,10 @@
-"""Discrete Gaussian and Laplace noise on integers, from a source without a seed."""
+"""Discrete Gaussian and discrete Laplace noise on integers, from the operating system's randomness, without a seed.
+
+Long vectors are drawn at once by the rejection sampler of Canonne, Kamath & Steinke 2020: discrete Laplace proposals,
+of which a Bernoulli(exp(-x)) trial keeps those that make a discrete Gaussian. Every random choice in it is whether a
+uniform U lies below exp(-x) for a rational x. Floats settle that where the error bound allows; the others, about one in
+2^38, are settled with as many digits and random bits as it takes. No choice ever depends on a rounding.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +19,12 @@ import numpy.typing as npt
 from understudy.arrays import Integers, Truths
 from understudy.private.spending import Receipt, redeem
 
-# Discrete noise for long vectors: exact decisions, made for all entries at once.
-#
-# The method is that of Canonne, Kamath & Steinke 2020: discrete Laplace draws, thinned out so that
-# a Gaussian remains. Every random choice in it is whether a uniform U lies below exp(-x) for a
-# rational x. Floats settle that where they surely can; the others, about one in 2^38, are settled
-# with as many digits and random bits as it takes. No choice ever depends on a rounding.
-
 Ratio = tuple[int, int]
 
-BITS = 53
-DOUBT = 2.0**-40
+UNIFORM_BITS = 53
+"""Leading bits of a uniform that are drawn first: as many as a float64 holds exactly."""
+
+EXP_ERROR = 2.0**-40
 """How far a float exp(-x) is trusted: thousands of times its error (proofs/noise.md)."""
 
 
@@ -42,16 +43,15 @@ class LongNoise:
     def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
         """Sums plus Gaussian noise; the plan sees to it that they stay far inside int64."""
         redeem(receipt)
-        return sums + _collect(lambda count: _gaussian(count, noise_std), len(sums))
+        return sums + _rejection_sample(lambda count: _gaussian(count, noise_std), len(sums))
 
     def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
-        """The same with Laplace noise."""
         redeem(receipt)
-        return sums + _collect(lambda count: _laplace(count, scale), len(sums))
+        return sums + _rejection_sample(lambda count: _laplace(count, scale), len(sums))
 
 
-def _collect(draw: Callable[[int], Integers], count: int) -> Integers:
-    """As many draws as wanted, of a sampler that gives some part of what it is asked for."""
+def _rejection_sample(draw: Callable[[int], Integers], count: int) -> Integers:
+    """As many draws as wanted, of a sampler that rejects some of its proposals."""
     found = np.empty(0, dtype=np.int64)
     while len(found) < count:
         found = np.concatenate([found, draw(2 * (count - len(found)) + 16)])
@@ -59,17 +59,19 @@ def _collect(draw: Callable[[int], Integers], count: int) -> Integers:
 
 
 def _gaussian(tries: int, deviation: int) -> Integers:
+    """Discrete Gaussian draws: Laplace proposals, accepted with chance exp(-(|z| - s)^2 / (2 s^2)) for deviation s."""
     proposed = _laplace(tries, deviation)
     sizes = np.abs(proposed)
-    kept = _falls_below_exp(
+    kept = _bernoulli_exp(
         ((sizes - deviation) / deviation) ** 2 / 2, lambda i: ((int(sizes[i]) - deviation) ** 2, 2 * deviation**2)
     )
     return proposed[kept]
 
 
 def _laplace(tries: int, scale: int) -> Integers:
-    rest = _collect(lambda count: _uniform(count, scale), tries)
-    rest = rest[_falls_below_exp(rest / scale, lambda i: (int(rest[i]), scale))]
+    """Discrete Laplace draws: a geometric number of scales, a remainder r with chance exp(-r / scale), and a sign."""
+    rest = _rejection_sample(lambda count: _uniform(count, scale), tries)
+    rest = rest[_bernoulli_exp(rest / scale, lambda i: (int(rest[i]), scale))]
     sizes = rest + scale * _geometric(len(rest))
     is_negative = _random_bits(len(rest), 1) > 0
     once = (sizes > 0) | ~is_negative  # zero is there once, not with both signs
@@ -83,11 +85,11 @@ def _uniform(tries: int, limit: int) -> Integers:
 
 
 def _geometric(count: int) -> Integers:
-    """How often in a row a coin of probability 1 / e falls heads."""
+    """Geometric draws: successes of probability 1 / e before the first failure."""
     heads = np.zeros(count, dtype=np.int64)
     going = np.arange(count)
     while len(going):
-        going = going[_falls_below_exp(np.ones(len(going)), lambda _: (1, 1))]
+        going = going[_bernoulli_exp(np.ones(len(going)), lambda _: (1, 1))]
         heads[going] += 1
     return heads
 
@@ -98,19 +100,19 @@ def _random_bits(count: int, bits: int) -> Integers:
     return (drawn & np.uint64((1 << bits) - 1)).astype(np.int64)
 
 
-def _falls_below_exp(exponents: npt.NDArray[np.float64], exact: Callable[[int], Ratio]) -> Truths:
-    """For each x whether a fresh uniform U lies below exp(-x); ``exact`` gives x as a ratio."""
-    drawn = _random_bits(len(exponents), BITS)
-    apart = drawn * 2.0**-BITS - np.exp(-exponents)  # U lies at most 2^-53 above what was drawn
+def _bernoulli_exp(exponents: npt.NDArray[np.float64], exact: Callable[[int], Ratio]) -> Truths:
+    """Bernoulli(exp(-x)) for each x: whether a fresh uniform U lies below exp(-x); ``exact`` gives x as a ratio."""
+    drawn = _random_bits(len(exponents), UNIFORM_BITS)
+    apart = drawn * 2.0**-UNIFORM_BITS - np.exp(-exponents)  # U lies at most 2^-53 above what was drawn
     below = apart < 0
-    for i in np.flatnonzero(np.abs(apart) < DOUBT):
-        below[i] = _surely_below_exp(int(drawn[i]), exact(int(i)))
+    for i in np.flatnonzero(np.abs(apart) < EXP_ERROR):
+        below[i] = _exact_bernoulli_exp(int(drawn[i]), exact(int(i)))
     return below
 
 
-def _surely_below_exp(drawn: int, exponent: Ratio) -> bool:
+def _exact_bernoulli_exp(drawn: int, exponent: Ratio) -> bool:
     """The same for one U of which the first bits are known: more are drawn until there is no doubt."""
-    bits = BITS
+    bits = UNIFORM_BITS
     while True:
         drawn, bits = (drawn << 64) | int.from_bytes(os.urandom(8)), bits + 64
         digits = bits  # more than three times as fine as the bits
@@ -125,7 +127,7 @@ def _surely_below_exp(drawn: int, exponent: Ratio) -> bool:
                 return False
 
 
-LONGEST = 4096
+MOST_OPENDP_DRAWS = 4096
 """Numbers that OpenDP draws; it takes 30 microseconds for each."""
 
 
@@ -167,7 +169,6 @@ class OpenDPNoise:
         return np.asarray(mechanism(sums.tolist()), dtype=np.int64)
 
     def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
-        """The same with Laplace noise."""
         from opendp import domains, measurements, metrics, mod
 
         redeem(receipt)
@@ -181,20 +182,18 @@ class OpenDPNoise:
 class ExactNoise:
     """What releases are made with: OpenDP, and for long vectors a sampler of ours, 40 times faster."""
 
-    name = f"{OpenDPNoise.name}; vectors above {LONGEST} numbers: {LongNoise.name}"
+    name = f"{OpenDPNoise.name}; vectors above {MOST_OPENDP_DRAWS} numbers: {LongNoise.name}"
     is_private = True
 
     def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
-        """Sums plus exact discrete Gaussian noise."""
         return _source_for(sums).add_noise(sums, noise_std, receipt)
 
     def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
-        """Sums plus exact discrete Laplace noise."""
         return _source_for(sums).add_laplace_noise(sums, scale, receipt)
 
 
 def _source_for(sums: Integers) -> NoiseSource:
-    return OpenDPNoise() if len(sums) <= LONGEST else LongNoise()
+    return OpenDPNoise() if len(sums) <= MOST_OPENDP_DRAWS else LongNoise()
 
 
 class SeededNoise:
@@ -207,11 +206,9 @@ class SeededNoise:
         self._rng = np.random.default_rng(seed)
 
     def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
-        """Sums plus rounded pseudo-random Gaussian noise."""
         redeem(receipt)
         return sums + np.rint(self._rng.normal(0.0, noise_std, len(sums))).astype(np.int64)
 
     def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
-        """Sums plus rounded pseudo-random Laplace noise."""
         redeem(receipt)
         return sums + np.rint(self._rng.laplace(0.0, scale, len(sums))).astype(np.int64)

@@ -1,4 +1,4 @@
-"""Many parties: each sums its own rows, and the sums are merged (proofs/parties.md).
+"""Federated releases: each party sums its own rows, and the sums are merged (proofs/parties.md).
 
 If the plan is for one noise, a party's file holds an exact sum, encrypted for the merger, who adds the noise once.
 If the plan has ``parties``, each of them adds noise of its own, and nobody else need be trusted.
@@ -174,7 +174,7 @@ def merge_partials(
             "must be the same in every round, or there must be none in any",
             "Give the one that the first round was charged to",
         )
-    parts = sorted((answer.header for answer in answers), key=lambda told: str(told["party"]))
+    parts = sorted((answer.header for answer in answers), key=lambda header: str(header["party"]))
     together = facts_of_all(parts)
 
     def following(vector: Integers, charged: dict[str, Any] | None) -> Request:
@@ -182,7 +182,7 @@ def merge_partials(
             vector,
             charged,
             is_private=source.is_private and together["is_private"],
-            answered_by={told["party"]: told["query"] for told in parts},
+            answered_by={header["party"]: header["query"] for header in parts},
         )
 
     if own_noise:
@@ -194,7 +194,7 @@ def merge_partials(
 
         def exact() -> Integers:
             work = work_of(plan, request.vectors)
-            total = work.nothing()
+            total = work.zero_sum()
             for answer in answers:
                 work.add(total, answer.vector)
             check_row_count(plan, int(total[-1]))
@@ -228,19 +228,19 @@ def _opened(path: Path | str, keys: Sequence[bytes]) -> Answer:
 
 
 def _check_together(request: Request, answers: Sequence[Answer]) -> None:
-    """Refuse sums that must not be added."""
+    """Refuse to aggregate answers to another request, repeated or missing parties, and different queries."""
     plan = request.plan
     seen: dict[str, str] = {}
     size = work_of(plan, request.vectors).embedding.dim + (plan.parties == 1)
     for answer in answers:
-        told = answer.header
-        if told["request"] != request.fingerprint or len(answer.vector) != size:
+        header = answer.header
+        if header["request"] != request.fingerprint or len(answer.vector) != size:
             raise InputError(
                 answer.where,
                 "was made for another request: its plan, or an earlier round, differs",
                 "All parties answer the same request file; send this one to them",
             )
-        for name in (f"party {told['party']}", f"id {told['id']}"):
+        for name in (f"party {header['party']}", f"id {header['id']}"):
             if name in seen:
                 raise InputError(
                     answer.where,
@@ -248,16 +248,16 @@ def _check_together(request: Request, answers: Sequence[Answer]) -> None:
                     "Give one file for each party",
                 )
             seen[name] = answer.where
-        if told["own_noise"] != (plan.parties > 1):
+        if header["own_noise"] != (plan.parties > 1):
             raise InputError(answer.where, "does not fit the plan's noise", "Make it again")
-        if "query" not in told:
+        if "query" not in header:
             raise InputError(
                 answer.where,
                 "does not say by which query its rows were selected, as files of old versions did not",
                 "Make it again with this version",
             )
-        if request.answered_by.get(told["party"], told["query"]) != told["query"]:
-            raise _other_query(told["party"])
+        if request.answered_by.get(header["party"], header["query"]) != header["query"]:
+            raise _other_query(header["party"])
     others = {answer.header["party"] for answer in answers} ^ set(request.answered_by)
     if request.answered_by and others:
         raise InputError(

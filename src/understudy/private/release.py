@@ -1,4 +1,7 @@
-"""Make a release: the one step that reads private rows."""
+"""Make a release: exact integer aggregation of private rows, a write-ahead charge, then discrete noise.
+
+The one step that reads private rows; all that follows it is post-processing.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ from understudy.private.dpsgd.networks import Images, Weights, check_decoder, re
 from understudy.private.engines.passes import Run, can_be_read_again, sum_table
 from understudy.private.noise import ExactNoise, NoiseSource
 from understudy.private.spending import Receipt, release_bill, spend
-from understudy.private.sums import Work, check_purity
+from understudy.private.sums import Work, check_row_independence
 from understudy.released.assumptions import public_networks
 from understudy.released.release import Release, load_release
 
@@ -72,7 +75,7 @@ def release_table(
     def check() -> None:
         facts()  # software that is missing is found before a row is read, and not missed if a release is resumed
         for stage in plan.stages:
-            check_purity(plan.layout, stage.embedding, plan.lattice)
+            check_row_independence(plan.layout, stage.embedding, plan.lattice)
         if plan.decoder is not None:
             check_decoder(plan, plan.decoder)
 
@@ -133,7 +136,7 @@ def private_total(data: object, plan: Plan, vectors: tuple[Integers, ...], *, qu
     PRIVATE: it must meet noise before it goes anywhere.
     """
     work = work_of(plan, vectors)
-    check_purity(work.layout, work.embedding, work.lattice)
+    check_row_independence(work.layout, work.embedding, work.lattice)
     return sum_table(data, work, query=query, run=run)
 
 

@@ -1,4 +1,4 @@
-"""The seal around private work: an exception that leaves it carries no cell and no frame."""
+"""Sanitised exceptions: one that leaves private work carries no cell, no message of a library and no frame."""
 
 from __future__ import annotations
 

@@ -62,8 +62,8 @@ def write_secret(path: Path | str, header: dict[str, Any], content: bytes, *, ke
         The file tells the header and the length of the content. Nobody without the key can read the content,
         or change either unnoticed (NIST SP 800-38D; every file has a random nonce of its own) (proofs/parties.md).
     """
-    cipher, told = _cipher(key), json.dumps(header, sort_keys=True).encode()
-    front = MAGIC + len(told).to_bytes(LENGTH_BYTES, "big") + told
+    cipher, encoded_header = _cipher(key), json.dumps(header, sort_keys=True).encode()
+    front = MAGIC + len(encoded_header).to_bytes(LENGTH_BYTES, "big") + encoded_header
     nonce = secrets.token_bytes(NONCE_BYTES)
     whole = front + nonce + cipher.encrypt(nonce, content, front)
     beside = Path(f"{path}.{secrets.token_hex(4)}.part")

@@ -1,4 +1,4 @@
-"""How privacy is spent, once for all products: resume, afford, check, read, charge, noise, publish.
+"""Spending of the privacy budget, with a write-ahead charge: resume, afford, check, read, charge, noise, publish.
 
 Releases, appended rows, sums of parties, classifiers and encoders differ in what they read and which noise they
 draw; ``spend`` has the order of the steps. Noise sources ask for the ``Receipt`` that its charge makes, so that
@@ -64,7 +64,7 @@ class Bill:
     is_pure: bool = False
 
     def new_key(self) -> str:
-        """A random name in a ledger."""
+        """A random idempotency key, for a product whose maker named none."""
         return f"{self.schema.name}-{secrets.token_hex(6)}"
 
 

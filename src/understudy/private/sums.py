@@ -1,4 +1,7 @@
-"""The exact integer sum of an embedding over some rows, and how such sums add up."""
+"""Exact integer aggregation: the sum of an embedding over rows, in partial sums that add up in any order.
+
+Sums of Fourier features are compiled or by NumPy, to the same integers (proofs/lattice.md).
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,6 @@ from understudy.schema.columns import UNLISTED
 from understudy.schema.encode import encode_batch
 from understudy.schema.layout import Choice, to_position
 from understudy.schema.table import parse_schema
-
-# Rows as the sums see them: codes, and what is made of them on demand.
 
 
 @dataclass(frozen=True)
@@ -73,25 +74,24 @@ def copies_of(rows: Rows, block: Block, embedding: Embedding) -> tuple[Integers,
     return rows.slots(embedding.label), embedding.copies(block)
 
 
-def members_of(slots: Integers, copies: int) -> Floats:
-    """Which copy each row adds to, as ones and zeros.  # (num_rows, copies)"""
+def one_hot_copies(slots: Integers, copies: int) -> Floats:
+    """One-hot indicators of the copy that each row adds to.  # (num_rows, copies)"""
     return np.asarray(slots[:, None] == np.arange(copies), dtype=np.float64)
 
 
-# Sums of Fourier features, compiled or by NumPy: the same integers (proofs/lattice.md).
-
 CACHED_FEATURES = 2**16
+"""Features at a time by NumPy: half a megabyte of float64, which stays in a core's cache."""
 
 
 def is_fourier(block: Block) -> bool:
-    """Whether a block's sums are made here."""
+    """Whether a block has random Fourier features with an L2 sensitivity, which the compiled kernel can sum."""
     return isinstance(block.map, Fourier) and block.norm is Norm.L2
 
 
 def sums_of_fourier(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> npt.NDArray[Any]:
-    """The same for Fourier features, which are whole as they are made."""
+    """Sums of random Fourier features, which are made as integers; a row per copy."""
     found = compiled_sums(rows, block, slots, copies, lattice) if has_kernel() else None
-    return found if found is not None else careful_sums(rows, block, slots, copies, lattice)
+    return found if found is not None else numpy_sums(rows, block, slots, copies, lattice)
 
 
 def compiled_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> Integers | None:
@@ -103,10 +103,10 @@ def compiled_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattic
     return None if found is None else found * unit
 
 
-def careful_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> Floats:
-    """By NumPy, where every row is compared with its radius."""
+def numpy_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> Floats:
+    """By NumPy, where every row's norm is checked against its radius."""
     map_, (radius, unit) = cast(Fourier, block.map), block.rounding(lattice)
-    target, members = kept_radius(radius, map_.dim), members_of(slots, copies)
+    target, members = kept_radius(radius, map_.dim), one_hot_copies(slots, copies)
     total, step = np.zeros((copies, map_.dim)), max(1, CACHED_FEATURES // map_.dim)
     for start in range(0, len(slots), step):  # few rows at a time stay in the cache: three times as fast
         some = slice(start, start + step)
@@ -116,12 +116,21 @@ def careful_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice
 
 
 LARGEST_SUM = 2**62
-TABLE_ROWS = 2**15
-COMPILED_ROWS = 2**12
-MANY_ROWS = 512
-FEW_ROWS = 32
-NARROW = 2**11
+"""Bound on any coordinate of a sum (rows times the lattice's radius): half of int64's range is left for noise."""
+
+TABLE_BLOCK_ROWS = 2**15
+"""Rows at a time where contingency tables are counted and no features are held."""
+
+COMPILED_BLOCK_ROWS = 2**12
+"""Rows at a time for the compiled kernel, which makes smaller blocks of them itself."""
+
+NARROW_BLOCK_ROWS = 512
+WIDE_BLOCK_ROWS = 32
+NARROW_FEATURES = 2**11
+"""Rows at a time whose features fit a core's cache: the first up to so many features a row, the second above."""
+
 MANY_COLUMNS = 256
+"""Columns above which expanding few rows at a time costs more than the cache saves."""
 
 
 @dataclass(frozen=True)
@@ -151,14 +160,14 @@ class Work:
 
     def partial_of_codes(self, codes: Integers) -> Integers:
         """The same for rows that are encoded already.  # (num_rows, num_used) -> (dim + 1,)"""
-        total = self.nothing()
+        total = self.zero_sum()
         total[-1] = len(codes)
         for rows in _row_blocks(codes, self.layout, self.embedding):
             total[:-1] += partial_sum(rows, embedding=self.embedding, lattice=self.lattice)
         return total
 
-    def nothing(self) -> Integers:
-        """The sum over no rows."""
+    def zero_sum(self) -> Integers:
+        """The sum over no rows, from which partial sums are accumulated.  # (dim + 1,)"""
         return np.zeros(self.embedding.dim + 1, dtype=np.int64)
 
     def add(self, total: Integers, partial: Integers) -> None:
@@ -201,7 +210,7 @@ def sum_rows(
 ) -> tuple[Integers, int]:
     """The integer sum over all rows, and how many rows there were, in one thread."""
     work = Work(layout, embedding, lattice)
-    total = work.nothing()
+    total = work.zero_sum()
     with one_blas_thread():
         for batch in batches:
             work.add(total, work.partial(batch))
@@ -220,7 +229,7 @@ def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
         if is_fourier(block):
             parts.append(sums_of_fourier(rows, block, slots, copies, lattice).ravel())
             continue
-        members = members_of(slots, copies)
+        members = one_hot_copies(slots, copies)
         summed = _product_sums if isinstance(block.map, Tensors) else _plain_sums
         given: Any = rows.codes if block.map.reads_codes else rows.cells if block.map.row_width else members
         parts.append(summed(given, block, members, lattice).ravel())
@@ -275,20 +284,23 @@ def _row_blocks(codes: Integers, layout: Layout, embedding: Embedding) -> Iterat
     is_compiled = [has_kernel() and is_fourier(block) for block in embedding.blocks]
     widest = max(0 if done else b.map.row_width for done, b in zip(is_compiled, embedding.blocks, strict=True))
     if widest == 0:
-        step = COMPILED_ROWS if any(is_compiled) else TABLE_ROWS
+        step = COMPILED_BLOCK_ROWS if any(is_compiled) else TABLE_BLOCK_ROWS
     else:
         # Expanding many columns, as images have, costs more for few rows than the cache saves.
         is_wide = len(layout.schema.used) > MANY_COLUMNS
-        step = MANY_ROWS if widest <= NARROW or is_wide else FEW_ROWS
+        step = NARROW_BLOCK_ROWS if widest <= NARROW_FEATURES or is_wide else WIDE_BLOCK_ROWS
     for start in range(0, len(codes), step):
         yield Rows(layout, codes[start : start + step])
 
 
 PROBE_ROWS = 24
+"""Made-up rows on which row independence is checked."""
 
 
-def check_purity(layout: Layout, embedding: Embedding, lattice: int) -> None:
-    """Prove on made-up rows that this machine computes a row the same way wherever it stands.
+def check_row_independence(layout: Layout, embedding: Embedding, lattice: int) -> None:
+    """Check row independence on made-up rows: this machine must compute a row's features the same way in any batch.
+
+    Sensitivity rests on it: a row must not change what the rows beside it add.
 
     Raises:
         InputError: element-wise functions here depend on a row's place in memory.
@@ -316,8 +328,8 @@ def _kernel_agrees(rows: Rows, embedding: Embedding, lattice: int) -> bool:
         if is_fourier(block):
             slots, copies = copies_of(rows, block, embedding)
             compiled = compiled_sums(rows, block, slots, copies, lattice)
-            careful = careful_sums(rows, block, slots, copies, lattice)
-            if compiled is not None and not np.array_equal(compiled, careful):
+            by_numpy = numpy_sums(rows, block, slots, copies, lattice)
+            if compiled is not None and not np.array_equal(compiled, by_numpy):
                 return False
     return True
 

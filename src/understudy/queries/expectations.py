@@ -135,23 +135,23 @@ def _kernel_and_sums(release: Release, codes: Integers) -> tuple[Floats, Floats]
     layout = release.plan.layout
     cells = layout.expand(codes)
     kernel, sums = np.zeros((len(codes), len(codes))), np.zeros(len(codes))
-    for reading in release.readings:
-        for block in reading.embedding.blocks:
-            copy = _copy_of(layout, reading, block, codes)
-            precision = 1 / reading.noise_of_sum(block.name) ** 2
+    for measurement in release.measurements:
+        for block in measurement.embedding.blocks:
+            copy = _copy_of(layout, measurement, block, codes)
+            precision = 1 / measurement.noise_of_sum(block.name) ** 2
             known = copy >= 0
             same = (copy[:, None] == copy[None, :]) & known[:, None]
             products, own = block.map.inner_products(
-                codes, cells, sums=reading.sums(block.name), copy=np.maximum(copy, 0)
+                codes, cells, sums=measurement.sums(block.name), copy=np.maximum(copy, 0)
             )
             kernel += precision * products * same
             sums += precision * own * known
     return kernel, sums
 
 
-def _copy_of(layout: Layout, reading: Measurement, block: Block, codes: Integers) -> Integers:
+def _copy_of(layout: Layout, measurement: Measurement, block: Block, codes: Integers) -> Integers:
     """The copy of a block that each row adds to; -1 for none."""
-    label = reading.embedding.label
+    label = measurement.embedding.label
     if not block.per_label or label is None:
         return np.zeros(len(codes), dtype=np.int64)
     choice = next(c for c in layout.choices if (c.start, c.stop) == label)

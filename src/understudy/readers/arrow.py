@@ -93,7 +93,6 @@ class ArrowFile:
     random_access: bool
 
     def fields(self) -> list[Field]:
-        """The schema in the file."""
         with pa.memory_map(str(self.path)) as mapped, self._reader(mapped, []) as reader:
             return _fields_of(reader.schema)
 
@@ -168,7 +167,6 @@ class ArrowFrame:
     frame: pa.Table | ds.Dataset
 
     def fields(self) -> list[Field]:
-        """The frame's schema."""
         return _fields_of(self.frame.schema)
 
     def batches(self, columns: list[str]) -> Batches:
@@ -182,11 +180,9 @@ class ArrowFrame:
         yield from scanner.to_batches()
 
     def attach(self, connection: Any) -> None:
-        """Show the frame to DuckDB as a view."""
         connection.register("data", self.frame)
 
     def explain(self, error: Exception) -> UnderstudyError:
-        """As for any frame."""
         return explain_frame(self.where, error)
 
 
@@ -199,16 +195,13 @@ class ArrowStream:
     stream: Any
 
     def fields(self) -> list[Field]:
-        """The stream's schema."""
         return _fields_of(self.schema)
 
     def batches(self, columns: list[str]) -> Batches:
-        """The stream's own batches."""
         if isinstance(self.stream, ds.Scanner):
             yield from self.stream.to_batches()
         else:
             yield from self.stream
 
     def explain(self, error: Exception) -> UnderstudyError:
-        """As for any frame."""
         return explain_frame(self.where, error)

@@ -1,4 +1,4 @@
-"""Cells and columns as Python has them, turned into Arrow: untyped cells one at a time, typed columns in their type."""
+"""Python, pandas and polars columns to Arrow: untyped cells one at a time, typed columns in their type."""
 
 from __future__ import annotations
 
@@ -73,7 +73,6 @@ def _text_of(cell: Any) -> bytes | None:
 
 
 def raw_column(cells: Iterable[object]) -> pa.Array:
-    """Untyped cells as bytes."""
     return pa.array([raw_text(cell) for cell in cells], pa.binary())
 
 

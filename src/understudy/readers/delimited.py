@@ -1,4 +1,8 @@
-"""CSV and TSV files as raw text: every cell is bytes, and an empty cell is null."""
+"""CSV and TSV files as raw text: every cell is bytes, and an empty cell is null.
+
+Lines are checked before they are parsed: no line of a file may change how another one is read, as a quoted line break
+would, so that one person's row is one line.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +21,6 @@ import pyarrow.dataset as ds
 
 from understudy.errors import InputError, UnderstudyError
 from understudy.readers.stream import Batches, Field, explain_file
-
-# The line rule of text files: no line of a file changes how another line is read.
 
 _LINE_FEED, _RETURN, _QUOTE = b'\n\r"'
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -136,7 +138,6 @@ class DelimitedFile:
         return [(name, None) for name in names]
 
     def batches(self, columns: list[str]) -> Batches:
-        """The columns asked for, as bytes."""
         names, has_more = self._header()
         if not has_more:
             return
@@ -248,7 +249,6 @@ class DelimitedFiles:
         return first
 
     def batches(self, columns: list[str]) -> Batches:
-        """The columns asked for, a file at a time."""
         for each in self.files:
             yield from each.batches(columns)
 

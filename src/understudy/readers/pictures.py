@@ -110,10 +110,9 @@ def _too_large(where: str) -> InputError:
     )
 
 
-# Parquet files whose column ``image`` holds PNG or JPEG files, as dataset hubs keep them.
-
 IMAGE = "image"
 BYTES = "bytes"
+"""The column of images, and its field of encoded PNG or JPEG bytes, as Hugging Face datasets name them."""
 
 
 @dataclass(frozen=True)
@@ -208,8 +207,7 @@ def _is_bytes(kind: pa.DataType) -> bool:
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
 
 
-# Folders of PNG and JPEG files, with labels in a file, in the names of sub-folders, or nowhere.
-
+# Labels of a folder are in this file, in the names of sub-folders, or nowhere.
 LABELS_FILE = "labels.csv"
 FILE = "file"
 _PICTURES = (".png", ".jpg", ".jpeg")
@@ -343,7 +341,6 @@ class NpzImages:
             return pixels if labels is None else [*pixels, (LABEL, _label_type(labels.dtype))]
 
     def batches(self, columns: list[str]) -> Batches:
-        """A few thousand images at a time."""
         with self._arrays() as (shape, images, labels):
             for start in range(0, images.length, BATCH_IMAGES):
                 count = min(BATCH_IMAGES, images.length - start)
@@ -434,11 +431,9 @@ class _Array:
 
     @property
     def length(self) -> int:
-        """Entries along the first axis."""
         return self.sizes[0]
 
     def take(self, count: int) -> npt.NDArray[Any]:
-        """The next entries."""
         sizes = (count, *self.sizes[1:])
         wanted = int(np.prod(sizes)) * self.dtype.itemsize
         content = self.stream.read(wanted)

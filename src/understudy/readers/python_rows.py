@@ -1,4 +1,4 @@
-"""Tables as Python has them: columns in a dictionary, rows as dictionaries, features beside labels."""
+"""In-memory Python tables: dictionaries of columns, lists of records, and scikit-learn's features and labels."""
 
 from __future__ import annotations
 
@@ -56,7 +56,6 @@ class PythonColumns:
         return [(name, _declared_type(_as_array(column))) for name, column in self.columns]
 
     def batches(self, columns: list[str]) -> Batches:
-        """Slices of the columns asked for."""
         chosen = {name: _as_array(each) for name, each in self.columns if name in set(columns)}
         lengths = {len(column) for column in chosen.values()}
         if len(lengths) > 1:
@@ -77,7 +76,6 @@ class PythonColumns:
         connection.register("data", pa.table(shown))
 
     def explain(self, error: Exception) -> UnderstudyError:
-        """As for any frame."""
         return explain_frame(self.where, error)
 
 
@@ -98,12 +96,10 @@ class PythonRecords:
         return [(name, None) for name in self.names]
 
     def batches(self, columns: list[str]) -> Batches:
-        """The columns asked for, as bytes."""
         cells = tuple((name, list(self._cells(name))) for name in columns)
         yield from PythonColumns(self.where, cells).batches(columns)
 
     def explain(self, error: Exception) -> UnderstudyError:
-        """As for any frame."""
         return explain_frame(self.where, error)
 
     def _cells(self, name: str) -> Iterator[object]:

@@ -1,4 +1,4 @@
-"""From a path, a frame or a query to the reader that fits it."""
+"""Open any source: the reader follows from suffix, leading bytes or type (CSV, Parquet, Arrow, SQL, frames, images)."""
 
 from __future__ import annotations
 

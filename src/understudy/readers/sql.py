@@ -1,4 +1,7 @@
-"""Queries through DuckDB: over a database file, or over any table as a view called data."""
+"""SQL queries: by DuckDB over its files or over any table as a view called data, and by SQLite over its files.
+
+Both are read-only and offline, and an engine's message, which may quote a cell, is withheld.
+"""
 
 from __future__ import annotations
 
@@ -127,8 +130,6 @@ def _reader(relation: Any) -> Any:
     read = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
     return read(MAX_BATCH_ROWS)
 
-
-# Queries over SQLite files through the standard library, read-only and offline.
 
 SQLITE_MAGIC = b"SQLite format 3\0"
 

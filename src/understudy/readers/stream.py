@@ -1,4 +1,4 @@
-"""The one-pass stream of rows, and the shield that keeps cells out of errors."""
+"""A one-pass stream of Arrow record batches, and the sanitising of errors so that none quotes a cell."""
 
 from __future__ import annotations
 

@@ -73,31 +73,31 @@ class Release:
         return next((e.label for e in self.embeddings if e.label is not None), None)
 
     @cached_property
-    def readings(self) -> tuple[Measurement, ...]:
+    def measurements(self) -> tuple[Measurement, ...]:
         """The vector of each stage, ready to be read."""
         parts = zip(self.embeddings, self.vectors, self.plan.noise_stds, strict=True)
         lattice, tail = self.plan.lattice, self.plan.mechanism.deviations
         return tuple(Measurement(*part, lattice, tail) for part in parts)
 
-    def reading_of(self, name: str) -> Measurement:
+    def measurement_of(self, name: str) -> Measurement:
         """The stage that holds a block."""
-        return next(reading for reading in self.readings if reading.has(name))
+        return next(measurement for measurement in self.measurements if measurement.has(name))
 
     def sums(self, name: str) -> Floats:
         """Estimated sum over all rows of a block's features.  # (copies, block dim)"""
-        return self.reading_of(name).sums(name)
+        return self.measurement_of(name).sums(name)
 
     @cached_property
     def total_rows(self) -> float:
         """Noisy number of rows, also of those whose label is not listed; at least 1."""
-        return max(1.0, float(self.reading_of("count").all_sums("count").sum()))
+        return max(1.0, float(self.measurement_of("count").all_sums("count").sum()))
 
     def noise_std(self, name: str) -> float:
         """Standard deviation of the noise in the entries of ``sums(name)``.
 
         Entries of products differ in the last digits; it is that of the noisiest.
         """
-        return self.reading_of(name).noise_of_sum(name)
+        return self.measurement_of(name).noise_of_sum(name)
 
     @cached_property
     def label_counts(self) -> Floats:

@@ -148,13 +148,13 @@ class ReleaseTables:
 def tables_of(release: Release) -> ReleaseTables:
     """Find the tables of counts in a release's blocks; those of columns that codes do not tell are no use here."""
     layout, tables = release.plan.layout, []
-    for reading in release.readings:
-        for block, axes, table in walk_tables(reading.embedding):
+    for measurement in release.measurements:
+        for block, axes, table in walk_tables(measurement.embedding):
             cells = [found for axis in axes if (found := axis.cells_in(layout)) is not None]
             columns = tuple(each.column for each in cells)
             if len(cells) == len(axes) and len(set(columns)) == len(columns):
-                counts = counts_of(axes, table, reading.all_sums(block.name))
-                noise = reading.noise_of_sum(block.name) * table.scale
+                counts = counts_of(axes, table, measurement.all_sums(block.name))
+                noise = measurement.noise_of_sum(block.name) * table.scale
                 tables.append(NoisyTable(block.name, columns, tuple(cells), counts, noise))
     is_public = release.plan.neighbours is Neighbours.REPLACE_ONE
     num_rows = release.plan.num_rows if is_public else None
@@ -165,7 +165,7 @@ def total_rows(release: Release) -> NoisyCount:
     """The number of rows: public under replace-one, else noisy and at least 1."""
     if release.plan.neighbours is Neighbours.REPLACE_ONE and release.plan.num_rows is not None:
         return NoisyCount(float(release.plan.num_rows), 0.0)
-    counts = release.reading_of("count").all_sums("count")
+    counts = release.measurement_of("count").all_sums("count")
     return NoisyCount(release.total_rows, release.noise_std("count") * math.sqrt(len(counts)))
 
 
@@ -204,7 +204,7 @@ def holds_all(cells: Cells) -> bool:
 
 
 def listed_tables(
-    reading: Measurement, block: Block, layout: Layout
+    measurement: Measurement, block: Block, layout: Layout
 ) -> dict[tuple[int, ...], tuple[tuple[Cells, ...], Floats, float]]:
     """Cells, counts and noise of a block's tables over columns, by the columns' places; unlisted values left out.
 
@@ -215,8 +215,8 @@ def listed_tables(
         every = [cells for axis in table.axes if (cells := axis.cells_in(layout)) is not None]
         if len(every) == len(table.axes):
             listed = tuple(replace(cells, has_unlisted=False) for cells in every)
-            counts = table.counts(reading.sums(block.name))[(slice(None), *(slice(cells.dim) for cells in listed))]
-            noise = reading.noise_of_sum(block.name) * table.scale
+            counts = table.counts(measurement.sums(block.name))[(slice(None), *(slice(cells.dim) for cells in listed))]
+            noise = measurement.noise_of_sum(block.name) * table.scale
             found[tuple(cells.column for cells in listed)] = listed, counts, noise
     return found
 

@@ -107,14 +107,14 @@ def compare(release: Release, halves: Sequence[Integers], *, progress: StageProg
     counts = release.sums("count")
     noise_of_total = release.noise_std("count") * math.sqrt(len(counts))
     found = []
-    for stage, reading in zip(release.plan.stages, release.readings, strict=True):
+    for stage, measurement in zip(release.plan.stages, release.measurements, strict=True):
         tables: dict[str, list[tuple[tuple[Axis, ...], CountTable]]] = {}
-        for block, axes, table in walk_tables(reading.embedding):
+        for block, axes, table in walk_tables(measurement.embedding):
             tables.setdefault(block.name, []).append((axes, table))
-        for block in reading.embedding.blocks:
-            if block.map.sign is Sign.CONSTANT and reading.embedding.copies(block) == 1:
+        for block in measurement.embedding.blocks:
+            if block.map.sign is Sign.CONSTANT and measurement.embedding.copies(block) == 1:
                 continue  # the row count, which the other numbers are compared by
-            measured, noise = reading.sums(block.name), reading.noise_of_sum(block.name)
+            measured, noise = measurement.sums(block.name), measurement.noise_of_sum(block.name)
             means = (first[block.name] + second[block.name]) / 2
             chance = _chance(block, first[block.name], second[block.name])
             variance = noise**2 + (means * noise_of_total) ** 2 + chance * total**2

@@ -59,19 +59,19 @@ def project_positive(cells: Cells, counts: Floats, noise: float, total: float) -
     return project_to_simplex(counts, total)
 
 
-def find_marginals(readings: Sequence[Measurement], *, positive: Positive = project_positive) -> Marginals:
+def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = project_positive) -> Marginals:
     """Combine histograms, columns by label, and the margins of all pairs, by inverse variance.
 
     Then each label's counts are shrunk towards its share of all (James & Stein), and made nonnegative.
     """
-    first, second = readings[0], readings[1]
+    first, second = measurements[0], measurements[1]
     total = total_rows(first)
     tables, noise = second.tables(CELLS), second.noise_of_count(CELLS)
     num_labels = len(tables[0])
     counts = np.maximum(first.sums("count")[:, 0], 1.0)
     shares = counts / counts.sum() if len(counts) == num_labels else np.full(num_labels, 1 / num_labels)
     cells, by_label = second.map(CELLS).factors, []
-    evidence = _pair_margins(readings[1:])
+    evidence = _pair_margins(measurements[1:])
     for own, table in zip(cells, tables, strict=True):
         known, variance = _from_histogram(first, own, table, noise)
         for union, sums, spread in evidence.get(own.column, []):
@@ -120,15 +120,15 @@ def _from_histogram(first: Measurement, cells: Cells, table: Floats, noise: floa
     return variance * (sums / spread + counts * weight), variance
 
 
-def _pair_margins(readings: Sequence[Measurement]) -> dict[int, list[tuple[Cells, Floats, float]]]:
+def _pair_margins(measurements: Sequence[Measurement]) -> dict[int, list[tuple[Cells, Floats, float]]]:
     """For each column, cells with their counts and variance, one entry per way of cutting it."""
     found: dict[int, dict[Cells, list[tuple[Floats, float]]]] = {}
-    for reading in readings:
-        for block in reading.embedding.blocks:
+    for measurement in measurements:
+        for block in measurement.embedding.blocks:
             if block.name in (CELLS, "count"):
                 continue
-            map_, noise = reading.map(block.name), reading.noise_of_count(block.name)
-            for pair, table in zip(map_.subsets, reading.tables(block.name), strict=True):
+            map_, noise = measurement.map(block.name), measurement.noise_of_count(block.name)
+            for pair, table in zip(map_.subsets, measurement.tables(block.name), strict=True):
                 for axis, j in enumerate(pair):
                     sums = table.sum(axis=(0, 2 - axis))
                     variance = table.size / len(sums) * noise**2

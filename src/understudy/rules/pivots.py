@@ -104,7 +104,7 @@ def choose_landmarks(planned: Measurement, earlier: Sequence[Measurement]) -> Em
     """Keep the points where a noisy look has seen rows, as many as the noise of the next vector
     deserves and at most as many as were planned.
     """
-    look = next(reading for reading in earlier if reading.has(LOOK))
+    look = next(measurement for measurement in earlier if measurement.has(LOOK))
     block = planned.embedding.block(COORDINATES)
     source = look.embedding.block(LOOK).map_of(KernelSums)
     num_rows = max(1.0, float(look.sums("count")[0, 0]))

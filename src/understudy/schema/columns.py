@@ -17,6 +17,8 @@ UNLISTED = -2
 no number or date. It counts as null wherever it is not."""
 
 CONTINUOUS_STEPS = 2**32
+"""Steps between the bounds of a continuous column: its codes are fixed-point numbers of 32 bits."""
+
 BLANKS = " \t\n\v\f\r"
 """What is trimmed from both ends of a text cell and of a category."""
 

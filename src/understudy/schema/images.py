@@ -57,16 +57,13 @@ class ImageShape:
     @classmethod
     def from_dict(cls, document: Any) -> ImageShape:
         """A shape from its public description, within the bounds of a schema's."""
-        found = parse_image(document, where="images")
-        if found is None:
+        if document is None:
             raise InputError("images", "have no shape", "Fetch the file again")
-        return found
+        return parse_image(document, where="images")
 
 
-def parse_image(document: Any, *, where: str) -> ImageShape | None:
+def parse_image(document: Any, *, where: str) -> ImageShape:
     """Check what a schema says of its images."""
-    if document is None:
-        return None
     sizes = document if isinstance(document, dict) else {}
     shape = [sizes.get("height"), sizes.get("width"), sizes.get("channels", 1)]
     whole = all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape)

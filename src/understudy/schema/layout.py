@@ -19,8 +19,6 @@ from understudy.schema.columns import NULL, Column, Resolution
 from understudy.schema.table import Schema
 from understudy.schema.values import number_values
 
-# The exact decoder: codes become cells of the column's own type.
-
 
 def decode_table(schema: Schema, codes: npt.NDArray[np.int64]) -> pa.Table:
     """Turn codes into an Arrow table: integers stay integers, nulls stay nulls, dates stay dates."""

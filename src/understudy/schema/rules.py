@@ -181,8 +181,6 @@ def _listed(values: tuple[Value, ...]) -> Any:
     return written[0] if len(written) == 1 else written
 
 
-# One entry of a schema's list of rules, checked and given its types.
-
 _SIDE = r"(`(?:[^`]|``)+`|'(?:[^']|'')+'|\"(?:[^\"]|\"\")+\"|[^`'\"<>=!]+?)"
 _COMPARISON = re.compile(rf"\s*{_SIDE}\s*(<=|>=|==|!=|<|>)\s*{_SIDE}\s*", flags=re.DOTALL)
 FORMS = "Write 'admitted <= discharged', 'age >= 18' or forbid: {sex: male, pregnant: yes}"

@@ -93,7 +93,7 @@ class Schema:
         document["privacy"] = {"unit": self.privacy.unit, "max_rows": self.privacy.max_rows}
         if self.image is not None:
             document["image"] = encode(self.image)
-        listed = without_pixels(self.image, self.columns)
+        listed = self.columns if self.image is None else without_pixels(self.image, self.columns)
         document["columns"] = [column.to_dict() for column in listed]
         if self.rules:
             document["rules"] = [rule.to_dict() for rule in self.rules]
@@ -242,8 +242,9 @@ def _read(text: str) -> Any:
 def parse_schema(document: Any, *, name: str) -> Schema:
     """Check a schema document and give it its types."""
     where = f"schema '{name}'"
-    image = parse_image(document.get("image"), where=where) if isinstance(document, dict) else None
-    if image is not None:
+    image = None
+    if isinstance(document, dict) and document.get("image") is not None:
+        image = parse_image(document["image"], where=where)
         document = {"columns": [], **document}
     if not isinstance(document, dict) or not isinstance(document.get("columns"), list):
         raise InputError(where, "needs a list called 'columns'", "See: understudy schema draft --help")

@@ -15,8 +15,6 @@ from understudy.arrays import Codes
 from understudy.errors import InputError
 from understudy.schema.columns import BLANKS, EPOCH, NULL, Category, Column, Kind
 
-# Sets of a column's codes: what a rule allows, or what a person asks for.
-
 PAST_ALL = 2**62
 """Above every code."""
 
@@ -91,6 +89,8 @@ Scalar = Category | None
 """A number, an ISO date, a category, or None for null."""
 
 LARGEST_EXACT = 2**53
+"""Below it a float holds every whole number exactly."""
+
 TRUTHS = ("true", "false")
 MICROSECOND = dt.timedelta(microseconds=1)
 

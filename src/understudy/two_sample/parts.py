@@ -177,14 +177,16 @@ class Parts:
 def find_parts(releases: Sequence[Release]) -> Parts:
     """The parts of a release, or those that two releases of the same columns have in common."""
     parts, layout = Parts(), releases[0].plan.layout
-    for reading in releases[0].readings:
-        for block in reading.embedding.blocks:
-            others = [own for release in releases[1:] for own in release.readings if own.has(block.name)]
+    for measurement in releases[0].measurements:
+        for block in measurement.embedding.blocks:
+            others = [own for release in releases[1:] for own in release.measurements if own.has(block.name)]
             is_shared = len(others) == len(releases) - 1
-            made = list(_parts_of(block, [reading, *others], layout)) if is_shared else []
+            made = list(_parts_of(block, [measurement, *others], layout)) if is_shared else []
             parts.found += made
             shared = sum(part.dim for part in made)
-            own = sum(math.prod(counts.shape[1:]) for _, counts, _ in listed_tables(reading, block, layout).values())
+            own = sum(
+                math.prod(counts.shape[1:]) for _, counts, _ in listed_tables(measurement, block, layout).values()
+            )
             if not made:
                 parts.left_out.append(block.name)
             elif others and block.map.reads_codes and shared < own:
@@ -194,25 +196,25 @@ def find_parts(releases: Sequence[Release]) -> Parts:
     return parts
 
 
-def _parts_of(block: Block, readings: list[Measurement], layout: Layout) -> Iterator[Part]:
+def _parts_of(block: Block, measurements: list[Measurement], layout: Layout) -> Iterator[Part]:
     """The parts of one block; none if the releases' features of it have nothing in common.
 
     Cells that are read off codes need not be the same in both releases; other features must be.
     """
-    blocks = [reading.embedding.block(block.name) for reading in readings]
-    copies = {reading.embedding.copies(b) for reading, b in zip(readings, blocks, strict=True)}
-    if len(copies) > 1 or len({reading.embedding.label for reading in readings}) > 1:
+    blocks = [measurement.embedding.block(block.name) for measurement in measurements]
+    copies = {measurement.embedding.copies(b) for measurement, b in zip(measurements, blocks, strict=True)}
+    if len(copies) > 1 or len({measurement.embedding.label for measurement in measurements}) > 1:
         return
     if all(each.map.reads_codes and each.map.count_tables for each in blocks):
-        yield from _table_parts(block, readings, layout)
+        yield from _table_parts(block, measurements, layout)
     elif all(each.map == block.map for each in blocks):
         for group in block.map.groups(layout):
-            yield _group_part(block, readings, layout, group)
+            yield _group_part(block, measurements, layout, group)
 
 
-def _table_parts(block: Block, readings: list[Measurement], layout: Layout) -> Iterator[Part]:
+def _table_parts(block: Block, measurements: list[Measurement], layout: Layout) -> Iterator[Part]:
     """Counts in the cells that the releases' tables over the same columns have in common."""
-    by_columns = [listed_tables(own, own.embedding.block(block.name), layout) for own in readings]
+    by_columns = [listed_tables(own, own.embedding.block(block.name), layout) for own in measurements]
     for columns in by_columns[0]:
         if all(columns in own for own in by_columns):
             cells, counts, noise = zip(*(own[columns] for own in by_columns), strict=True)
@@ -229,7 +231,7 @@ def _table_parts(block: Block, readings: list[Measurement], layout: Layout) -> I
                     sums,
                     deviations,
                     place=partial(_place, axes),
-                    **_label_of(block, readings[0], layout),
+                    **_label_of(block, measurements[0], layout),
                     num_ordered=axes[0].num_ordered if len(axes) == 1 else 0,
                 )
 
@@ -253,12 +255,14 @@ def _place(axes: Sequence[CommonAxis], rows: PublicRows) -> Integers:
     return np.where(inside, found, -1)
 
 
-def _group_part(block: Block, readings: list[Measurement], layout: Layout, group: FeatureGroup) -> Part:
+def _group_part(block: Block, measurements: list[Measurement], layout: Layout, group: FeatureGroup) -> Part:
     """Features about the same columns, multiplied so that their norm is at most one."""
-    chosen, scale, label = group.features, group.scale, readings[0].embedding.label
-    sums = tuple((r.sums(block.name)[:, chosen] * scale).ravel() for r in readings)
-    noise = tuple(np.full(len(own), r.noise_of_sum(block.name) * scale) for own, r in zip(sums, readings, strict=True))
-    own = _label_of(block, readings[0], layout)
+    chosen, scale, label = group.features, group.scale, measurements[0].embedding.label
+    sums = tuple((r.sums(block.name)[:, chosen] * scale).ravel() for r in measurements)
+    noise = tuple(
+        np.full(len(own), r.noise_of_sum(block.name) * scale) for own, r in zip(sums, measurements, strict=True)
+    )
+    own = _label_of(block, measurements[0], layout)
     if group.columns == ():  # the row count, or rows of each label value: what it counts are its copies
         columns = tuple(own[key] for key in own if key == "label_column")
         return Part(
@@ -291,7 +295,7 @@ def _group_part(block: Block, readings: list[Measurement], layout: Layout, group
     )
 
 
-def _label_of(block: Block, reading: Measurement, layout: Layout) -> dict[str, Any]:
+def _label_of(block: Block, measurement: Measurement, layout: Layout) -> dict[str, Any]:
     """The label that a block has copies for, and the name of its column."""
-    label = reading.embedding.label if block.per_label else None
+    label = measurement.embedding.label if block.per_label else None
     return {} if label is None else {"label": label, "label_column": Memberships(label).choice_in(layout).column}

@@ -24,7 +24,7 @@ from understudy.plan.plan import Plan, plan_from_dict
 from understudy.private.dpsgd import networks
 from understudy.private.dpsgd.encoder import _rows, train_private_encoder
 from understudy.private.dpsgd.networks import noisy_descent, row_gradients
-from understudy.private.dpsgd.steps import Steps
+from understudy.private.dpsgd.steps import OptimizerSettings
 from understudy.private.ledger import read_ledger
 from understudy.private.noise import SeededNoise
 from understudy.released import verify_release
@@ -74,7 +74,7 @@ def test_classes_are_learnt_where_noise_is_small():
         cost=DescentCost(1.0, 0.01, 30),
         clip=1.0,
         expected_rows=float(ROWS),
-        steps=Steps(0.05, rule="adam"),
+        steps=OptimizerSettings(0.05, rule="adam"),
         receipt=unrecorded(),
         noise=SeededNoise(0),
     )

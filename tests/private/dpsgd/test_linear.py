@@ -23,7 +23,7 @@ from understudy.private.dpsgd.linear import (
     integer_inputs,
     train_maps,
 )
-from understudy.private.dpsgd.steps import Steps
+from understudy.private.dpsgd.steps import OptimizerSettings
 from understudy.private.noise import SeededNoise
 
 Floats = npt.NDArray[np.float64]
@@ -133,7 +133,9 @@ def test_a_step_without_rows_is_noise_alone() -> None:
     assert not gradient_sum(rows, shape, some_weights(shape), np.empty(0, np.int64), clip=1.0).any()
     nobody = IntegerRows(rows.inputs[:0], rows.labels[:0])
     cost = DescentCost(0.5, 1.0, 3)
-    maps = train_maps(nobody, shape, cost=cost, clip=1.0, expected_rows=10, steps=Steps(0.1), receipt=unrecorded())
+    maps = train_maps(
+        nobody, shape, cost=cost, clip=1.0, expected_rows=10, steps=OptimizerSettings(0.1), receipt=unrecorded()
+    )
     assert np.isfinite(maps.weights).all()
     assert not np.array_equal(maps.weights, shape.first_weights())
 
@@ -149,7 +151,7 @@ def test_noise_has_the_deviation_that_was_paid_for(rate: float) -> None:
         cost=DescentCost(rate, multiplier, 1),
         clip=clip,
         expected_rows=expected,
-        steps=Steps(1.0),
+        steps=OptimizerSettings(1.0),
         receipt=unrecorded(),
     )
     deviation = multiplier * clip / (rate * expected)
@@ -169,7 +171,7 @@ def test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there() -> None:
             cost=DescentCost(1.0, 1e-5, 1),
             clip=1.0,
             expected_rows=40.0,
-            steps=Steps(1.0),
+            steps=OptimizerSettings(1.0),
             receipt=unrecorded(),
             noise=SeededNoise(0),
         )
@@ -190,7 +192,7 @@ def test_private_maps_learn_what_rows_have_in_common() -> None:
         cost=DescentCost(0.25, 4.0, 40),
         clip=1.0,
         expected_rows=4000,
-        steps=Steps(4.0, averaged=0.5),
+        steps=OptimizerSettings(4.0, averaged=0.5),
         receipt=unrecorded(),
         progress=lambda *each: done.append(each),
     )
@@ -202,7 +204,7 @@ def test_two_runs_differ_because_noise_has_no_seed() -> None:
     shape, rows = SHAPES[0], rows_for(SHAPES[0])
     settings = {"cost": DescentCost(1.0, 1.0, 2), "clip": 1.0, "expected_rows": 30.0}
     first, second = (
-        train_maps(rows, shape, steps=Steps(1.0), receipt=unrecorded(), **settings)
+        train_maps(rows, shape, steps=OptimizerSettings(1.0), receipt=unrecorded(), **settings)
         for _ in range(2)  # type: ignore[arg-type]
     )
     assert not np.array_equal(first.weights, second.weights)
@@ -216,4 +218,4 @@ def test_a_machine_that_mixes_rows_up_is_refused(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(linear, "answer_gradients", mixed)
     with pytest.raises(InputError, match="differently in different blocks"):
-        linear.check_purity(SHAPES[1], some_weights(SHAPES[1]), 10.0)
+        linear.check_row_independence(SHAPES[1], some_weights(SHAPES[1]), 10.0)

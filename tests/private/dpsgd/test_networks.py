@@ -11,7 +11,7 @@ from receipts import unrecorded
 from understudy.accounting.dpsgd import DescentCost
 from understudy.errors import InputError, UsageError
 from understudy.private.dpsgd.networks import RADIUS, _clipped, _clipped_sum, noisy_descent, row_gradients
-from understudy.private.dpsgd.steps import Steps
+from understudy.private.dpsgd.steps import OptimizerSettings
 from understudy.private.lattice import to_lattice
 from understudy.private.noise import SeededNoise
 
@@ -55,7 +55,7 @@ def moved(rows: tuple[Any, Any], *, clip: float, expected: float, multiplier: fl
         cost=DescentCost(1.0, multiplier, 1),
         clip=clip,
         expected_rows=expected,
-        steps=Steps(1.0),
+        steps=OptimizerSettings(1.0),
         receipt=unrecorded(),
         block=8,
         noise=SeededNoise(0),
@@ -92,7 +92,7 @@ def test_noise_has_the_deviation_that_was_paid_for() -> None:
         cost=DescentCost(0.5, 2.0, 1),
         clip=0.5,
         expected_rows=100,
-        steps=Steps(1.0),
+        steps=OptimizerSettings(1.0),
         receipt=unrecorded(),
     )
     ratio = float((outcome["weights"] ** 2).mean()) / (2.0 * 0.5 / 50) ** 2
@@ -111,7 +111,7 @@ def test_a_private_network_learns() -> None:
         cost=DescentCost(0.25, 2.0, 25),
         clip=1.0,
         expected_rows=2000,
-        steps=Steps(1.0),
+        steps=OptimizerSettings(1.0),
         receipt=unrecorded(),
         progress=lambda done, _: steps.append(done),
     )
@@ -137,7 +137,7 @@ def test_a_loss_that_looks_at_the_whole_block_is_refused() -> None:
             cost=DescentCost(1.0, 1.0, 1),
             clip=1.0,
             expected_rows=20,
-            steps=Steps(1.0),
+            steps=OptimizerSettings(1.0),
             receipt=unrecorded(),
         )
 
@@ -162,7 +162,7 @@ def test_private_words_stay_inside() -> None:
             cost=DescentCost(1.0, 1.0, 1),
             clip=1.0,
             expected_rows=20,
-            steps=Steps(1.0),
+            steps=OptimizerSettings(1.0),
             receipt=unrecorded(),
         )
     assert "secret" not in str(refusal.value)

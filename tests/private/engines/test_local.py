@@ -142,7 +142,7 @@ def test_more_rows_than_integers_hold_are_refused_before_they_are_added(monkeypa
 def test_a_sum_of_something_else_is_not_added() -> None:
     one, other = work_of("dp-merf"), work_of("dp-anova")
     with pytest.raises(ValueError, match="something else"):
-        one.add(one.nothing(), other.nothing())
+        one.add(one.zero_sum(), other.zero_sum())
 
 
 def test_progress_tells_a_share_in_whole_percent_and_nothing_else(

@@ -75,7 +75,7 @@ def test_no_people_sum_to_nothing() -> None:
 
 
 def test_an_answer_that_comes_twice_or_not_at_all_is_refused() -> None:
-    sums = ROWS.nothing().tobytes() + remote.digest_of_probe(ROWS)
+    sums = ROWS.zero_sum().tobytes() + remote.digest_of_probe(ROWS)
     with pytest.raises(InputError, match="came back twice"):
         remote.added(ROWS, [(0, sums, ""), (0, sums, "")], parts=None)
     with pytest.raises(InputError, match="did not come back"):
@@ -98,6 +98,6 @@ def test_a_refusal_travels_as_words_and_a_surprise_as_its_type() -> None:
 
 
 def test_a_worker_that_computes_features_in_its_own_way_is_refused() -> None:
-    sums = ROWS.nothing().tobytes()
+    sums = ROWS.zero_sum().tobytes()
     with pytest.raises(InputError, match="computes features differently"):
         remote.added(ROWS, [(0, sums + remote.digest_of_probe(PEOPLE)[::-1], "")], parts=None)

@@ -1,4 +1,4 @@
-"""Train a classifier: read private rows once, and let noisy sums of them out."""
+"""Train a locally linear classifier by DP-SGD, on inputs whitened by their noisy second moments if the plan says so."""
 
 from __future__ import annotations
 
@@ -13,8 +13,14 @@ from understudy.classifier.maps import LocallyLinearMaps
 from understudy.classifier.model import Classifier, load_classifier
 from understudy.classifier.plan import RADIUS, ClassifierPlan
 from understudy.errors import InputError
-from understudy.private.dpsgd.linear import BLOCK_NUMBERS, IntegerRows, check_purity, integer_inputs, train_maps
-from understudy.private.dpsgd.steps import Steps, check_size
+from understudy.private.dpsgd.linear import (
+    BLOCK_NUMBERS,
+    IntegerRows,
+    check_row_independence,
+    integer_inputs,
+    train_maps,
+)
+from understudy.private.dpsgd.steps import OptimizerSettings, check_size
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.release import release_facts
 from understudy.private.sealed import sealed
@@ -24,7 +30,10 @@ from understudy.schema.columns import NULL
 from understudy.schema.encode import encode_batch
 
 PROBE_ROWS = 12
-ENCODED = 1024
+"""Made-up rows on which row independence is checked."""
+
+ENCODED_ROWS = 1024
+"""Rows whose inputs are computed at a time, as floats, before they are rounded to 16 bits."""
 
 
 def train_classifier(
@@ -58,8 +67,8 @@ def train_classifier(
     facts = release_facts(source, query)
 
     def check() -> None:
-        _check_purity(plan.inputs)
-        check_purity(plan.shape, plan.shape.first_weights(), plan.training.clip)
+        _check_row_independence(plan.inputs)
+        check_row_independence(plan.shape, plan.shape.first_weights(), plan.training.clip)
 
     def draw(rows: IntegerRows, receipt: Receipt) -> tuple[LocallyLinearMaps, Whitening | None]:
         return noisy_maps(rows, plan, noise=source, receipt=receipt, progress=progress)
@@ -82,8 +91,8 @@ def train_classifier(
 
 def classifier_bill(plan: ClassifierPlan) -> Bill:
     """The noise of every step, and that of second moments if inputs are whitened by them."""
-    looks = 0 if plan.look_noise is None else 1
-    return training_bill(plan, what="classifier", num_draws=plan.descent.cost.steps + looks)
+    moment_draws = 0 if plan.look_noise is None else 1
+    return training_bill(plan, what="classifier", num_draws=plan.descent.cost.steps + moment_draws)
 
 
 def noisy_maps(
@@ -94,11 +103,11 @@ def noisy_maps(
     receipt: Receipt,
     progress: StepProgress | None = None,
 ) -> tuple[LocallyLinearMaps, Whitening | None]:
-    """Second moments of the rows with noise, if the plan asks for them, then noisy descent."""
+    """Noisy second moments for whitening, if the plan asks for them, then DP-SGD."""
     receipt.check_plan(plan.fingerprint)
     whitening, num_rows = None, plan.expected_rows
     if plan.look_noise is not None:
-        whitening = _look(rows, plan.look_noise, noise, receipt)
+        whitening = _noisy_whitening(rows, plan.look_noise, noise, receipt)
         rows = sealed(lambda: _whitened(rows, whitening))
         num_rows = plan.num_rows or round(whitening.num_rows)
     maps = train_maps(
@@ -107,7 +116,7 @@ def noisy_maps(
         cost=plan.descent.cost,
         clip=plan.descent.clip,
         expected_rows=float(num_rows or 1),
-        steps=Steps(plan.descent.learning_rate, averaged=plan.training.averaged),
+        steps=OptimizerSettings(plan.descent.learning_rate, averaged=plan.training.averaged),
         receipt=receipt,
         noise=noise,
         progress=progress,
@@ -135,13 +144,13 @@ def integer_rows(data: object, plan: ClassifierPlan, *, query: str | None) -> In
 
 def _encoded(inputs: Inputs, codes: Integers) -> npt.NDArray[np.int16]:
     parts = [np.empty((0, inputs.dim), np.int16)]
-    for start in range(0, len(codes), ENCODED):
-        parts.append(integer_inputs(unit_inputs(inputs, codes[start : start + ENCODED])))
+    for start in range(0, len(codes), ENCODED_ROWS):
+        parts.append(integer_inputs(unit_inputs(inputs, codes[start : start + ENCODED_ROWS])))
     return np.concatenate(parts)
 
 
-def _look(rows: IntegerRows, noise_std: int, noise: NoiseSource, receipt: Receipt) -> Whitening:
-    """Second moments of inputs with noise, and the whitening that they give."""
+def _noisy_whitening(rows: IntegerRows, noise_std: int, noise: NoiseSource, receipt: Receipt) -> Whitening:
+    """Whitening by second moments with discrete Gaussian noise: a Gaussian mechanism, then post-processing."""
     dim = rows.inputs.shape[1]
     upper = np.triu_indices(dim)
     exact = sealed(lambda: second_moments(rows.inputs)[upper])
@@ -176,8 +185,8 @@ def _whitened(rows: IntegerRows, whitening: Whitening) -> IntegerRows:
     return IntegerRows(found, rows.labels)
 
 
-def _check_purity(inputs: Inputs) -> None:
-    """Prove on made-up rows that this machine gives a row the same inputs wherever it stands."""
+def _check_row_independence(inputs: Inputs) -> None:
+    """Check on made-up rows that this machine computes a row's inputs the same way in any batch."""
     rng = np.random.default_rng(0)
     used = inputs.schema.used
     largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in used]

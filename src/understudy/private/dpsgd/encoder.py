@@ -1,4 +1,4 @@
-"""Train an encoder on private images: noisy descent, charged before its first step."""
+"""Train a convolutional encoder on private images by DP-SGD, charged before its first step."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from understudy.arrays import Bytes, StepProgress
 from understudy.networks.public import load_torch
 from understudy.plan.encoder import ExtractorPlan
 from understudy.private.dpsgd.networks import Tensors, check_row_gradients, noisy_descent
-from understudy.private.dpsgd.steps import Steps, check_size
+from understudy.private.dpsgd.steps import OptimizerSettings, check_size
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.release import SOFTWARE, release_facts
 from understudy.private.spending import Receipt, spend, training_bill
@@ -33,7 +33,7 @@ def train_private_encoder(
     noise: NoiseSource | None = None,
     progress: StepProgress | None = None,
 ) -> PrivateEncoder:
-    """Read private images, and learn to name their classes by noisy descent.
+    """Train an encoder to classify private images by DP-SGD, and publish its convolutions.
 
     Args:
         data: an image set with its labels.
@@ -62,7 +62,7 @@ def train_private_encoder(
             cost=plan.descent.cost,
             clip=plan.clip,
             expected_rows=float(plan.expected_rows),
-            steps=Steps(plan.training.learning_rate, rule="adam"),
+            steps=OptimizerSettings(plan.training.learning_rate, rule="adam"),
             receipt=receipt,
             noise=source,
             progress=progress,
@@ -87,7 +87,7 @@ def train_private_encoder(
 
 
 def _no_rows(plan: ExtractorPlan) -> Rows:
-    """The types and shapes of rows."""
+    """Empty arrays of the rows' types and shapes, for the check of per-example gradients."""
     axes = (0, plan.image.channels, plan.image.height, plan.image.width)
     return np.empty(axes, np.uint8), np.empty(0, np.int64), np.empty(0, np.float32)
 

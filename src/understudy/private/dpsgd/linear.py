@@ -1,4 +1,4 @@
-"""Noisy descent for locally linear maps, in closed form and in whole numbers throughout.
+"""DP-SGD for locally linear maps, with per-example gradients in closed form and in integers throughout.
 
 The gradient of a row is an outer product: derivatives by the maps' answers, times what the maps
 see. Both are rounded to integers inside a radius, and a sum over rows is one matrix product, exact in
@@ -20,16 +20,24 @@ from understudy.classifier.maps import LocallyLinearMaps, MapShape, answer_gradi
 from understudy.classifier.plan import RADIUS
 from understudy.errors import InputError
 from understudy.features.exact import row_norms
-from understudy.private.dpsgd.steps import Draw, Steps, Walk, drawn_rows, noisy_sum
+from understudy.private.dpsgd.steps import Draw, Optimizer, OptimizerSettings, drawn_rows, noisy_sum
 from understudy.private.lattice import to_lattice
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.sealed import sealed
 from understudy.private.spending import Receipt
 
 WEIGHT_UNIT = 2.0**20
+"""Weights are rounded to multiples of one over this, so that products with integer inputs are exact."""
+
 LARGEST_WEIGHTS = 2.0**38
+"""Norm that a map's integer weights stay below: times ``RADIUS`` it is below 2^53, where float64 is exact."""
+
 PROJECTION_UNIT = 2.0**20
+"""Public projections are rounded to multiples of one over this, for the same reason."""
+
 PROBE_ROWS = 24
+"""Made-up rows on which row independence is checked."""
+
 BLOCK_NUMBERS = 2**20
 """Numbers of a block of rows, so that it stays in cache."""
 
@@ -45,7 +53,7 @@ class IntegerRows:
     labels: Integers  # (num_rows,)
 
     def unpacked(self) -> IntegerRows:
-        """The same, as the numbers that are reckoned with, if they are few: steps then need not convert them."""
+        """The same as float64, if they fit memory: steps then need not convert them."""
         if self.inputs.size > MOST_UNPACKED:
             return self
         return IntegerRows(self.inputs.astype(np.float64), self.labels)
@@ -63,19 +71,19 @@ def train_maps(
     cost: DescentCost,
     clip: float,
     expected_rows: float,
-    steps: Steps,
+    steps: OptimizerSettings,
     receipt: Receipt,
     draw: Draw = drawn_rows,
     noise: NoiseSource | None = None,
     progress: StepProgress | None = None,
 ) -> LocallyLinearMaps:
-    """Train maps on private rows.
+    """Train maps on private rows by DP-SGD.
 
     Args:
         rows: integer inputs and labels.
         shape: maps, classes and public projections.
         cost: sampling rate, noise multiplier and number of steps.
-        clip: norm to which derivatives by the maps' answers are shortened, for inputs of norm one.
+        clip: norm to which per-example derivatives by the maps' answers are clipped, for inputs of norm one.
         expected_rows: rows that there are, as far as it is public; it sets the length of steps.
         steps: learning rate and rule.
         receipt: pays for the noise of every step.
@@ -91,20 +99,20 @@ def train_maps(
     source = noise or LongNoise()
     rows = rows.unpacked()
     first = shape.first_weights()
-    check_purity(shape, first, clip)
-    walk = Walk(first.ravel(), steps, cost.steps)
+    check_row_independence(shape, first, clip)
+    optimizer = Optimizer(first.ravel(), steps, cost.steps)
     with threadpool_limits(limits=1, user_api="blas"):
         for done in range(cost.steps):
             places = draw(len(rows.labels), cost.sampling_rate)
-            weights = walk.place.reshape(first.shape)
+            weights = optimizer.parameters.reshape(first.shape)
             sums = sealed(partial(gradient_sum, rows, shape, weights, places, clip=clip))
             noisy = noisy_sum(
                 sums, radius=RADIUS**2, noise_multiplier=cost.noise_multiplier, noise=source, receipt=receipt
             )
-            walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))
+            optimizer.step(noisy * (clip / (cost.sampling_rate * expected_rows)))
             if progress is not None:
                 progress(done + 1, cost.steps)
-    return LocallyLinearMaps(shape, walk.outcome.reshape(first.shape))
+    return LocallyLinearMaps(shape, optimizer.result.reshape(first.shape))
 
 
 def exact_answers(seen: Floats, whole: Floats) -> Floats:
@@ -127,7 +135,7 @@ def gradient_sum(rows: IntegerRows, shape: MapShape, weights: Floats, places: In
     for start in range(0, len(places), step):
         part = places[start : start + step]
         inputs = rows.inputs[_run(part)].astype(np.float64, copy=False)
-        seen = inputs[None] if projections is None else _seen(inputs, projections)
+        seen = inputs[None] if projections is None else _projected(inputs, projections)
         answers = exact_answers(seen, whole)
         by_row = np.moveaxis(answers, 0, 1).reshape(len(part), shape.num_maps, shape.num_classes)
         slopes = answer_gradients(by_row, rows.labels[part], shape.inverse_temperature)
@@ -144,8 +152,8 @@ def _run(places: Integers) -> Integers | slice:
     return slice(first, last + 1) if is_run else places
 
 
-def check_purity(shape: MapShape, weights: Floats, clip: float) -> None:
-    """Prove on made-up rows that this machine gives a row the same gradient wherever it stands."""
+def check_row_independence(shape: MapShape, weights: Floats, clip: float) -> None:
+    """Check on made-up rows that this machine computes a row's gradient the same way in any block."""
     rng = np.random.default_rng(0)
     inputs = integer_inputs(rng.normal(size=(PROBE_ROWS, shape.num_features)))
     rows = IntegerRows(inputs, rng.integers(0, shape.num_classes, PROBE_ROWS))
@@ -161,7 +169,7 @@ def check_purity(shape: MapShape, weights: Floats, clip: float) -> None:
 
 
 def _clipped(slopes: Floats, clip: float) -> Floats:
-    """In units of the clipping norm, shortened to norm 1 where they are longer."""
+    """Per-example clipping, in units of the clipping norm: longer rows are scaled to norm 1."""
     return np.asarray(slopes / np.maximum(row_norms(slopes), clip)[:, None])
 
 
@@ -178,7 +186,7 @@ def _whole_projections(shape: MapShape) -> Floats | None:
     return np.rint(shape.projections * PROJECTION_UNIT)
 
 
-def _seen(inputs: Floats, projections: Floats) -> Floats:
-    """What maps see through whole projections, rounded and inside the radius again.  # (maps, rows, map_dim)"""
+def _projected(inputs: Floats, projections: Floats) -> Floats:
+    """Each map's inputs by its integer projection, rounded and clipped to the radius again.  # (maps, rows, map_dim)"""
     scale = RADIUS * PROJECTION_UNIT
     return np.stack([to_lattice(inputs @ each / scale, RADIUS) for each in projections])

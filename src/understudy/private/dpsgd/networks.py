@@ -1,4 +1,4 @@
-"""Noisy descent for any torch function: gradients of single rows by ``torch.func``.
+"""DP-SGD for any torch function, with per-example gradients by ``torch.func``, and the image decoder trained by it.
 
 The one place on the private side that loads torch, and only when it is called.
 """
@@ -21,7 +21,7 @@ from understudy.features.exact import row_norms
 from understudy.networks.autoencoder import DECODER
 from understudy.plan.descent import DecoderPlan
 from understudy.plan.plan import Plan
-from understudy.private.dpsgd.steps import Draw, Steps, Walk, drawn_rows, noisy_sum
+from understudy.private.dpsgd.steps import Draw, Optimizer, OptimizerSettings, drawn_rows, noisy_sum
 from understudy.private.lattice import to_lattice
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.sealed import sealed
@@ -48,14 +48,14 @@ def noisy_descent(
     cost: DescentCost,
     clip: float,
     expected_rows: float,
-    steps: Steps,
+    steps: OptimizerSettings,
     receipt: Receipt,
     block: int = BLOCK,
     draw: Draw = drawn_rows,
     noise: NoiseSource | None = None,
     progress: StepProgress | None = None,
 ) -> Tensors:
-    """Train parameters on private rows.
+    """Train parameters on private rows by DP-SGD.
 
     Args:
         parameters: torch tensors by name, where the descent starts; public.
@@ -83,21 +83,21 @@ def noisy_descent(
         raise UsageError("clip and expected rows", "must be above 0")
     source = noise or LongNoise()
     gradients = _gradients(torch, parameters, row_loss)
-    walk = Walk(_flat(parameters), steps, cost.steps)
+    optimizer = Optimizer(_flat(parameters), steps, cost.steps)
     arrays = tuple(np.asarray(array) for array in rows)
     with _one_thread(torch):
-        _check_purity(gradients, walk.place, arrays, block)
+        _check_row_independence(gradients, optimizer.parameters, arrays, block)
         for done in range(cost.steps):
             places = draw(len(arrays[0]), cost.sampling_rate)
-            drawn = partial(_clipped_sum, gradients, walk.place, arrays, places)
+            drawn = partial(_clipped_sum, gradients, optimizer.parameters, arrays, places)
             sums = sealed(partial(drawn, clip=clip, block=block))
             noisy = noisy_sum(
                 sums, radius=RADIUS, noise_multiplier=cost.noise_multiplier, noise=source, receipt=receipt
             )
-            walk.move(noisy * (clip / (cost.sampling_rate * expected_rows)))
+            optimizer.step(noisy * (clip / (cost.sampling_rate * expected_rows)))
             if progress is not None:
                 progress(done + 1, cost.steps)
-    return _unflat(torch, walk.outcome, parameters)
+    return _unflat(torch, optimizer.result, parameters)
 
 
 def check_row_gradients(
@@ -110,7 +110,7 @@ def check_row_gradients(
     torch = _torch()
     arrays = tuple(np.asarray(array) for array in rows)
     with _one_thread(torch):
-        _check_purity(_gradients(torch, parameters, row_loss), _flat(parameters), arrays, block)
+        _check_row_independence(_gradients(torch, parameters, row_loss), _flat(parameters), arrays, block)
 
 
 @contextmanager
@@ -166,7 +166,7 @@ def _clipped_sum(
 
 
 def _clipped(gradients: Floats, clip: float) -> Floats:
-    """Gradients in units of the clipping norm, shortened to norm 1 where they are longer."""
+    """Per-example clipping, in units of the clipping norm: longer gradients are scaled to norm 1."""
     return np.asarray(gradients / np.maximum(row_norms(gradients), clip)[:, None])
 
 
@@ -174,10 +174,10 @@ def _padded(array: npt.NDArray[Any], block: int) -> npt.NDArray[Any]:
     return np.concatenate([array, np.zeros((block - len(array), *array.shape[1:]), array.dtype)])
 
 
-def _check_purity(
+def _check_row_independence(
     gradients: Callable[[Floats, Arrays], npt.NDArray[Any]], place: Floats, rows: Arrays, block: int
 ) -> None:
-    """See on made-up rows that a row's gradient does not depend on its block."""
+    """Check on made-up rows that a row's gradient does not depend on its block."""
     rng = np.random.default_rng(0)
     made_up = tuple(_made_up(rng, block, array) for array in rows)
     whole = gradients(place, made_up)
@@ -227,8 +227,6 @@ def tensors_of(parameters: Mapping[str, npt.NDArray[np.float32]]) -> Tensors:
     return {name: torch.from_numpy(value.copy()) for name, value in parameters.items()}
 
 
-# A decoder of images, trained on private ones.
-
 Images = tuple[Singles, Singles]
 Weights = dict[str, Singles]
 AVERAGED = 0.2
@@ -275,7 +273,7 @@ def train_decoder(images: Images, decoder: DecoderPlan, *, noise: NoiseSource, r
         cost=descent.cost,
         clip=descent.clip,
         expected_rows=float(descent.expected_rows or 1),
-        steps=Steps(descent.learning_rate, rule="adam", averaged=AVERAGED),
+        steps=OptimizerSettings(descent.learning_rate, rule="adam", averaged=AVERAGED),
         noise=noise,
         receipt=receipt,
     )

@@ -1,4 +1,4 @@
-"""What is done with a noisy gradient: the rules of descent. They see no rows."""
+"""One step of DP-SGD: Poisson subsampling, discrete Gaussian noise on the gradient sum, and the optimizer's update."""
 
 from __future__ import annotations
 
@@ -19,14 +19,12 @@ from understudy.plan.plan import ROW_CAP
 from understudy.private.noise import NoiseSource
 from understudy.private.spending import Receipt
 
-# Poisson sampling: every row is in a step with the same chance, whatever the others do.
-
 Draw = Callable[[int, float], Integers]
 """From a number of rows and a chance to the places of the rows that were drawn."""
 
 
 def drawn_rows(num_rows: int, rate: float) -> Integers:
-    """Places of the rows that a step looks at; there may be none.
+    """Poisson subsampling: indices of the rows in a step; there may be none.
 
     Guarantee:
         Each row is drawn with the chance ``rate``, exactly (it is a multiple of 2^-32), independently of all
@@ -40,9 +38,6 @@ def check_size(num_rows: int) -> None:
     """Refuse more rows than certificates say that sums hold."""
     if num_rows > ROW_CAP:
         raise InputError("data", "has more rows than can be trained on", "Train on parts of it")
-
-
-# The exact sum of clipped integer gradients, with noise: all that leaves a step.
 
 
 def noisy_sum(sums: Integers, *, radius: int, noise_multiplier: float, noise: NoiseSource, receipt: Receipt) -> Floats:
@@ -61,13 +56,13 @@ Rule = Literal["momentum", "adam"]
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
-    """How a descent walks.
+class OptimizerSettings:
+    """Learning rate and update rule of a descent; public, and post-processing of noisy gradients.
 
     Args:
         learning_rate: length of a step at the start; it falls to zero along a cosine.
         rule: ``momentum`` (a tenth of each gradient is new) or ``adam``.
-        averaged: last part of the walk whose mean is the outcome; noise averages out in it.
+        averaged: last part of the steps whose mean is the result (Polyak averaging); noise averages out in it.
     """
 
     learning_rate: float
@@ -75,24 +70,24 @@ class Steps:
     averaged: float = 0.0
 
 
-class Walk:
-    """The parameters on their way, a flat vector moved by one noisy gradient after another."""
+class Optimizer:
+    """Momentum or Adam (Kingma & Ba 2015) on a flat vector of parameters, with a cosine schedule. It sees no rows."""
 
-    def __init__(self, start: Floats, steps: Steps, num_steps: int) -> None:
-        self.place = start.astype(np.float64)
+    def __init__(self, start: Floats, steps: OptimizerSettings, num_steps: int) -> None:
+        self.parameters = start.astype(np.float64)
         self._steps, self._total, self._done = steps, num_steps, 0
-        self._first, self._second = np.zeros_like(self.place), np.zeros_like(self.place)
-        self._mean, self._counted = np.zeros_like(self.place), 0
+        self._first, self._second = np.zeros_like(self.parameters), np.zeros_like(self.parameters)
+        self._mean, self._counted = np.zeros_like(self.parameters), 0
 
-    def move(self, gradient: Floats) -> None:
-        """One step down a noisy gradient."""
+    def step(self, gradient: Floats) -> None:
+        """Update the parameters by a noisy gradient."""
         self._done += 1
         done = (self._done - 1) / self._total
         pace = self._steps.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
-        self.place -= pace * self._direction(gradient)
+        self.parameters -= pace * self._direction(gradient)
         if self._done > self._total * (1 - self._steps.averaged):
             self._counted += 1
-            self._mean += (self.place - self._mean) / self._counted
+            self._mean += (self.parameters - self._mean) / self._counted
 
     def _direction(self, gradient: Floats) -> Floats:
         self._first = 0.9 * self._first + 0.1 * gradient
@@ -104,6 +99,6 @@ class Walk:
         return np.asarray(first / (np.sqrt(second) + 1e-8))
 
     @property
-    def outcome(self) -> Floats:
-        """Where the walk ends, or the mean of its last part."""
-        return self._mean if self._counted else self.place
+    def result(self) -> Floats:
+        """The last parameters, or the mean over the last part of the steps."""
+        return self._mean if self._counted else self.parameters

@@ -1,4 +1,4 @@
-"""One pass over a table, by whichever engine suits it."""
+"""One pass over a table: exact integer aggregation by local threads, Spark or Ray."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from understudy.schema import Schema
 from understudy.schema.encode import Misfits, count_misfits
 
 MOST_THREADS = 16
-REPORT_SECONDS = 0.25
+"""Threads by default, however many cores there are; more must be asked for."""
 
+REPORT_SECONDS = 0.25
+"""Shortest time between two reports of progress."""
 
 PartDone = Callable[[RowStream, Integers], None]
 """Told when a part has been summed, with its sum; one call at a time."""
@@ -49,15 +51,15 @@ def sum_parts(
         of threads and however rows are split into parts (proofs/lattice.md).
     """
     number = threads or usable_threads()
-    shelf = _Shelf(parts, work, _Reporter(parts, progress), part_done)
+    queue = _PartQueue(parts, work, _Reporter(parts, progress), part_done)
     with one_blas_thread():
         if number == 1:
-            shelf.work_through()
+            queue.work_through()
         else:
-            with ThreadPoolExecutor(number) as pool, shelf.stopped_by_errors():
-                for each in [pool.submit(shelf.work_through) for _ in range(number)]:
+            with ThreadPoolExecutor(number) as pool, queue.stopped_by_errors():
+                for each in [pool.submit(queue.work_through) for _ in range(number)]:
                     each.result()
-    return shelf.total
+    return queue.total
 
 
 def usable_threads() -> int:
@@ -71,7 +73,7 @@ class _Part:
     """A stream that threads take batches from in turn, and the sum of what they found in it."""
 
     def __init__(self, stream: RowStream, work: Work) -> None:
-        self.stream, self.total = stream, work.nothing()
+        self.stream, self.total = stream, work.zero_sum()
         self._work, self._lock = work, Lock()
         self._taken, self._ended, self._told = 0, False, False
 
@@ -97,13 +99,13 @@ class _Part:
             return summed
 
 
-class _Shelf:
-    """The parts of a table that threads work through, and the sum of those that are done."""
+class _PartQueue:
+    """A work queue of the parts of a table, which threads share, and the sum of those that are done."""
 
     def __init__(
         self, streams: Sequence[RowStream], work: Work, reporter: _Reporter, part_done: PartDone | None
     ) -> None:
-        self.total = work.nothing()
+        self.total = work.zero_sum()
         self._work, self._reporter, self._part_done = work, reporter, part_done
         self._parts = [_Part(stream, work) for stream in streams]
         self._turn, self._failed, self._lock = count(), Event(), Lock()
@@ -164,9 +166,9 @@ class _Reporter:
 
 ENGINES = ("auto", "local", "spark", "ray")
 PIECE_ROWS = 2**15
+"""Encoded rows of a piece that a thread sums at a time, where contributions are bounded."""
 
-
-MOST_ASKED = 1024
+MOST_REQUESTED_THREADS = 1024
 """Threads that a person may ask for."""
 
 
@@ -182,8 +184,8 @@ class Run:
     def __post_init__(self) -> None:
         if self.engine not in ENGINES:
             raise UsageError("engine", "must be one of " + ", ".join(ENGINES))
-        if self.threads is not None and not 1 <= self.threads <= MOST_ASKED:
-            raise UsageError("threads", f"must lie between 1 and {MOST_ASKED}")
+        if self.threads is not None and not 1 <= self.threads <= MOST_REQUESTED_THREADS:
+            raise UsageError("threads", f"must lie between 1 and {MOST_REQUESTED_THREADS}")
 
     def check(self, work: Work) -> None:
         """Refuse what a pass could not do, before rows are read."""
@@ -272,7 +274,7 @@ def _sum_persons(data: object, work: Work, *, query: str | None, run: Run) -> In
         with open_source(data, columns=work.columns, query=query) as stream:
             yield from stream
 
-    total = work.nothing()
+    total = work.zero_sum()
     with one_blas_thread(), ThreadPoolExecutor(run.threads or usable_threads()) as pool:
         for codes in kept_rows(batches, work):
             pieces = [codes[i : i + PIECE_ROWS] for i in range(0, len(codes), PIECE_ROWS)]

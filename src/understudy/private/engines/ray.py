@@ -46,7 +46,7 @@ def sum_ray_dataset(dataset: Any, work: Work) -> Integers:
         sums = coded.groupby("bucket").map_groups(partial(_sum_group, described=described), batch_format="pyarrow")
         return remote.added(work, _answers(sums), parts=None)
     sums = chosen.map_batches(partial(_sum_block, described=described), batch_format="pyarrow", batch_size=None)
-    total = work.nothing()
+    total = work.zero_sum()
     for _, content, refusal in _answers(sums):
         # Blocks have no numbers of their own, so that what is known is counted instead.
         one = remote.added(work, [(0, content, refusal)], parts=1)

@@ -1,4 +1,4 @@
-"""What workers of other machines do, and how what they send back is added up.
+"""Distributed aggregation: the tasks of remote workers, and how their partial sums are added up.
 
 A worker is told a public description of the work, as text, and builds the work from it. It sends back partial
 sums as bytes, or the words of a refusal: an exception would be written into the worker's log with whatever cell its
@@ -19,7 +19,7 @@ from understudy.arrays import Integers
 from understudy.errors import InputError, UnderstudyError
 from understudy.private.contribution_bounding import People, batch_of_people, chosen_codes
 from understudy.private.sealed import sealed
-from understudy.private.sums import Work, check_purity, one_blas_thread, probe, work_from_json
+from understudy.private.sums import Work, check_row_independence, one_blas_thread, probe, work_from_json
 from understudy.readers import open_parts
 
 SUMS = pa.schema({"part": pa.int64(), "sums": pa.binary(), "refusal": pa.string()})
@@ -32,7 +32,7 @@ PEOPLE = pa.schema({"bucket": pa.int32(), "person": pa.binary(), "codes": pa.bin
 def known_work(described: str) -> Work:
     """The work that a description asks for, once this machine has been probed."""
     work = work_from_json(described)
-    check_purity(work.layout, work.embedding, work.lattice)
+    check_row_independence(work.layout, work.embedding, work.lattice)
     return work
 
 
@@ -54,7 +54,7 @@ def answer(part: int, total: Callable[[], Integers], described: str) -> pa.Recor
 def sum_batches(batches: Iterable[pa.RecordBatch], described: str) -> Integers:
     """The sum over rows.  # (dim + 1,)"""
     work = known_work(described)
-    total = work.nothing()
+    total = work.zero_sum()
     with one_blas_thread():
         for batch in batches:
             work.add(total, work.partial(batch))
@@ -67,7 +67,6 @@ def sum_file(path: str, described: str) -> Integers:
 
 
 def batches_of_file(path: str, described: str) -> Iterator[pa.RecordBatch]:
-    """The rows of a file."""
     for part in open_parts(path, columns=known_work(described).columns):
         with part:
             yield from part
@@ -111,7 +110,7 @@ def added(work: Work, rows: Iterable[tuple[int, bytes, str]], *, parts: int | No
         and one of a machine that makes something else of made-up rows: which machine has a row must not matter
         (proofs/lattice.md).
     """
-    total, seen, digest = work.nothing(), set(), digest_of_probe(work)
+    total, seen, digest = work.zero_sum(), set(), digest_of_probe(work)
     for part, sums, refusal in rows:
         if refusal:
             raise InputError(*json.loads(refusal))

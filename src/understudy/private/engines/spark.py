@@ -86,7 +86,7 @@ def _collected(sums: Any) -> Iterator[tuple[int, bytes, str]]:
 
 def _check_storage(session: Any, work: Work, *, sums: int = 1, shuffles: bool = False) -> None:
     """Refuse to let rows, or so many sums of one task, lie unencrypted on workers' disks."""
-    if not shuffles and sums * work.nothing().nbytes <= DIRECT_BYTES:
+    if not shuffles and sums * work.zero_sum().nbytes <= DIRECT_BYTES:
         return
     if not _is_encrypted(session):
         what = "rows are brought together by person" if shuffles else "sums are long"
