@@ -124,7 +124,7 @@ class DelimitedFile:
 
     Guarantee:
         One physical line is one row, or none: how a line is read depends on that line alone, and
-        a line that would draw in another one is refused (see readers/lines.py) (proofs/cells.md).
+        a line that would draw in another one is refused (proofs/cells.md).
     """
 
     where: str
