@@ -18,7 +18,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from understudy import LocallyLinearClassifier, Synthesizer
@@ -346,6 +346,9 @@ def test_a_cell_has_one_text_or_none(cell: Any, text: bytes | None) -> None:
 
 
 @given(value=st.floats() | st.floats(width=32) | st.integers(-(2**63), 2**63 - 1))
+@example(value=10000000000.5)
+@example(value=1234567890.75)
+@example(value=0.00012501)
 @settings(deadline=None, max_examples=200)
 def test_numbers_without_a_type_are_spelt_as_those_of_typed_columns(value: float | int) -> None:
     text = raw_text(value)

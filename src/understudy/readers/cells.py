@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 _EXACT_BELOW = 2.0**53  # whole floats from here on stand for several integers
-_PLAIN_FLOATS = (1e-4, 1e15)  # Python and Arrow write floats between these alike
+_PLAIN_FLOATS = (1e-4, 1e9)  # Python and Arrow write floats between these alike; Arrow has exponents from 1e10 on
 _PLAIN_INTEGERS = 2**63
 _PLAIN_EXPONENTS = 400  # decimals beyond are written with an exponent, as digits would be many
 
