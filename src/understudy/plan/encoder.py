@@ -23,6 +23,7 @@ from understudy.networks.form import Encoder, EncoderForm
 from understudy.networks.public import Weights
 from understudy.networks.training import EncoderTraining, linear_layer
 from understudy.plan.descent import DescentPlan
+from understudy.plan.plan import ROW_CAP
 from understudy.schema import Column, Schema
 from understudy.schema.images import ImageShape
 
@@ -65,6 +66,8 @@ class ExtractorPlan:
                 f"protects every {self.schema.privacy.unit}, and noisy descent protects single rows",
                 "Use a public encoder, or set privacy: {unit: row}",
             )
+        if self.expected_rows > ROW_CAP:
+            raise UsageError("rows", f"must be at most {ROW_CAP:,}, which integer sums hold", "Release a part")
 
     @property
     def image(self) -> ImageShape:

@@ -14,6 +14,7 @@ from understudy.private.dpsgd.networks import Tensors, check_row_gradients, nois
 from understudy.private.dpsgd.steps import OptimizerSettings, check_size
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.release import SOFTWARE, release_facts
+from understudy.private.sealed import sealed
 from understudy.private.spending import Receipt, spend, training_bill
 from understudy.readers import open_source
 from understudy.released.encoder import PrivateEncoder, load_private_encoder
@@ -53,6 +54,11 @@ def train_private_encoder(
     facts = release_facts(source, None, (*SOFTWARE, "torch"))
     start, row_loss = plan.start(torch), plan.row_loss(torch)
 
+    def check() -> None:
+        if isinstance(data, str | Path):
+            sealed(lambda: _check_opens(data, plan))
+        check_row_gradients(start, row_loss, _no_rows(plan))
+
     def draw(rows: Rows, receipt: Receipt) -> Tensors:
         receipt.check_plan(plan.fingerprint)
         return noisy_descent(
@@ -74,16 +80,22 @@ def train_private_encoder(
         return PrivateEncoder(plan, plan.encoder(convolutions, dict(own)), own)
 
     return spend(
-        training_bill(plan, what="encoder", num_draws=plan.descent.cost.steps),
+        training_bill(plan, what="encoder", num_draws=plan.training.steps),
         ledger=ledger,
         key=key,
         directory=directory,
-        check=lambda: check_row_gradients(start, row_loss, _no_rows(plan)),
+        check=check,
         read=lambda: _rows(data, plan),
         draw=draw,
         make=make,
         load=load_private_encoder,
     )
+
+
+def _check_opens(data: str | Path, plan: ExtractorPlan) -> None:
+    """Refuse a file that cannot be opened before the gradients are probed, which takes seconds."""
+    with open_source(data, columns=[*plan.image.names, plan.label.name]):
+        pass
 
 
 def _no_rows(plan: ExtractorPlan) -> Rows:
