@@ -120,13 +120,15 @@ def _decoder(hint: Any) -> Callable[[Any], Any]:
     if origin is typing.Literal:
         return lambda value: _one_of(arguments, value)
     if hasattr(hint, "from_dict"):
-        return hint.from_dict  # type: ignore[no-any-return]
+        own: Callable[[Any], Any] = hint.from_dict
+        return own
     if is_dataclass(hint):
         return _fields_decoder(hint)
     if issubclass(hint, tuple):  # a named tuple
         read = _sequence(tuple(typing.get_type_hints(hint).values()))
         return lambda value: hint(*read(value))
-    return hint  # type: ignore[no-any-return]
+    read_plain: Callable[[Any], Any] = hint
+    return read_plain
 
 
 def _fields_decoder(cls: Any) -> Callable[[Any], Any]:
