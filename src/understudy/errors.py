@@ -34,6 +34,11 @@ class InputError(UnderstudyError):
     """A file, table or schema that cannot be used as it is (exit code 1)."""
 
 
+def column_error(name: str, rule: str, remedy: str = "") -> InputError:
+    """The refusal of a column, or of what is said of it."""
+    return InputError(f"column '{name}'", rule, remedy)
+
+
 class ArrayError(InputError, ValueError):
     """Rows that are no features and labels; a ValueError, too, as callers of scikit-learn expect."""
 

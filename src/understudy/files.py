@@ -15,6 +15,7 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -122,13 +123,9 @@ def has_file(directory: str | Path, name: str) -> bool:
 
 def names_in(directory: str | Path) -> set[str]:
     """The names of all that a directory holds, if they are not too many."""
-    found: set[str] = set()
     try:
         with os.scandir(directory) as entries:
-            for entry in entries:
-                found.add(entry.name)
-                if len(found) > MOST_ENTRIES:
-                    break
+            found = {entry.name for entry in islice(entries, MOST_ENTRIES + 1)}
     except (OSError, ValueError):
         raise InputError(f"directory '{directory}'", "cannot be read", "Check the path") from None
     if len(found) > MOST_ENTRIES:

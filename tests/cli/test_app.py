@@ -133,7 +133,7 @@ def _raise(kind: type[BaseException]) -> Callable[..., Any]:
 DEEP = (
     "understudy.private.sums.encode_batch",
     "understudy.private.sums.to_lattice",
-    "understudy.readers.delimited.DelimitedFile.batches",
+    "understudy.readers.delimited.DelimitedFiles.batches",
     "understudy.private.noise.ExactNoise.add_noise",
     "understudy.private.release.Release",
     "understudy.private.spending.write_directory",

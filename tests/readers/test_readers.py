@@ -28,7 +28,7 @@ from hypothesis import strategies as st
 
 from understudy.errors import InputError, MissingExtraError, UnderstudyError, UsageError
 from understudy.readers import RowStream, delimited, open_parts, open_source, source_columns, source_name
-from understudy.readers.delimited import LineError, check_lines
+from understudy.readers.delimited import check_lines
 from understudy.schema.columns import Column, Kind
 from understudy.schema.encode import encode_column
 
@@ -432,8 +432,8 @@ def test_lines_that_pass_the_rule_are_read_alone_as_they_are_together(lines: lis
     """The csv module opens quotes where pyarrow does, so it stands for the parser here."""
     content = "".join(line + "\n" for line in lines)
     try:
-        check_lines(io.BytesIO(content.encode()), ",", block_bytes=block_bytes)
-    except LineError:
+        check_lines(io.BytesIO(content.encode()), ",", where="file", block_bytes=block_bytes)
+    except InputError:
         return
     together = list(csv.reader(io.StringIO(content, newline="")))
     assert together == [next(csv.reader([line])) for line in lines]

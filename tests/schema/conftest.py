@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from understudy.schema import Column, Schema
 from understudy.schema.columns import BLANKS
-from understudy.schema.entries import category_key, parse_column
+from understudy.schema.entries import parse_column
 from understudy.schema.table import parse_schema
+from understudy.schema.values import category_key
 
 NASTY = (
     "yes",

@@ -15,7 +15,7 @@ from understudy.queries.grammar import Comparison, Junction, Literal, Name, Plac
 from understudy.schema import Column, Schema
 from understudy.schema.columns import Kind
 from understudy.schema.scales import Family, Operator, family_of, own_scale
-from understudy.schema.values import CodeSet, code_set, codes_of, every_code, measure, spelt_known
+from understudy.schema.values import CodeSet, code_set, codes_of, every_code, spelt_known
 
 OF_NUMBERS = ("sum", "mean", "var", "std", "median", "quantile")
 NOT_OF_DATES = ("sum", "var", "std")
@@ -206,12 +206,7 @@ class _Reader:
             raise QueryError(
                 literal.place, f"column '{column.name}' has names, which have no order", "Write: = or in (...)"
             )
-        number: Any = value
-        if family_of(column) is Family.RANK:
-            number = column.categories.index(value)
-        elif not column.is_choice:
-            number = measure(column, value)
-        found = own_scale(column).subset(Operator(op), number)
+        found = own_scale(column).subset(Operator(op), value)
         return CodeSet(found.ranges) & known
 
     def spelt(self, column: Column, literal: Literal) -> Any:

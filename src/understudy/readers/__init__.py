@@ -4,7 +4,7 @@ Cells keep their raw form (a CSV cell is bytes, an Arrow cell keeps its type), s
 becomes never depends on the other rows. Refusals name files and columns, never a cell.
 """
 
-from understudy.readers.python_rows import Examples, count_features, feature_names
+from understudy.readers.frames import Examples, count_features, feature_names
 from understudy.readers.sources import is_one_pass, open_parts, open_source, source_columns, source_name
 from understudy.readers.stream import RowStream
 

@@ -1,4 +1,4 @@
-"""Parquet and Arrow IPC files, and pyarrow tables, datasets and streams: the columns asked for and no others."""
+"""Parquet and Arrow IPC files: the columns asked for and no others."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 
 from understudy.errors import InputError, UnderstudyError
-from understudy.readers.python_rows import PythonRecords, explain_frame, python_source
-from understudy.readers.stream import MAX_BATCH_ROWS, Batches, Field, Viewable, explain_damage, listed
+from understudy.readers.stream import MAX_BATCH_ROWS, Batches, Field, explain_damage, fields_of, listed
 
 # Per column; a column chunk is otherwise held whole, and a file may have one row group.
 _PARQUET_BUFFER_BYTES = 1 << 16
@@ -31,9 +30,9 @@ class ParquetFiles:
 
     def fields(self) -> list[Field]:
         """The schema that all the files share."""
-        first = _fields_of(pq.read_schema(self.paths[0]))
+        first = fields_of(pq.read_schema(self.paths[0]))
         for path in self.paths[1:]:
-            other = _fields_of(pq.read_schema(path))
+            other = fields_of(pq.read_schema(path))
             differing = {name for name, _ in set(first) ^ set(other)}
             if differing:
                 raise InputError(
@@ -94,14 +93,15 @@ class ArrowFile:
 
     def fields(self) -> list[Field]:
         with pa.memory_map(str(self.path)) as mapped, self._reader(mapped, []) as reader:
-            return _fields_of(reader.schema)
+            return fields_of(reader.schema)
 
     def batches(self, columns: list[str]) -> Batches:
         """The file's own batches, checked, because a bad offset would read foreign memory."""
         names = [name for name, _ in self.fields()]
         wanted = sorted(names.index(column) for column in columns)
         with pa.memory_map(str(self.path)) as mapped, self._reader(mapped, wanted) as reader:
-            for batch in self._each(reader):
+            in_order = map(reader.get_batch, range(reader.num_record_batches)) if self.random_access else reader
+            for batch in in_order:
                 batch.validate(full=True)
                 yield batch
 
@@ -121,87 +121,9 @@ class ArrowFile:
         options = pa.ipc.IpcReadOptions(included_fields=wanted)
         return (pa.ipc.open_file if self.random_access else pa.ipc.open_stream)(mapped, options=options)
 
-    def _each(self, reader: Any) -> Iterator[pa.RecordBatch]:
-        if not self.random_access:
-            yield from reader
-            return
-        for index in range(reader.num_record_batches):
-            yield reader.get_batch(index)
-
 
 def arrow_file(where: str, path: Path, head: bytes) -> ArrowFile:
     """An Arrow file, whose first bytes tell the two formats apart."""
     if head.startswith(b"FEA1"):
         raise InputError(where, "it is in the old Feather format", "Write it again as Feather 2")
     return ArrowFile(where, path, random_access=head.startswith(b"ARROW1"))
-
-
-def _fields_of(schema: pa.Schema) -> list[Field]:
-    return [(field.name, field.type) for field in schema]
-
-
-def frame_source(where: str, source: Any) -> Viewable | ArrowStream | PythonRecords | None:
-    """The reader for an object in memory, or None if it is not a table."""
-    if isinstance(source, pa.RecordBatch):
-        return ArrowFrame(where, pa.Table.from_batches([source]))
-    if isinstance(source, pa.Table | ds.Dataset):
-        return ArrowFrame(where, source)
-    if isinstance(source, pa.RecordBatchReader):
-        return ArrowStream(where, source.schema, source)
-    if isinstance(source, ds.Scanner):
-        return ArrowStream(where, source.projected_schema, source)
-    found = python_source(where, source)
-    if found is not None:
-        return found
-    if hasattr(source, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(source)
-        return ArrowStream(where, reader.schema, reader)
-    return None
-
-
-@dataclass(frozen=True)
-class ArrowFrame:
-    """A pyarrow table, of which nothing is copied, or a dataset, of which one row group is held at a time."""
-
-    where: str
-    frame: pa.Table | ds.Dataset
-
-    def fields(self) -> list[Field]:
-        return _fields_of(self.frame.schema)
-
-    def batches(self, columns: list[str]) -> Batches:
-        """Slices of a table; a scan of a dataset, which reads ahead a little."""
-        if isinstance(self.frame, pa.Table):
-            yield from self.frame.select(columns).to_reader(max_chunksize=MAX_BATCH_ROWS)
-            return
-        scanner = self.frame.scanner(
-            columns=columns, batch_size=MAX_BATCH_ROWS, batch_readahead=2, fragment_readahead=1
-        )
-        yield from scanner.to_batches()
-
-    def attach(self, connection: Any) -> None:
-        connection.register("data", self.frame)
-
-    def explain(self, error: Exception) -> UnderstudyError:
-        return explain_frame(self.where, error)
-
-
-@dataclass(frozen=True)
-class ArrowStream:
-    """A stream that can be read once, so a query, which may read twice, is refused."""
-
-    where: str
-    schema: pa.Schema
-    stream: Any
-
-    def fields(self) -> list[Field]:
-        return _fields_of(self.schema)
-
-    def batches(self, columns: list[str]) -> Batches:
-        if isinstance(self.stream, ds.Scanner):
-            yield from self.stream.to_batches()
-        else:
-            yield from self.stream
-
-    def explain(self, error: Exception) -> UnderstudyError:
-        return explain_frame(self.where, error)

@@ -14,33 +14,25 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.dataset as ds
 
 from understudy.errors import InputError, UnderstudyError
-from understudy.readers.stream import Batches, Field, explain_file
+from understudy.readers.stream import Batches, Field, explain_damage
 
 _LINE_FEED, _RETURN, _QUOTE = b'\n\r"'
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_NOT_CLOSED = "a quote is opened and not closed on the same line"
+_BARE_RETURN = "a carriage return stands without a line feed"
 _UNBROKEN = "Write line breaks out of the cells, or pass a Parquet file"
 
 
-class LineError(ValueError):
-    """A line breaks the rule; it holds the rule and a remedy, and nothing of the line."""
+def check_lines(stream: Any, delimiter: str, *, where: str, block_bytes: int) -> None:
+    """Read a text stream to its end, block by block, for its lines to be checked.
 
-    def __init__(self, rule: str, remedy: str) -> None:
-        super().__init__(rule)
-        self.rule = rule
-        self.remedy = remedy
-
-
-class _Lines:
-    """Blocks of a text file, checked one after another.
-
-    Args:
-        delimiter: the character between cells.
+    Raises:
+        InputError: a line breaks the rule; nothing of the line is told.
 
     Guarantee:
         Where nothing is refused, every line closes the quotes it opens, quotes open at the start
@@ -48,64 +40,34 @@ class _Lines:
         quotes at the start of a cell is then outside quotes at the start of every line. An even
         number of quotes is not enough for that: in the line x"y,"z the first one opens nothing (proofs/cells.md).
     """
-
-    def __init__(self, delimiter: str) -> None:
-        self._opens_after = np.frombuffer(b'\n"' + delimiter.encode(), np.uint8)
-        self._last: int | None = None
-        self._inside = 0  # 1 inside quotes: the parity of the quotes since the last line feed
-
-    def end(self) -> None:
-        """Refuse a file that stops in the middle of a cell or of a line break."""
-        if self._inside:
-            raise _not_closed()
-        if self._last == _RETURN:
-            raise _bare_return()
-
-    def check(self, block: npt.NDArray[np.uint8]) -> None:
-        """Refuse a block that breaks the rule, given the blocks before it."""
-        if self._last is None:
-            self._last = _LINE_FEED
-            if block[:3].tobytes() == BYTE_ORDER_MARK:
-                block = block[3:]
-        codes = np.concatenate([np.array([self._last], np.uint8), block])
-        self._last = int(codes[-1])
-        if np.any(codes[1:][codes[:-1] == _RETURN] != _LINE_FEED):
-            raise _bare_return()
+    opens_after = np.frombuffer(b'\n"' + delimiter.encode(), np.uint8)
+    mark, last = BYTE_ORDER_MARK, b"\n"
+    inside = 0  # 1 inside quotes: the parity of the quotes since the last line feed
+    while content := stream.read(block_bytes):
+        codes = np.frombuffer(last + content.removeprefix(mark), np.uint8)
+        block, mark, last = codes[1:], b"", codes[-1:].tobytes()
+        if np.any(block[codes[:-1] == _RETURN] != _LINE_FEED):
+            raise InputError(where, _BARE_RETURN, _UNBROKEN)
         quotes = np.flatnonzero(block == _QUOTE)
-        if not self._inside and not quotes.size:
-            return
+        if not inside and not quotes.size:
+            continue
         line_ends = np.flatnonzero(block == _LINE_FEED)
         # Every line before a given one must be even, so the count since the start serves.
-        if np.any((np.searchsorted(quotes, line_ends) + self._inside) % 2):
-            raise _not_closed()
-        opening = quotes[self._inside :: 2]
-        if not np.isin(codes[opening], self._opens_after).all():  # codes is one byte behind
-            raise LineError(
+        if np.any((np.searchsorted(quotes, line_ends) + inside) % 2):
+            raise InputError(where, _NOT_CLOSED, _UNBROKEN)
+        opening = quotes[inside::2]
+        if not np.isin(codes[opening], opens_after).all():  # codes is one byte behind
+            raise InputError(
+                where,
                 "a quote is opened inside a cell, and not at its start",
                 "Put quotes around whole cells, with no space before them, and double those "
                 "inside, or pass a Parquet file",
             )
-        self._inside = (self._inside + quotes.size) % 2
-
-
-def check_lines(stream: Any, delimiter: str, *, block_bytes: int) -> None:
-    """Read a stream to its end for its lines to be checked.
-
-    Raises:
-        LineError: a line breaks the rule.
-    """
-    lines = _Lines(delimiter)
-    while block := stream.read(block_bytes):
-        lines.check(np.frombuffer(block, np.uint8))
-    lines.end()
-
-
-def _not_closed() -> LineError:
-    return LineError("a quote is opened and not closed on the same line", _UNBROKEN)
-
-
-def _bare_return() -> LineError:
-    return LineError("a carriage return stands without a line feed", _UNBROKEN)
+        inside = (inside + quotes.size) % 2
+    if inside:
+        raise InputError(where, _NOT_CLOSED, _UNBROKEN)
+    if last == b"\r":
+        raise InputError(where, _BARE_RETURN, _UNBROKEN)
 
 
 # pyarrow reads up to 32 blocks ahead of a slow consumer, and a row must fit in a block.
@@ -116,8 +78,8 @@ _RAGGED = re.compile(r"CSV parse error: (Row #\d+: )?Expected \d+ columns")
 
 
 @dataclass(frozen=True)
-class DelimitedFile:
-    """A text table with a header line, gzipped or not.
+class DelimitedFiles:
+    """Text tables with one header line, gzipped or not, one after another.
 
     A cell may be in quotes, which are doubled inside it; no cell holds a line break. Blank lines
     are skipped, except in a file of one column, where a blank line is an empty cell.
@@ -128,47 +90,37 @@ class DelimitedFile:
     """
 
     where: str
-    path: Path
+    paths: tuple[Path, ...]
     delimiter: str
-    gzipped: bool
 
     def fields(self) -> list[Field]:
-        """The names in the header; text has no declared types."""
-        names, _ = self._header()
-        return [(name, None) for name in names]
+        """The names that all the headers share, in one order; text has no declared types."""
+        first, *others = [self._header(path)[0] for path in self.paths]
+        if any(other != first for other in others):
+            raise InputError(self.where, "its files differ in their header lines", "Write them with one header")
+        return [(name, None) for name in first]
 
     def batches(self, columns: list[str]) -> Batches:
-        names, has_more = self._header()
-        if not has_more:
-            return
-        self._check()
-        with self._stream() as stream, self._reader(stream, names, columns) as reader:
-            yield from reader
+        for path in self.paths:
+            names, has_more = self._header(path)
+            if has_more:
+                self._check(path)
+                with _stream(path) as stream, self._reader(stream, names, columns) as reader:
+                    yield from reader
 
-    def attach(self, connection: Any, *, name: str = "data") -> None:
-        """Show the file to DuckDB as a view of text columns.
+    def attach(self, connection: Any) -> None:
+        """Show the files to DuckDB as one view of text columns.
 
         Not by DuckDB's own reader: it drops some ragged rows without a word (seen in 1.1 to 2.0).
         The lines are checked in a pass of their own, because a dataset opens the file itself.
         """
-        names, has_more = self._header()
-        schema = pa.schema([(column, pa.string()) for column in names])
-        if not has_more:
-            connection.register(name, schema.empty_table())
-            return
-        self._check()
-        layout = ds.CsvFileFormat(
-            parse_options=self._parsing(names),
-            default_fragment_scan_options=ds.CsvFragmentScanOptions(
-                convert_options=pyarrow.csv.ConvertOptions(**_EMPTY_IS_NULL), read_options=_reading(names)
-            ),
-        )
-        connection.register(name, ds.dataset(str(self.path), schema=schema, format=layout))
+        for number, path in enumerate(self.paths):
+            connection.register(f"data_{number}", self._dataset(path))
+        parts = [f"SELECT * FROM data_{number}" for number in range(len(self.paths))]  # noqa: S608
+        connection.execute("CREATE TEMP VIEW data AS " + " UNION ALL ".join(parts))
 
     def explain(self, error: Exception) -> UnderstudyError:
         """Which rule was broken, told by how the message opens and never by its text."""
-        if isinstance(error, LineError):
-            return InputError(self.where, error.rule, error.remedy)
         message = str(error)
         if message.startswith("straddling"):
             return InputError(
@@ -180,31 +132,23 @@ class DelimitedFile:
                 "every row must have as many cells as the header",
                 "Put cells that hold the delimiter or a quote in quotes",
             )
-        return explain_file(
-            self.where,
-            error,
-            rule="it is damaged, or not a delimited text file",
-            remedy="Write it again from its source",
-        )
+        return explain_damage(self.where, error, "a delimited text file")
 
-    def _check(self) -> None:
-        """Read the file once for its lines alone.
+    def _check(self, path: Path) -> None:
+        """Read a file once for its lines alone.
 
         A stream that checks as pyarrow reads would call Python from pyarrow's threads, and such
         calls were seen to wait for ever beside a DuckDB query.
         """
-        with self._stream() as stream:
-            check_lines(stream, self.delimiter, block_bytes=_BLOCK_BYTES)
+        with _stream(path) as stream:
+            check_lines(stream, self.delimiter, where=self.where, block_bytes=_BLOCK_BYTES)
 
-    def _stream(self) -> Any:
-        return pa.input_stream(str(self.path), compression="gzip" if self.gzipped else None)
-
-    def _header(self) -> tuple[list[str], bool]:
+    def _header(self, path: Path) -> tuple[list[str], bool]:
         """The names, and whether anything follows them."""
-        with self._stream() as stream:
+        with _stream(path) as stream:
             head = stream.read(_HEADER_BYTES)
         first_line = head[: head.find(b"\n") + 1] or head
-        check_lines(io.BytesIO(first_line), self.delimiter, block_bytes=_HEADER_BYTES)
+        check_lines(io.BytesIO(first_line), self.delimiter, where=self.where, block_bytes=_HEADER_BYTES)
         # Latin-1 keeps every byte, so cells below the header cannot make this fail.
         text = io.StringIO(head.removeprefix(BYTE_ORDER_MARK).decode("latin-1"), newline="")
         cells = next(csv.reader(text, delimiter=self.delimiter), [])
@@ -228,40 +172,28 @@ class DelimitedFile:
             ),
         )
 
+    def _dataset(self, path: Path) -> Any:
+        names, has_more = self._header(path)
+        schema = pa.schema([(column, pa.string()) for column in names])
+        if not has_more:
+            return schema.empty_table()
+        self._check(path)
+        layout = ds.CsvFileFormat(
+            parse_options=self._parsing(names),
+            default_fragment_scan_options=ds.CsvFragmentScanOptions(
+                convert_options=pyarrow.csv.ConvertOptions(**_EMPTY_IS_NULL), read_options=_reading(names)
+            ),
+        )
+        return ds.dataset(str(path), schema=schema, format=layout)
+
     def _parsing(self, names: list[str]) -> Any:
         return pyarrow.csv.ParseOptions(
             delimiter=self.delimiter, newlines_in_values=False, ignore_empty_lines=len(names) > 1
         )
 
 
-@dataclass(frozen=True)
-class DelimitedFiles:
-    """Several text tables with the same header line, one after another."""
-
-    where: str
-    files: tuple[DelimitedFile, ...]
-
-    def fields(self) -> list[Field]:
-        """The names that all the headers share, in one order."""
-        first = self.files[0].fields()
-        if any(other.fields() != first for other in self.files[1:]):
-            raise InputError(self.where, "its files differ in their header lines", "Write them with one header")
-        return first
-
-    def batches(self, columns: list[str]) -> Batches:
-        for each in self.files:
-            yield from each.batches(columns)
-
-    def attach(self, connection: Any) -> None:
-        """Show the files to DuckDB as one view of text columns, checked one by one."""
-        for number, each in enumerate(self.files):
-            each.attach(connection, name=f"data_{number}")
-        parts = [f"SELECT * FROM data_{number}" for number in range(len(self.files))]  # noqa: S608
-        connection.execute("CREATE TEMP VIEW data AS " + " UNION ALL ".join(parts))
-
-    def explain(self, error: Exception) -> UnderstudyError:
-        """As for one file; which of them it was is not said."""
-        return DelimitedFile(self.where, self.files[0].path, ",", False).explain(error)
+def _stream(path: Path) -> Any:
+    return pa.input_stream(str(path), compression="gzip" if path.suffix.lower() == ".gz" else None)
 
 
 def _reading(names: list[str]) -> Any:

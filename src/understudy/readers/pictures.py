@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import io
 import zipfile
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import IO, Any
 
@@ -24,10 +24,10 @@ from understudy.arrays import Bytes
 from understudy.errors import InputError, UnderstudyError
 from understudy.readers.arrow import ParquetFiles, files_under
 from understudy.readers.cells import arrow_column
-from understudy.readers.delimited import DelimitedFile
+from understudy.readers.delimited import DelimitedFiles
 from understudy.readers.stream import Batches, Field, RowStream, explain_damage, explain_file, require_columns, shielded
 from understudy.schema.encode import pixel_columns
-from understudy.schema.images import LABEL, MOST_PIXELS, ImageShape, is_pixel, require_pillow, shape_of
+from understudy.schema.images import LABEL, MOST_PIXELS, ImageShape, is_pixel, require_pillow
 
 BATCH_IMAGES = 2_000
 """Images are decoded and handed on in batches of this many."""
@@ -75,7 +75,7 @@ def wrong_size(where: str, shape: ImageShape) -> InputError:
     )
 
 
-def explain_pictures(where: str, error: Exception) -> UnderstudyError:
+def _explain(where: str, error: Exception) -> UnderstudyError:
     """What Pillow says of a picture is withheld; that it cannot be decoded is all that is told."""
     return explain_file(where, error, rule="an image is damaged or cut short", remedy="Write it again from its source")
 
@@ -117,34 +117,30 @@ BYTES = "bytes"
 
 @dataclass(frozen=True)
 class EncodedImages:
-    """Parquet files with the pixels of their images in place of the column of images.
+    """Files with the pixels of their images in place of the column of images.
 
-    Where no shape is given, the first image's is the shape of all.
+    ``stored`` is where the bytes of an image lie; beside them a structure may have paths, which are not read. Where no
+    shape is given, the first image's is the shape of all.
     """
 
     where: str
-    files: ParquetFiles
+    files: ParquetFiles | PictureFolder
+    stored: str = IMAGE
     shape: ImageShape | None = None
-
-    def for_columns(self, columns: Sequence[str]) -> EncodedImages | ParquetFiles:
-        """The same set in the shape that the columns have; the files as they are if no pixel is asked for."""
-        if not any(is_pixel(column) for column in columns):
-            return self.files
-        return replace(self, shape=shape_of(columns))
 
     def fields(self) -> list[Field]:
         """The files' columns, with a column per pixel where the images stand."""
         fields = self.files.fields()
         position = [name for name, _ in fields].index(IMAGE)
-        pixels = [(name, pa.uint8()) for name in self._shape().names]
-        return [*fields[:position], *pixels, *fields[position + 1 :]]
+        return [*fields[:position], *_pixel_fields(self._shape()), *fields[position + 1 :]]
 
     def batches(self, columns: list[str]) -> Batches:
         """A few thousand rows at a time, their images decoded."""
         shape = self._shape()
         others = [column for column in columns if not is_pixel(column)]
-        for batch in self.files.batches([self._stored(), *others], BATCH_IMAGES):
-            pixels = self._pixels(batch.column(IMAGE), shape)
+        for batch in self.files.batches([self.stored, *others], BATCH_IMAGES):
+            contents = self._contents(batch.column(IMAGE))
+            pixels = np.stack([picture_pixels(self.where, content, shape) for content in contents])
             arrays = {name: batch.column(name) for name in others}
             yield pa.RecordBatch.from_pydict(pixel_columns(pixels, shape, columns) | arrays)
 
@@ -152,24 +148,15 @@ class EncodedImages:
         """Damage to the files, or to an image in them."""
         if isinstance(error, pa.ArrowException):
             return self.files.explain(error)
-        return explain_pictures(self.where, error)
-
-    def _stored(self) -> str:
-        """Where the bytes lie; beside them a structure may have paths, which are not read."""
-        kind = dict(self.files.fields())[IMAGE]
-        return f"{IMAGE}.{BYTES}" if pa.types.is_struct(kind) else IMAGE
+        return _explain(self.where, error)
 
     def _shape(self) -> ImageShape:
-        if self.shape is not None:
-            return self.shape
-        for batch in self.files.batches([self._stored()], 1):
-            (content,) = self._contents(batch.column(IMAGE))
-            return picture_shape(self.where, content)
-        raise self._no_image()
+        return self.shape or picture_shape(self.where, self._first())
 
-    def _pixels(self, cells: Any, shape: ImageShape) -> Bytes:
-        contents = self._contents(cells)
-        return np.stack([picture_pixels(self.where, content, shape) for content in contents])
+    def _first(self) -> bytes:
+        for batch in self.files.batches([self.stored], 1):
+            return self._contents(batch.column(IMAGE))[0]
+        raise self._no_image()
 
     def _contents(self, cells: Any) -> list[bytes]:
         found = pc.struct_field(cells, BYTES) if pa.types.is_struct(cells.type) else cells
@@ -186,25 +173,24 @@ class EncodedImages:
         )
 
 
-def is_encoded(name: str, kind: pa.DataType | None) -> bool:
-    """Whether a column is one of encoded images, told by its name and type."""
-    if name != IMAGE or kind is None:
-        return False
-    if pa.types.is_struct(kind):
-        position = kind.get_field_index(BYTES)
-        return position >= 0 and _is_bytes(kind.field(position).type)
-    return _is_bytes(kind)
+def stored_in(name: str, kind: pa.DataType | None) -> str | None:
+    """Where a column of encoded images, which is told by its name and type, has their bytes."""
+    stored = name
+    if kind is not None and pa.types.is_struct(kind):
+        stored, position = f"{name}.{BYTES}", kind.get_field_index(BYTES)
+        kind = kind.field(position).type if position >= 0 else None
+    return stored if name == IMAGE and kind in (pa.binary(), pa.large_binary()) else None
 
 
 def with_images(files: ParquetFiles) -> ParquetFiles | EncodedImages:
     """Parquet files, seen as an image set if they have a column of images."""
     schema = shielded(lambda: pq.read_schema(files.paths[0]), files.explain)
-    has_images = any(is_encoded(field.name, field.type) for field in schema)
-    return EncodedImages(files.where, files) if has_images else files
+    stored = next(filter(None, (stored_in(field.name, field.type) for field in schema)), None)
+    return files if stored is None else EncodedImages(files.where, files, stored)
 
 
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))
+def _pixel_fields(shape: ImageShape) -> list[Field]:
+    return [(name, pa.uint8()) for name in shape.names]
 
 
 # Labels of a folder are in this file, in the names of sub-folders, or nowhere.
@@ -216,51 +202,31 @@ _OTHER_PICTURES = (".bmp", ".gif", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
 
 @dataclass(frozen=True)
 class PictureFolder:
-    """Pictures in the order of their paths; the paths are held in memory, the pictures are not.
-
-    Where no shape is given, the first picture's is the shape of all.
-    """
+    """Pictures in the order of their paths; all paths are held in memory, of the pictures one batch."""
 
     where: str
     folder: Path
-    shape: ImageShape | None = None
-
-    def for_columns(self, columns: Sequence[str]) -> PictureFolder:
-        """The same set, whose pictures must have the shape that the columns have."""
-        return replace(self, shape=shape_of(columns))
 
     def fields(self) -> list[Field]:
-        """A column per pixel, and the label if there are labels."""
-        paths, labels = self._listing()
-        pixels: list[Field] = [(name, pa.uint8()) for name in self._shape(paths).names]
-        if labels is None:
-            return pixels
-        return [*pixels, (LABEL, labels.type if pa.types.is_string(labels.type) else None)]
+        """The encoded images, and the label if there are labels."""
+        _, labels = self._listing()
+        fields: list[Field] = [(IMAGE, pa.binary())]
+        if labels is not None:
+            fields.append((LABEL, labels.type if pa.types.is_string(labels.type) else None))
+        return fields
 
-    def batches(self, columns: list[str]) -> Batches:
-        """A few thousand pictures at a time, decoded if pixels are asked for."""
+    def batches(self, columns: list[str], batch_rows: int = BATCH_IMAGES) -> Batches:
         paths, labels = self._listing()
-        shape = self._shape(paths)
-        for start in range(0, len(paths), BATCH_IMAGES):
-            chosen = slice(start, start + BATCH_IMAGES)
-            arrays = {}
-            if any(is_pixel(column) for column in columns):
-                arrays = pixel_columns(self._pixels(paths[chosen], shape), shape, columns)
-            if labels is not None:
-                arrays[LABEL] = labels[chosen]
+        for start in range(0, len(paths), batch_rows):
+            chosen = slice(start, start + batch_rows)
+            arrays = {} if labels is None else {LABEL: labels[chosen]}
+            if IMAGE in columns:
+                arrays[IMAGE] = pa.array([self._content(path) for path in paths[chosen]], pa.binary())
             yield pa.RecordBatch.from_pydict(arrays)
 
     def explain(self, error: Exception) -> UnderstudyError:
-        """A picture that Pillow cannot decode, or a file that is gone."""
-        return explain_pictures(self.where, error)
-
-    def _shape(self, paths: list[PurePath]) -> ImageShape:
-        return self.shape or picture_shape(self.where, self._content(paths[0]))
-
-    def _pixels(self, paths: list[PurePath], shape: ImageShape) -> Bytes:
-        return np.stack(
-            [picture_pixels(self.where, self._content(path), shape) for path in paths]
-        )  # (num_pictures, num_pixels)
+        """A file that is gone, or may not be read."""
+        return _explain(self.where, error)
 
     def _content(self, path: PurePath) -> bytes:
         with (self.folder / path).open("rb") as opened:
@@ -287,7 +253,7 @@ class PictureFolder:
         return paths, pa.array(labels, pa.binary()).view(pa.string())
 
     def _labels_in_file(self, paths: list[PurePath]) -> pa.Array:
-        source = DelimitedFile(f"{self.where}, {LABELS_FILE}", self.folder / LABELS_FILE, ",", gzipped=False)
+        source = DelimitedFiles(f"{self.where}, {LABELS_FILE}", (self.folder / LABELS_FILE,), ",")
         require_columns(source, [FILE, LABEL])
         with RowStream(source, [FILE, LABEL]) as stream:
             listed = [row for batch in stream for row in zip(*batch.to_pydict().values(), strict=True)]
@@ -302,11 +268,8 @@ class PictureFolder:
         return pa.array([labels[name] for name in names], pa.binary())
 
 
-def picture_folder(where: str, folder: Path) -> PictureFolder | None:
-    """A folder with pictures in it; None if it has none."""
-    known = (*_PICTURES, *_OTHER_PICTURES)
-    has_pictures = any(path.suffix.lower() in known for path in files_under(folder))
-    return PictureFolder(where, folder) if has_pictures else None
+def has_pictures(folder: Path) -> bool:
+    return any(path.suffix.lower() in (*_PICTURES, *_OTHER_PICTURES) for path in files_under(folder))
 
 
 MEMBERS = (("x", "y"), ("images", "labels"), ("x_train", "y_train"))
@@ -330,14 +293,10 @@ class NpzImages:
     path: Path
     shape: ImageShape | None = None
 
-    def for_columns(self, columns: Sequence[str]) -> NpzImages:
-        """The same set, whose images must have the shape that the columns have."""
-        return replace(self, shape=shape_of(columns))
-
     def fields(self) -> list[Field]:
         """A column per pixel, and the label; read from the arrays' headers."""
         with self._arrays() as (shape, _, labels):
-            pixels: list[Field] = [(name, pa.uint8()) for name in shape.names]
+            pixels = _pixel_fields(shape)
             return pixels if labels is None else [*pixels, (LABEL, _label_type(labels.dtype))]
 
     def batches(self, columns: list[str]) -> Batches:

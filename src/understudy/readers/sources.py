@@ -8,11 +8,11 @@ from dataclasses import replace
 from glob import glob, has_magic
 from pathlib import Path
 
-from understudy.errors import InputError, UnderstudyError
-from understudy.readers.arrow import ArrowStream, ParquetFiles, arrow_file, files_under, frame_source, refuse_table_log
-from understudy.readers.delimited import DelimitedFile, DelimitedFiles
-from understudy.readers.pictures import EncodedImages, NpzImages, PictureFolder, is_encoded, picture_folder, with_images
-from understudy.readers.python_rows import PythonRecords, explain_frame
+from understudy.errors import InputError
+from understudy.readers.arrow import ParquetFiles, arrow_file, files_under, refuse_table_log
+from understudy.readers.delimited import DelimitedFiles
+from understudy.readers.frames import ArrowStream, PythonRecords, explain_frame, frame_source
+from understudy.readers.pictures import EncodedImages, NpzImages, PictureFolder, has_pictures, stored_in, with_images
 from understudy.readers.sql import SQLITE_MAGIC, DuckQuery, SqliteQuery
 from understudy.readers.stream import (
     Field,
@@ -24,7 +24,7 @@ from understudy.readers.stream import (
     require_columns,
     shielded,
 )
-from understudy.schema.images import is_pixel
+from understudy.schema.images import is_pixel, shape_of
 
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _ARROW = (".arrow", ".feather", ".ipc")
@@ -34,8 +34,8 @@ _DUCKDB_MAGIC = b"DUCK"
 _DUCKDB_OFFSET = 8  # a checksum comes first
 _LONGEST_NAME = 255
 
-ImageSet = NpzImages | PictureFolder | EncodedImages
-_Found = Viewable | ArrowStream | PythonRecords | DuckQuery | SqliteQuery | ImageSet
+ImageSet = NpzImages | EncodedImages
+_Found = Viewable | PythonRecords | DuckQuery | SqliteQuery | ImageSet
 
 
 def open_source(source: object, *, columns: Sequence[str], query: str | None = None) -> RowStream:
@@ -77,23 +77,30 @@ def open_parts(source: object, *, columns: Sequence[str], query: str | None = No
 
 
 def _checked(source: object, columns: Sequence[str], query: str | None) -> Source:
-    """The source that a path or frame is, once it is known to have the columns."""
+    """The source that a path or frame is, once it is known to have the columns.
+
+    These say which shape images must have, and what every record of a list must hold.
+    """
     found = _find(source, query)
-    if isinstance(found, ImageSet | PythonRecords):
-        found = found.for_columns(columns)
-    elif query is not None and any(is_pixel(name) for name in columns) and _has_images(found):
+    has_pixels = any(is_pixel(name) for name in columns)
+    if isinstance(found, EncodedImages) and not has_pixels:
+        found = found.files
+    elif isinstance(found, ImageSet):
+        found = replace(found, shape=shape_of(columns))
+    elif isinstance(found, PythonRecords):
+        found = replace(found, names=tuple(columns))
+    elif query is not None and has_pixels and _has_images(found):
         raise _no_query(found.where)
     require_columns(found, columns)
     return found
 
 
 def _split(found: Source) -> list[Source]:
-    if isinstance(found, ParquetFiles):
-        return [replace(found, paths=(path,)) for path in found.paths]
     if isinstance(found, EncodedImages):
-        files = [replace(found.files, paths=(path,)) for path in found.files.paths]
-        return [replace(found, files=each) for each in files]
-    return list(found.files) if isinstance(found, DelimitedFiles) else [found]
+        return [replace(found, files=files) for files in _split(found.files)]
+    if isinstance(found, ParquetFiles | DelimitedFiles):
+        return [replace(found, paths=(path,)) for path in found.paths]
+    return [found]
 
 
 def source_columns(source: object, *, query: str | None = None) -> list[Field]:
@@ -103,7 +110,11 @@ def source_columns(source: object, *, query: str | None = None) -> list[Field]:
 
 def is_one_pass(source: object) -> bool:
     """Whether a source is a stream, which is gone once it has been read."""
-    return not isinstance(source, str | os.PathLike) and isinstance(_find_frame(source), ArrowStream)
+    return not isinstance(source, str | os.PathLike) and _is_one_pass(_find_frame(source))
+
+
+def _is_one_pass(found: _Found) -> bool:
+    return isinstance(found, ArrowStream) and found.is_one_pass
 
 
 def source_name(source: object) -> str:
@@ -121,17 +132,14 @@ def source_name(source: object) -> str:
 
 
 def _find(source: object, query: str | None) -> Source | ImageSet:
-    if isinstance(source, str | os.PathLike):
-        found: _Found = _find_path(source, query)
-    else:
-        found = _find_frame(source)
+    found: _Found = _find_path(source, query) if isinstance(source, str | os.PathLike) else _find_frame(source)
     if query is None or isinstance(found, DuckQuery | SqliteQuery):
         return found
     if isinstance(found, EncodedImages):
         found = found.files  # a query sees what the files hold
-    if isinstance(found, ImageSet):
+    if isinstance(found, NpzImages | PictureFolder):
         raise _no_query(found.where)
-    if isinstance(found, ArrowStream | PythonRecords):
+    if isinstance(found, PythonRecords) or _is_one_pass(found):
         raise InputError(
             found.where,
             "a query may read its table twice and by columns, and this is a stream or a list of rows",
@@ -140,7 +148,7 @@ def _find(source: object, query: str | None) -> Source | ImageSet:
     return DuckQuery(found.where, found, query)
 
 
-def _find_frame(source: object) -> Viewable | ArrowStream | PythonRecords:
+def _find_frame(source: object) -> Viewable | PythonRecords:
     where = f"source of type '{type(source).__name__}'"
     found = shielded(lambda: frame_source(where, source), lambda e: explain_frame(where, e))
     if found is None:
@@ -153,7 +161,7 @@ def _find_frame(source: object) -> Viewable | ArrowStream | PythonRecords:
 
 
 def _has_images(source: Source) -> bool:
-    return any(is_encoded(name, kind) for name, kind in checked_fields(source))
+    return any(stored_in(name, kind) for name, kind in checked_fields(source))
 
 
 def _no_query(where: str) -> InputError:
@@ -165,29 +173,29 @@ def _find_path(source: str | os.PathLike[str], query: str | None) -> Viewable | 
     where = f"file '{path.name}'" if _is_plain(path.name) else "source"
     if not os.fspath(source):
         raise InputError("source", "the path is empty", "Name a file")
-    if has_magic(os.fspath(path)) and not path.exists():
-        paths = [Path(each) for each in glob(os.fspath(path), recursive=True)]
-        return shielded(lambda: _find_files(where, paths), lambda e: _unreadable(where, e))
-    return shielded(lambda: _find_file(where, path, query), lambda e: _unreadable(where, e))
+    return shielded(
+        lambda: _find_file(where, path, query),
+        lambda error: explain_file(where, error, rule="it cannot be opened", remedy="Check the path"),
+    )
 
 
 def _find_file(where: str, path: Path, query: str | None) -> Viewable | DuckQuery | SqliteQuery | ImageSet:
+    if has_magic(os.fspath(path)) and not path.exists():
+        return _find_files(where, [Path(each) for each in glob(os.fspath(path), recursive=True)])
     if path.is_dir():
         return _find_directory(where, path)
     with path.open("rb") as opened:
         head = opened.read(_HEAD_BYTES)
     if not head:
         raise InputError(where, "the file is empty (zero bytes)", "Write it again from its source")
-    suffix, gzipped = _suffix(path)
-    if suffix in _DELIMITERS:
-        return DelimitedFile(where, path, _DELIMITERS[suffix], gzipped)
-    if suffix == ".parquet" and not gzipped:
-        return with_images(ParquetFiles(where, (path,)))
-    if suffix in _ARROW and not gzipped:
+    suffix = _suffix(path)
+    if _is_table(path):
+        return _find_files(where, [path])
+    if suffix in _ARROW:
         return arrow_file(where, path, head)
-    if suffix in _DATABASES and not gzipped:
+    if suffix in _DATABASES:
         return _find_database(where, path, head, query)
-    if suffix == ".npz" and not gzipped:
+    if suffix == ".npz":
         return NpzImages(where, path)
     raise InputError(
         where,
@@ -196,33 +204,31 @@ def _find_file(where: str, path: Path, query: str | None) -> Viewable | DuckQuer
     )
 
 
-def _suffix(path: Path) -> tuple[str, bool]:
-    """What kind of file a name says it is, and whether it is compressed."""
-    gzipped = path.suffix.lower() == ".gz"
-    return Path(path.stem if gzipped else path.name).suffix.lower(), gzipped
+def _suffix(path: Path) -> str:
+    """What kind of file a name says it is; text files may be compressed."""
+    suffix, inner = path.suffix.lower(), Path(path.stem).suffix.lower()
+    return inner if suffix == ".gz" and inner in _DELIMITERS else suffix
 
 
 def _find_directory(where: str, folder: Path) -> Viewable | ImageSet:
     refuse_table_log(where, folder)
     paths = [path for path in files_under(folder) if _is_table(path)]
-    has_parquet = any(_suffix(path)[0] == ".parquet" for path in paths)
-    # A folder of pictures may have text files beside them.
-    found = None if has_parquet else picture_folder(where, folder)
-    if found is None and paths:
-        return _find_files(where, paths)
-    if found is None:
+    has_parquet = any(_suffix(path) == ".parquet" for path in paths)
+    if not has_parquet and has_pictures(folder):  # which may have text files beside them
+        return EncodedImages(where, PictureFolder(where, folder))
+    if not paths:
         raise InputError(
             where,
             "it is a directory without Parquet files, text files and images",
             "Name a file, or a directory of .parquet, .csv, .png or .jpg files",
         )
-    return found
+    return _find_files(where, paths)
 
 
 def _find_files(where: str, paths: Sequence[Path]) -> Viewable | ImageSet:
     """Several files as one table; they are all Parquet files, or all text files."""
     paths = _each_once(paths)
-    kinds = {_suffix(path)[0] for path in paths}
+    kinds = {_suffix(path) for path in paths}
     if not paths:
         raise InputError(where, "it names no file", "Check the folder, or the pattern")
     if not all(_is_table(path) for path in paths) or len(kinds) > 1:
@@ -230,9 +236,7 @@ def _find_files(where: str, paths: Sequence[Path]) -> Viewable | ImageSet:
         raise InputError(where, "its files are not all of one kind", remedy)
     if kinds == {".parquet"}:
         return with_images(ParquetFiles(where, tuple(paths)))
-    delimiter = _DELIMITERS[kinds.pop()]
-    files = [DelimitedFile(where, path, delimiter, _suffix(path)[1]) for path in paths]
-    return DelimitedFiles(where, tuple(files)) if len(files) > 1 else files[0]
+    return DelimitedFiles(where, tuple(paths), _DELIMITERS[kinds.pop()])
 
 
 def _each_once(paths: Sequence[Path]) -> list[Path]:
@@ -249,8 +253,7 @@ def _each_once(paths: Sequence[Path]) -> list[Path]:
 
 
 def _is_table(path: Path) -> bool:
-    suffix, gzipped = _suffix(path)
-    return path.is_file() and (suffix in _DELIMITERS or (suffix == ".parquet" and not gzipped))
+    return path.is_file() and _suffix(path) in (*_DELIMITERS, ".parquet")
 
 
 def _find_database(where: str, path: Path, head: bytes, query: str | None) -> DuckQuery | SqliteQuery:
@@ -261,10 +264,6 @@ def _find_database(where: str, path: Path, head: bytes, query: str | None) -> Du
     if query is None:
         raise InputError(where, "a database needs a query", "Add a query such as: SELECT * FROM patients")
     return DuckQuery(where, path, query) if is_duckdb else SqliteQuery(where, path, query)
-
-
-def _unreadable(where: str, error: Exception) -> UnderstudyError:
-    return explain_file(where, error, rule="it cannot be opened", remedy="Check the path")
 
 
 def _is_plain(name: str) -> bool:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from understudy.errors import InputError, MissingExtraError, UnderstudyError
-from understudy.readers.cells import raw_text
+from understudy.readers.cells import raw_column
 from understudy.readers.stream import MAX_BATCH_ROWS, Batches, Field, Viewable, explain_file, shielded
 
 WITHHELD = "the query failed, and the engine's message is withheld because it may quote a cell"
@@ -160,9 +160,7 @@ class SqliteQuery:
         """The result, a few thousand rows at a time."""
         with self._run(", ".join(quoted_name(column) for column in columns), "") as cursor:
             while rows := cursor.fetchmany(_FETCHED_ROWS):
-                arrays = [
-                    pa.array([raw_text(cell) for cell in column], pa.binary()) for column in zip(*rows, strict=True)
-                ]
+                arrays = [raw_column(column) for column in zip(*rows, strict=True)]
                 yield pa.RecordBatch.from_arrays(arrays, names=columns)
 
     def explain(self, error: Exception) -> UnderstudyError:

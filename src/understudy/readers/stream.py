@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
 import pyarrow as pa
@@ -110,9 +109,7 @@ class RowStream:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __iter__(self) -> Self:
@@ -121,14 +118,11 @@ class RowStream:
         return self
 
     def __next__(self) -> pa.RecordBatch:
-        batch = shielded(self._step, self._source.explain)
+        batch = shielded(lambda: next(self._batches, None), self._source.explain)
         if batch is None:
             self.close()
             raise StopIteration
         return batch
-
-    def _step(self) -> pa.RecordBatch | None:
-        return next(self._batches, None)
 
     def close(self) -> None:
         """Let go of the file or connection; a closed stream has no more rows."""
@@ -142,6 +136,10 @@ def _exact(source: Source, columns: list[str]) -> Batches:
             chosen = batch if batch.schema.names == columns else batch.select(columns)
             for start in range(0, chosen.num_rows, MAX_BATCH_ROWS):
                 yield chosen.slice(start, MAX_BATCH_ROWS)
+
+
+def fields_of(schema: pa.Schema) -> list[Field]:
+    return [(field.name, field.type) for field in schema]
 
 
 def checked_fields(source: Source) -> list[Field]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from understudy.errors import InputError
+from understudy.errors import column_error
 
 NULL = -1
 """The code of a cell that holds none of the column's values."""
@@ -115,7 +115,7 @@ class Column:
     def low_high(self) -> tuple[float, float]:
         """The bounds of a number; microseconds since 1970 for a datetime."""
         if self.bounds is None:
-            raise InputError(f"column '{self.name}'", "it has no bounds")
+            raise column_error(self.name, "it has no bounds")
         return self.bounds
 
     @property
@@ -134,7 +134,7 @@ class Column:
         if self.categories:
             entry["categories"] = list(self.categories)
         elif self.bounds is not None:
-            entry["bounds"] = [self._bound_out(bound) for bound in self.bounds]
+            entry["bounds"] = [self.written(bound) for bound in self.bounds]
         if self.resolution is not None:
             entry["resolution"] = self.resolution.value
         if self.kind is not Kind.ID:
@@ -146,11 +146,12 @@ class Column:
             entry["description"] = self.description
         return entry
 
-    def _bound_out(self, bound: float) -> int | float | str:
+    def written(self, value: float) -> int | float | str:
+        """A value of a number as the YAML file has it; that of a datetime as an ISO date or time."""
         if self.kind is Kind.DATETIME:
-            moment = EPOCH + dt.timedelta(microseconds=bound)
+            moment = EPOCH + dt.timedelta(microseconds=value)
             return (moment.date() if self.resolution is Resolution.DAY else moment).isoformat()
-        return int(bound) if self.is_whole else float(bound)
+        return int(value) if self.is_whole else float(value)
 
 
 EPOCH = dt.datetime(1970, 1, 1)  # naive on purpose: zones are turned into UTC first

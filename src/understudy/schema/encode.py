@@ -9,8 +9,9 @@ the other rows the codes that they had (proofs/cells.md).
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import pyarrow.compute as pc
 
 from understudy.arrays import Bytes, Codes
 from understudy.errors import InputError
-from understudy.schema.columns import BLANKS, NULL, NULL_WORDS, Column, Kind, Role
+from understudy.schema.columns import BLANKS, NULL, NULL_WORDS, UNLISTED, Column, Kind, Role
 from understudy.schema.images import ImageShape
 from understudy.schema.table import Schema
 
@@ -45,6 +46,7 @@ _DATE = rf"^(\d{{4}}-{_MONTHS}|{_LEAP_DAY})([T ]{_TIME}{_ZONE}?)?$"
 
 _ZONED = rf"[T ]{_TIME}{_ZONE}$"
 _PAST_MICROSECONDS = r"(\.\d{6})\d+"
+_PLAIN_TEXT = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
 
 
 def encode_batch(schema: Schema, batch: pa.RecordBatch, *, unlisted: int = NULL) -> Codes:
@@ -77,7 +79,7 @@ def encode_column(column: Column, cells: Any, *, unlisted: int = NULL) -> Codes:
     if isinstance(cells, pa.ChunkedArray):
         cells = cells.combine_chunks()
     cells = _unwrapped(column, cells)
-    if column.is_choice and _is_plain_text(cells.type):
+    if column.is_choice and cells.type in _PLAIN_TEXT:
         cells = cells.dictionary_encode()  # so that each word is looked up once
     if pa.types.is_dictionary(cells.type):
         return _dictionary_codes(column, cells, unlisted)
@@ -101,21 +103,14 @@ def count_misfits(column: Column, cells: Any) -> Misfits:
     """Count what ``encode_column`` turns into null, or clips."""
     if pa.types.is_dictionary(cells.type):
         cells = cells.dictionary_decode()
-    codes = encode_column(column, cells)
-    blank = _blanks(column, cells)
+    codes = encode_column(replace(column, unknown=None), cells, unlisted=UNLISTED)
+    blank, other = int((codes == NULL).sum()), int((codes == UNLISTED).sum())
     if column.is_choice:
-        found = _listed_places(column, _blank_to_null(column, cells))
-        listed = found.is_valid().to_numpy(zero_copy_only=False)
-        unlisted = ~blank & ~listed & (column.unknown is None)
-        return Misfits(blank=int((blank & ~listed).sum()), unlisted=int(unlisted.sum()))
-    values, (low, high) = _values(column, cells), column.low_high
+        return Misfits(blank=blank, unlisted=other if column.unknown is None else 0)
+    values, (low, high) = _values(column, _unwrapped(column, cells)), column.low_high
     if column.resolution is not None:
         values = values - values % column.resolution.microseconds
-    return Misfits(
-        blank=int(blank.sum()),
-        unreadable=int(((codes == NULL) & ~blank).sum()),
-        outside=int(((values < low) | (values > high)).sum()),
-    )
+    return Misfits(blank=blank, unreadable=other, outside=int(((values < low) | (values > high)).sum()))
 
 
 def _blanks(column: Column, cells: Any) -> npt.NDArray[np.bool_]:
@@ -124,22 +119,15 @@ def _blanks(column: Column, cells: Any) -> npt.NDArray[np.bool_]:
     blank = cells.is_null()
     if _is_text(cells.type):
         blank = pc.or_(blank, pc.fill_null(pc.match_substring_regex(cells, _NULL_WORDS), False))
-    found: npt.NDArray[np.bool_] = blank.to_numpy(zero_copy_only=False)
-    return found
+    return _to_numpy(blank)
 
 
 def _plain_codes(column: Column, cells: Any, unlisted: int) -> Codes:
-    if pa.types.is_nested(cells.type):
-        raise _wrong_type(column, "a nested type")
     codes = _choice_codes(column, cells) if column.is_choice else _number_codes(column, _values(column, cells))
     missing = codes == NULL
     if unlisted != NULL and missing.any():
         codes[missing & ~_blanks(column, cells)] = unlisted
     return codes
-
-
-def _values(column: Column, cells: Any) -> npt.NDArray[np.float64]:
-    return _moments(column, cells) if column.kind is Kind.DATETIME else _floats(column, cells)
 
 
 def encode_ids(name: str, cells: Any) -> Any:
@@ -158,15 +146,9 @@ def encode_ids(name: str, cells: Any) -> Any:
     cells = _unwrapped(column, cells)
     if pa.types.is_decimal(cells.type):  # as floats, two people with long numbers would be one
         return _digits(cells).cast(pa.binary())
-    if pa.types.is_nested(cells.type):
-        raise _wrong_type(column, "a nested type")
-    if _is_text(cells.type):
-        return _text_ids(cells)
-    return _labels(column, _blank_to_null(column, cells)).cast(pa.binary())
-
-
-def _text_ids(cells: Any) -> Any:
-    """Bytes of a fixed width may be numbers, whose bytes are no blanks; other text is trimmed."""
+    if not _is_text(cells.type):
+        return _labels(column, _blank_to_null(column, cells)).cast(pa.binary())
+    # Bytes of a fixed width may be numbers, whose bytes are no blanks; other text is trimmed.
     text = _text(cells)
     is_fixed = pa.types.is_fixed_size_binary(cells.type)
     own = cells if is_fixed else pc.replace_substring_regex(text, _WHOLE, r"\1")
@@ -175,8 +157,10 @@ def _text_ids(cells: Any) -> Any:
 
 
 def _unwrapped(column: Column, cells: Any) -> Any:
-    """Cells of an extension type as what they stand for, UUIDs and JSON as text; others are refused by type."""
+    """Cells of an extension type as what they stand for, UUIDs and JSON as text; nested and other ones are refused."""
     kind = cells.type
+    if pa.types.is_nested(kind):
+        raise _wrong_type(column, "a nested type")
     if not isinstance(kind, pa.BaseExtensionType):
         return cells
     if isinstance(kind, pa.UuidType):
@@ -188,7 +172,7 @@ def _unwrapped(column: Column, cells: Any) -> Any:
 
 def _uuid_text(cells: Any) -> Any:
     """Sixteen bytes each as text, in groups of 8, 4, 4, 4 and 12 hexadecimal digits."""
-    known = cells.is_valid().to_numpy(zero_copy_only=False)
+    known = _to_numpy(cells.is_valid())
     joined = b"".join(cells.drop_null().to_pylist()).hex()
     digits = np.frombuffer(joined.encode(), dtype="S1").reshape(-1, 32)
     text = np.full((len(digits), 36), b"-", dtype="S1")
@@ -200,14 +184,12 @@ def _uuid_text(cells: Any) -> Any:
 
 def _dictionary_codes(column: Column, cells: Any, unlisted: int) -> Codes:
     """Encode the values that rows refer to; others are not this table's cells."""
-    if isinstance(cells.dictionary.type, pa.BaseExtensionType):
-        values = _unwrapped(column, cells.dictionary)
-        cells = pa.DictionaryArray.from_arrays(cells.indices, values)
-    size = len(cells.dictionary)
-    indices = cells.indices.cast(pa.int64()).fill_null(size).to_numpy(zero_copy_only=False)
+    values = _unwrapped(column, cells.dictionary)
+    size = len(values)
+    indices = _to_numpy(cells.indices.cast(pa.int64()).fill_null(size))
     referred = np.flatnonzero(np.bincount(indices, minlength=size + 1)[:size])
     codes: Codes = np.full(size + 1, NULL, dtype=np.int64)
-    codes[referred] = _plain_codes(column, cells.dictionary.take(pa.array(referred)), unlisted)
+    codes[referred] = _plain_codes(column, values.take(pa.array(referred)), unlisted)
     found: Codes = codes[indices]
     return found
 
@@ -231,12 +213,18 @@ def _number_codes(column: Column, values: npt.NDArray[np.float64]) -> Codes:
     return codes
 
 
+def _values(column: Column, cells: Any) -> npt.NDArray[np.float64]:
+    """Numbers, or microseconds since 1970 in UTC, as floats so that no far date wraps around; NaN for what is none."""
+    is_moment = column.kind is Kind.DATETIME
+    if _is_text(cells.type):
+        return (_parse_dates if is_moment else parse_numbers)(_text(cells))
+    if pa.types.is_null(cells.type):
+        return np.full(len(cells), np.nan)
+    return _moments(column, cells) if is_moment else _floats(column, cells)
+
+
 def _floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
     kind = cells.type
-    if _is_text(kind):
-        return parse_numbers(_text(cells))
-    if pa.types.is_null(kind):
-        return np.full(len(cells), np.nan)
     if pa.types.is_boolean(kind):
         cells = cells.cast(pa.int8())
     elif pa.types.is_decimal(kind):  # by their digits: Arrow's own cast rounds by the scale of the column
@@ -255,19 +243,11 @@ def parse_numbers(text: Any) -> npt.NDArray[np.float64]:
 
 
 def _moments(column: Column, cells: Any) -> npt.NDArray[np.float64]:
-    """Microseconds since 1970 in UTC, as floats so that no far date wraps around."""
-    kind = cells.type
-    if _is_text(kind):
-        return _parse_dates(_text(cells))
-    if pa.types.is_null(kind):
-        return np.full(len(cells), np.nan)
-    if pa.types.is_date32(kind):
-        return _to_numpy(cells.cast(pa.int32()).cast(pa.float64())) * 86_400e6
-    if pa.types.is_date64(kind):
-        return _to_numpy(cells.cast(pa.int64()).cast(pa.float64(), safe=False)) * 1e3
-    if pa.types.is_timestamp(kind):
-        return _micros(cells.cast(pa.int64()), kind.unit)
-    raise _wrong_type(column, f"cells of type {kind}")
+    if pa.types.is_date(cells.type):
+        cells = cells.cast(pa.timestamp("ms"))
+    if not pa.types.is_timestamp(cells.type):
+        raise _wrong_type(column, f"cells of type {cells.type}")
+    return _micros(cells.cast(pa.int64()), cells.type.unit)
 
 
 def _micros(ticks: Any, unit: str) -> npt.NDArray[np.float64]:
@@ -275,8 +255,8 @@ def _micros(ticks: Any, unit: str) -> npt.NDArray[np.float64]:
         per_tick = {"s": 1e6, "ms": 1e3, "us": 1.0}[unit]
         return _to_numpy(ticks.cast(pa.float64(), safe=False)) * per_tick
     # Nanoseconds are past 2^53: as floats they would cross into the next second.
-    whole = ticks.fill_null(0).to_numpy(zero_copy_only=False) // 1000
-    return np.where(pc.is_null(ticks).to_numpy(zero_copy_only=False), np.nan, whole)
+    whole = _to_numpy(ticks.fill_null(0)) // 1000
+    return np.where(_to_numpy(pc.is_null(ticks)), np.nan, whole)
 
 
 def _parse_dates(text: Any) -> npt.NDArray[np.float64]:
@@ -292,9 +272,8 @@ def _parse_dates(text: Any) -> npt.NDArray[np.float64]:
 def _choice_codes(column: Column, cells: Any) -> Codes:
     cells = _blank_to_null(column, cells)
     found = _listed_places(column, cells)
-    listed = pc.fill_null(found, column.unlisted_code).cast(pa.int64()).to_numpy(zero_copy_only=False)
-    codes: Codes = np.where(pc.is_null(cells).to_numpy(zero_copy_only=False), NULL, listed)
-    return codes
+    listed = _to_numpy(pc.fill_null(found, column.unlisted_code).cast(pa.int64()))
+    return np.where(_to_numpy(pc.is_null(cells)), NULL, listed)
 
 
 def _listed_places(column: Column, cells: Any) -> Any:
@@ -305,7 +284,7 @@ def _listed_places(column: Column, cells: Any) -> Any:
         return pc.coalesce(
             pc.index_in(text, value_set=names), pc.index_in(_spelt_alike(text), value_set=_spelt_alike(names))
         )
-    numbers = pa.array(_floats(column, cells))
+    numbers = pa.array(_values(column, cells))
     exact = np.asarray(column.categories, dtype=np.float64)
     # What was stored in single precision holds 0.1 rounded.
     rounded = exact.astype(np.float32).astype(np.float64)
@@ -324,13 +303,17 @@ def _blank_to_null(column: Column, cells: Any) -> Any:
     if pa.types.is_decimal(cells.type) and not is_number:
         return _digits(cells)
     if pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type):
-        return pa.array(_floats(column, cells), from_pandas=True)
+        return pa.array(_values(column, cells), from_pandas=True)
     return cells
 
 
 def _digits(cells: Any) -> Any:
     """Decimals as text, without zeros at the end: as floats, long ones would fall together."""
-    text = pc.replace_substring_regex(cells.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
+    return _without_last_zeros(cells.cast(pa.string()))
+
+
+def _without_last_zeros(text: Any) -> Any:
+    text = pc.replace_substring_regex(text, r"(\.\d*?)0+$", r"\1")
     return pc.replace_substring_regex(text, r"\.$", "")
 
 
@@ -345,14 +328,10 @@ def _labels(column: Column, cells: Any) -> Any:
     if pa.types.is_timestamp(kind) or pa.types.is_time(kind):
         zone = "Z" if pa.types.is_timestamp(kind) and kind.tz else ""
         naive = cells.cast(pa.int64()).cast(pa.timestamp(kind.unit)) if zone else cells
-        text = pc.replace_substring_regex(naive.cast(pa.string()), r"(\.\d*?)0+$", r"\1")
-        return pc.binary_join_element_wise(pc.replace_substring_regex(text, r"\.$", ""), zone, "")
-    if pa.types.is_duration(kind):  # whose text would be a count of its unit
-        raise _wrong_type(column, f"cells of type {kind}")
-    try:
-        return cells.cast(pa.string())
-    except pa.ArrowException:
-        pass
+        return pc.binary_join_element_wise(_without_last_zeros(naive.cast(pa.string())), zone, "")
+    if not pa.types.is_duration(kind):  # whose text would be a count of its unit
+        with contextlib.suppress(pa.ArrowException):
+            return cells.cast(pa.string())
     raise _wrong_type(column, f"cells of type {kind}")
 
 
@@ -364,22 +343,8 @@ def _spelt_alike(text: Any) -> Any:
 
 
 def _is_text(kind: Any) -> bool:
-    return any(
-        test(kind)
-        for test in (
-            pa.types.is_string,
-            pa.types.is_large_string,
-            pa.types.is_string_view,
-            pa.types.is_binary,
-            pa.types.is_large_binary,
-            pa.types.is_binary_view,
-            pa.types.is_fixed_size_binary,
-        )
-    )
-
-
-def _is_plain_text(kind: Any) -> bool:
-    return kind in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
+    is_fixed = pa.types.is_fixed_size_binary(kind)
+    return is_fixed or kind in (*_PLAIN_TEXT, pa.string_view(), pa.binary_view())
 
 
 def _text(cells: Any) -> Any:
@@ -389,8 +354,8 @@ def _text(cells: Any) -> Any:
     return pc.ascii_trim_whitespace(cells)
 
 
-def _to_numpy(cells: Any) -> npt.NDArray[np.float64]:
-    values: npt.NDArray[np.float64] = cells.to_numpy(zero_copy_only=False)
+def _to_numpy(cells: Any) -> npt.NDArray[Any]:
+    values: npt.NDArray[Any] = cells.to_numpy(zero_copy_only=False)
     return values
 
 

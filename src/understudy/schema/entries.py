@@ -6,41 +6,25 @@ comment says what others usually declare; it is a hint, not a default.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import yaml
 
-from understudy.codec import encode
-from understudy.errors import InputError
-from understudy.schema.columns import BLANKS, Category, Column, Kind, Resolution, Role
+from understudy.codec import LARGEST_EXACT, encode
+from understudy.errors import InputError, column_error
+from understudy.schema.columns import BLANKS, Column, Kind, Resolution, Role
 from understudy.schema.images import LABEL, is_pixel, shape_of
-from understudy.schema.values import LARGEST_EXACT, TRUTHS, moment_of
+from understudy.schema.values import category_key, moment_of
 
 UNDECIDED = "???"
 _Choice = TypeVar("_Choice", bound=StrEnum)
-COLUMN_KEYS = (
-    "name",
-    "kind",
-    "role",
-    "bounds",
-    "categories",
-    "nullable",
-    "bounds_from",
-    "scale_hint",
-    "unknown",
-    "resolution",
-    "description",
-)
-
-
-def _refuse(name: str, rule: str, remedy: str = "") -> InputError:
-    return InputError(f"column '{name}'", rule, remedy)
+COLUMN_KEYS = tuple(field.name for field in fields(Column))
+MOST_BOUND = 1e300
 
 
 def undecided_keys(entry: Any) -> list[str]:
@@ -61,26 +45,18 @@ def parse_column(entry: Any) -> Column:
     name = entry["name"]
     unknown_keys = sorted(str(key) for key in entry if key not in COLUMN_KEYS)
     if unknown_keys:
-        raise _refuse(name, f"unknown key '{unknown_keys[0]}'", "Keys are " + ", ".join(COLUMN_KEYS))
+        raise column_error(name, f"unknown key '{unknown_keys[0]}'", "Keys are " + ", ".join(COLUMN_KEYS))
     kind = _one_of(Kind, entry.get("kind"), name=name, key="kind")
     role = Role.ID if kind is Kind.ID else _one_of(Role, entry.get("role", "feature"), name=name, key="role")
-    description = str(entry.get("description", ""))
+    column = Column(name=name, kind=kind, role=role, description=str(entry.get("description", "")))
     if kind is Kind.ID:
-        return Column(name=name, kind=kind, role=role, description=description)
-    nullable = entry.get("nullable", False)
+        return column
+    nullable, source = entry.get("nullable", False), str(entry.get("bounds_from", "not stated"))
     if not isinstance(nullable, bool):
-        raise _refuse(name, "nullable must be true or false", "Set nullable: true or nullable: false")
-    column = Column(
-        name=name,
-        kind=kind,
-        role=role,
-        nullable=nullable,
-        bounds_from=str(entry.get("bounds_from", "not stated")),
-        scale_hint=entry.get("scale_hint"),
-        description=description,
-    )
+        raise column_error(name, "nullable must be true or false", "Set nullable: true or nullable: false")
+    column = replace(column, nullable=nullable, bounds_from=source, scale_hint=entry.get("scale_hint"))
     if column.scale_hint not in (None, "log1p"):
-        raise _refuse(name, "scale_hint must be log1p or absent")
+        raise column_error(name, "scale_hint must be log1p or absent")
     if kind in (Kind.CATEGORICAL, Kind.BINARY) or "categories" in entry:
         return _with_categories(column, entry)
     return _with_bounds(column, entry)
@@ -91,71 +67,61 @@ def _one_of(choices: type[_Choice], value: Any, *, name: str, key: str) -> _Choi
         return choices(value)
     except ValueError:
         listed = ", ".join(choice.value for choice in choices)
-    raise _refuse(name, f"{key} must be one of {listed}", f"Set {key}: in the schema")
-
-
-def category_key(category: Category) -> tuple[str, Category]:
-    """Two categories with the same key cannot be told apart in a file."""
-    if isinstance(category, bool):
-        return ("bool", category)
-    if isinstance(category, int | float):
-        return ("number", float(category))
-    name = category.strip(BLANKS)
-    return ("text", name.lower() if name.lower() in TRUTHS else name)
+    raise column_error(name, f"{key} must be one of {listed}", f"Set {key}: in the schema")
 
 
 def _with_categories(column: Column, entry: dict[str, Any]) -> Column:
     if column.kind not in (Kind.CATEGORICAL, Kind.BINARY, Kind.ORDINAL):
-        raise _refuse(column.name, f"a {column.kind} column has bounds, not categories", "Set bounds: [low, high]")
+        raise column_error(column.name, f"a {column.kind} column has bounds, not categories", "Set bounds: [low, high]")
     listed = entry.get("categories")
     if not isinstance(listed, list) or not listed:
-        raise _refuse(
+        raise column_error(
             column.name,
             "categories must be public, got none",
             "List them, for example categories: [no, yes], from a codebook and not from the data",
         )
     if not all(isinstance(category, str | int | float) for category in listed):
-        raise _refuse(column.name, "categories must be text or numbers", "Quote them in the schema")
+        raise column_error(column.name, "categories must be text or numbers", "Quote them in the schema")
     if not all(isinstance(c, str) or abs(c) < LARGEST_EXACT for c in listed):
-        raise _refuse(column.name, "categories that are numbers must lie within 2^53", "Quote them")
+        raise column_error(column.name, "categories that are numbers must lie within 2^53", "Quote them")
     if any(isinstance(c, str) and not c.strip(BLANKS) for c in listed):
-        raise _refuse(column.name, "a category must not be blank: a blank cell is null", "Set nullable: true")
+        raise column_error(column.name, "a category must not be blank: a blank cell is null", "Set nullable: true")
     if len({category_key(category)[0] for category in listed}) > 1:
-        raise _refuse(column.name, "categories mix text and numbers", "Quote all of them")
+        raise column_error(column.name, "categories mix text and numbers", "Quote all of them")
     if len({category_key(category) for category in listed}) < len(listed):
-        raise _refuse(column.name, "categories must differ from one another")
+        raise column_error(column.name, "categories must differ from one another")
     if column.kind is Kind.BINARY and len(listed) != 2:
-        raise _refuse(column.name, "a binary column has exactly two categories", "Use kind: categorical")
+        raise column_error(column.name, "a binary column has exactly two categories", "Use kind: categorical")
     unknown = entry.get("unknown")
     if unknown is not None and unknown not in listed:
-        raise _refuse(column.name, "unknown must name one of its categories")
+        raise column_error(column.name, "unknown must name one of its categories")
     return replace(column, categories=tuple(listed), unknown=unknown)
 
 
 def _with_bounds(column: Column, entry: dict[str, Any]) -> Column:
     bounds = entry.get("bounds")
     if isinstance(bounds, list | tuple) and len(bounds) != 2:
-        raise _refuse(column.name, "bounds are two numbers", "Set bounds: [low, high]")
+        raise column_error(column.name, "bounds are two numbers", "Set bounds: [low, high]")
     if not isinstance(bounds, list | tuple):
-        raise _refuse(
+        raise column_error(
             column.name,
             "bounds must be public, got none",
             "Set bounds: [low, high] from a codebook, a law of nature or a convention, not from the data",
         )
     resolution = _resolution(column, entry, bounds)
     low, high = (_bound_in(column, bound) for bound in bounds)
-    if not (math.isfinite(low) and math.isfinite(high) and math.isfinite(high - low) and low <= high):
-        raise _refuse(column.name, "bounds must be finite and in order", "Set bounds: [low, high]")
+    if not (abs(low) <= MOST_BOUND and abs(high) <= MOST_BOUND and low <= high):
+        raise column_error(column.name, "bounds must be finite and in order", "Set bounds: [low, high]")
     if resolution is Resolution.DAY:
         low, high = (bound - bound % resolution.microseconds for bound in (low, high))
     if column.is_whole and (low != int(low) or high != int(high)):
-        raise _refuse(column.name, f"bounds of a {column.kind} column must be whole numbers")
+        raise column_error(column.name, f"bounds of a {column.kind} column must be whole numbers")
     widest = max(abs(low), abs(high), high - low if column.is_whole else 0)
     if column.kind is not Kind.CONTINUOUS and widest >= LARGEST_EXACT:
         if column.kind is Kind.DATETIME:
-            raise _refuse(column.name, "bounds must lie between 1685 and 2255", "Narrow them")
-        raise _refuse(column.name, "bounds must lie within 2^53", "Narrow them or use kind: continuous")
-    return replace(column, bounds=(low, high), resolution=resolution)
+            raise column_error(column.name, "bounds must lie between 1685 and 2255", "Narrow them")
+        raise column_error(column.name, "bounds must lie within 2^53", "Narrow them or use kind: continuous")
+    return replace(column, bounds=(float(low), float(high)), resolution=resolution)
 
 
 def _resolution(column: Column, entry: dict[str, Any], bounds: Any) -> Resolution | None:
@@ -171,13 +137,11 @@ def _bound_in(column: Column, bound: Any) -> float:
     if column.kind is Kind.DATETIME:
         moment = moment_of(bound)
         if moment is None:
-            raise _refuse(column.name, "bounds of a datetime column must be ISO dates", "Write 2000-01-31")
-        return float(moment)
+            raise column_error(column.name, "bounds of a datetime column must be ISO dates", "Write 2000-01-31")
+        return moment
     if isinstance(bound, bool) or not isinstance(bound, int | float):
-        raise _refuse(column.name, "bounds must be numbers", "Set bounds: [low, high]")
-    if abs(bound) > 1e300:
-        raise _refuse(column.name, "bounds must be finite and in order", "Set bounds: [low, high]")
-    return float(bound)
+        raise column_error(column.name, "bounds must be numbers", "Set bounds: [low, high]")
+    return bound
 
 
 HINTS: tuple[tuple[str, str], ...] = (
@@ -238,36 +202,23 @@ def draft_schema(columns: Iterable[tuple[str, Any]], *, name: str) -> str:
         entries = {column: kind for column, kind in entries.items() if not is_pixel(column)}
     lines.append("columns:" if entries else "columns: []")
     for column, arrow_type in entries.items():
-        if shape is not None and column == LABEL:
-            lines += _listed(_label_entry())
+        if shape is not None and column == LABEL:  # classes, also where a file numbers them
+            lines += _entry(column, "categorical", role="label")
             continue
-        hint = next((words for pattern, words in HINTS if re.search(pattern, column.lower())), None)
-        first, *others = _entry(column, arrow_type)
-        lines += _listed([first + (f"  # hint: {hint}" if hint else ""), *others])
+        hint = next((f"  # hint: {words}" for pattern, words in HINTS if re.search(pattern, column.lower())), "")
+        is_id = ID_NAMES.search(column.lower()) is not None
+        lines += _entry(column, "id" if is_id else _kind(arrow_type), hint=hint)
     return "\n".join(lines) + "\n"
 
 
-def _listed(fields: list[str]) -> list[str]:
-    return [f"- {fields[0]}", *(f"  {field}" for field in fields[1:])]
-
-
-def _label_entry() -> list[str]:
-    """Labels of images are classes, also where a file numbers them."""
-    undecided = [f"{key}: {UNDECIDED}" for key in ("categories", "nullable", "bounds_from")]
-    return [f"name: {_quoted(LABEL)}", "kind: categorical", "role: label", *undecided]
-
-
-def _entry(column: str, arrow_type: Any) -> list[str]:
-    quoted = _quoted(column)
-    if ID_NAMES.search(column.lower()):
-        return [f"name: {quoted}", "kind: id"]
-    kind = _kind(arrow_type)
-    fields = [f"name: {quoted}", f"kind: {kind}", "role: feature"]
-    if kind == "binary":
-        fields.append("categories: [false, true]")
-    else:
-        fields.append(f"{'categories' if kind == 'categorical' else 'bounds'}: {UNDECIDED}")
-    return [*fields, f"nullable: {UNDECIDED}", f"bounds_from: {UNDECIDED}"]
+def _entry(column: str, kind: str, *, role: str = "feature", hint: str = "") -> list[str]:
+    lines = [f"- name: {_quoted(column)}{hint}", f"  kind: {kind}"]
+    if kind == "id":
+        return lines
+    domain = "categories" if kind in ("binary", "categorical") else "bounds"
+    known = "[false, true]" if kind == "binary" else UNDECIDED
+    undecided = [f"  {key}: {UNDECIDED}" for key in ("nullable", "bounds_from")]
+    return [*lines, f"  role: {role}", f"  {domain}: {known}", *undecided]
 
 
 def _kind(arrow_type: Any) -> str:

@@ -6,7 +6,8 @@ A rule is public, like the rest of a schema: it must not come from the rows.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,6 @@ from understudy.schema.values import (
     code_set,
     codes_of,
     every_code,
-    measure,
     spelt,
     spelt_known,
     spelt_number,
@@ -51,16 +51,11 @@ class Limit:
 
     def holds(self, used: Columns, codes: Codes) -> Truths:
         """Which rows obey it.  # (num_rows, num_used) -> (num_rows,)"""
-        place = place_of(used, self.column)
-        cells, scale = codes[:, place], own_scale(used[place])
-        constant = np.asarray(_on_scale(scale.column, self.constant))
-        is_so = self.operator(scale.values(cells), constant)
-        found: Truths = is_so | (cells == NULL)
-        return found
+        return _avoids(self, used, codes)
 
-    def allowed(self, column: Column) -> CodeSet:
-        """The codes of its column that obey it."""
-        return own_scale(column).subset(self.operator, _on_scale(column, self.constant))
+    def forbidden(self, column: Column) -> CodeSet:
+        """The codes of its column that break it."""
+        return every_code(column) - own_scale(column).subset(self.operator, self.constant)
 
     def to_dict(self) -> str:
         """The rule as the YAML file has it."""
@@ -116,11 +111,7 @@ class Forbidden:
 
     def holds(self, used: Columns, codes: Codes) -> Truths:
         """Which rows obey it.  # (num_rows, num_used) -> (num_rows,)"""
-        found = np.ones(len(codes), dtype=bool)
-        for name in self.columns:
-            place = place_of(used, name)
-            found &= self.forbidden(used[place]).contains(codes[:, place])
-        return ~found
+        return _avoids(self, used, codes)
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as the YAML file has it."""
@@ -128,6 +119,15 @@ class Forbidden:
 
 
 Rule = Limit | Comparison | Forbidden
+
+
+def _avoids(rule: Limit | Forbidden, used: Columns, codes: Codes) -> Truths:
+    """Which rows have some cell outside the codes that a rule forbids together."""
+    found = np.ones(len(codes), dtype=bool)
+    for name in rule.columns:
+        place = place_of(used, name)
+        found &= rule.forbidden(used[place]).contains(codes[:, place])
+    return ~found
 
 
 def place_of(used: Columns, name: str) -> int:
@@ -153,16 +153,8 @@ def allowed_codes(used: Columns, rules: Sequence[Rule]) -> dict[int, CodeSet]:
         if isinstance(rule, Comparison) or len(rule.columns) > 1:
             continue
         place = place_of(used, rule.columns[0])
-        column = used[place]
-        kept = rule.allowed(column) if isinstance(rule, Limit) else every_code(column) - rule.forbidden(column)
-        found[place] = found.get(place, every_code(column)) & kept
+        found[place] = found.get(place, every_code(used[place])) - rule.forbidden(used[place])
     return found
-
-
-def _on_scale(column: Column, constant: Category) -> int | float:
-    if column.is_choice and family_of(column) is not Family.NUMBER:
-        return column.categories.index(constant)
-    return measure(column, constant)
 
 
 def _name(column: str) -> str:
@@ -186,7 +178,7 @@ _COMPARISON = re.compile(rf"\s*{_SIDE}\s*(<=|>=|==|!=|<|>)\s*{_SIDE}\s*", flags=
 FORMS = "Write 'admitted <= discharged', 'age >= 18' or forbid: {sex: male, pregnant: yes}"
 
 
-def parse_rules(entries: Any, columns: Sequence[Column]) -> tuple[Rule, ...]:
+def parse_rules(entries: Any, columns: Columns) -> tuple[Rule, ...]:
     """Read a schema's ``rules`` list.
 
     Raises:
@@ -197,10 +189,19 @@ def parse_rules(entries: Any, columns: Sequence[Column]) -> tuple[Rule, ...]:
         raise InputError("rules", "must be a list", FORMS)
     rules = tuple(_parse_rule(entry, columns) for entry in entries)
     used = [column for column in columns if column.is_used]
-    _check_single_columns(rules, used)
+    kept = allowed_codes(used, rules)
+    for place, codes in kept.items():
+        if not codes.ranges:
+            name = used[place].name
+            culprits = [rule_words(rule) for rule in rules if rule.columns == (name,)]
+            raise InputError(
+                ", ".join(culprits),
+                f"no value of column '{name}' is left",
+                "Mend the rules, or the column's bounds or categories",
+            )
     for rule in rules:
         if isinstance(rule, Comparison):
-            _check_comparison(rule, used, allowed_codes(used, rules))
+            _check_comparison(rule, used, kept)
     return rules
 
 
@@ -211,58 +212,67 @@ def rule_words(rule: Rule) -> str:
     return f"rule 'forbid {', '.join(rule.columns)}'"
 
 
-def _parse_rule(entry: Any, columns: Sequence[Column]) -> Rule:
+def _parse_rule(entry: Any, columns: Columns) -> Rule:
     if isinstance(entry, str):
-        return _parse_comparison(entry, columns)
+        with _about_rule(entry):
+            return _parse_comparison(entry, columns)
     if isinstance(entry, dict) and set(entry) == {"forbid"} and isinstance(entry["forbid"], dict):
-        return _parse_forbidden(entry["forbid"], columns)
+        with _about_rule("forbid " + ", ".join(map(str, entry["forbid"]))):
+            return _parse_forbidden(entry["forbid"], columns)
     raise InputError(f"rule '{entry}'", "is neither a comparison nor forbid: {...}", FORMS)
 
 
-def _parse_comparison(text: str, columns: Sequence[Column]) -> Rule:
-    where = f"rule '{text.strip()}'"
+@contextmanager
+def _about_rule(words: str) -> Iterator[None]:
+    """Have refusals name the rule; those of a column say which column it was."""
+    try:
+        yield
+    except InputError as error:
+        rule = f"{error.where} {error.rule}".strip()
+        raise InputError(f"rule '{words.strip()}'", rule, error.remedy) from None
+
+
+def _parse_comparison(text: str, columns: Columns) -> Rule:
     found = _COMPARISON.fullmatch(text)
     if found is None:
-        raise InputError(where, "is no comparison of two things", FORMS)
+        raise InputError("", "is no comparison of two things", FORMS)
     left_words, op, right_words = found[1], Operator(found[2]), found[3]
-    left = _column(left_words, columns, where=where)
+    left = _column(left_words, columns)
     if _is_column(right_words, columns):
-        right = _column(right_words, columns, where=where)
+        right = _column(right_words, columns)
         if left == right:
-            raise InputError(where, "compares a column with itself", FORMS)
+            raise InputError("", "compares a column with itself", FORMS)
         if not can_compare(left, right, op):
-            raise _cannot(where, left, right)
+            sides = [f"'{column.name}' holds {family_of(column)}" for column in (left, right)]
+            raise InputError(
+                "",
+                f"{sides[0]} and {sides[1]}, which cannot be compared so",
+                "Compare numbers with numbers, dates with dates, categories by == or !=",
+            )
         return Comparison(left.name, op, right.name)
     family = family_of(left)
     if op.is_order and family is Family.NAME:
         raise InputError(
-            where,
+            "",
             f"the categories of '{left.name}' have no order",
             "Use == or !=, or kind: ordinal with the categories in order",
         )
     is_rank = op.is_order and family is Family.NUMBER  # need not be a listed category
-    try:
-        constant = (spelt_number if is_rank else spelt_known)(left, _unquoted(right_words))
-    except InputError as error:
-        raise _reworded(error, where) from None
+    constant = (spelt_number if is_rank else spelt_known)(left, _unquoted(right_words))
     return Limit(left.name, op, constant)
 
 
-def _parse_forbidden(entry: dict[Any, Any], columns: Sequence[Column]) -> Forbidden:
-    where = f"rule 'forbid {', '.join(str(name) for name in entry)}'"
+def _parse_forbidden(entry: dict[Any, Any], columns: Columns) -> Forbidden:
     if not entry:
-        raise InputError("rule 'forbid'", "names no column", FORMS)
+        raise InputError("", "names no column", FORMS)
     cells = []
     for name, value in entry.items():
-        column = _known_column(name, columns, where=where)
+        column = _known_column(name, columns)
         listed = value if isinstance(value, list) else [value]
-        try:
-            values = tuple(_parse_value(column, each) for each in listed)
-        except InputError as error:
-            raise _reworded(error, where) from None
+        values = tuple(_parse_value(column, each) for each in listed)
         rule = Forbidden(((column.name, values),))
         if (rule.forbidden(column) & every_code(column)).is_empty:
-            raise InputError(where, f"names nothing that '{column.name}' can hold", "Mend it, or leave it out")
+            raise InputError("", f"names nothing that '{column.name}' can hold", "Mend it, or leave it out")
         cells.append((column.name, values))
     order = [column.name for column in columns]  # files need not keep the order of a mapping
     return Forbidden(tuple(sorted(cells, key=lambda cell: order.index(cell[0]))))
@@ -278,55 +288,29 @@ def _parse_value(column: Column, value: Any) -> Value:
     return spelt(column, value)
 
 
-def _is_column(words: str, columns: Sequence[Column]) -> bool:
+def _is_column(words: str, columns: Columns) -> bool:
     """Whether the right side names a column; what looks like a number or date is one."""
     is_bare = words[0] not in "'\"+-.0123456789"
     return words[0] == "`" or (is_bare and words in {column.name for column in columns})
 
 
-def _column(words: str, columns: Sequence[Column], *, where: str) -> Column:
-    return _known_column(words if words[0] in "'\"" else _unquoted(words), columns, where=where)
+def _column(words: str, columns: Columns) -> Column:
+    return _known_column(words if words[0] in "'\"" else _unquoted(words), columns)
 
 
-def _known_column(name: Any, columns: Sequence[Column], *, where: str) -> Column:
+def _known_column(name: Any, columns: Columns) -> Column:
     found = next((column for column in columns if column.name == name), None)
     if found is None:
         known = ", ".join(column.name for column in columns if column.is_used)
-        raise InputError(where, f"{name} is not a column", f"Columns are {known}")
+        raise InputError("", f"{name} is not a column", f"Columns are {known}")
     if not found.is_used:
-        raise InputError(where, f"column '{name}' is not synthesised", "Leave the rule out, or change its role")
+        raise InputError("", f"column '{name}' is not synthesised", "Leave the rule out, or change its role")
     return found
 
 
 def _unquoted(words: str) -> str:
     mark = words[0]
     return words[1:-1].replace(mark * 2, mark) if mark in "`'\"" else words
-
-
-def _cannot(where: str, left: Column, right: Column) -> InputError:
-    sides = [f"'{column.name}' holds {family_of(column)}" for column in (left, right)]
-    return InputError(
-        where,
-        f"{sides[0]} and {sides[1]}, which cannot be compared so",
-        "Compare numbers with numbers, dates with dates, categories by == or !=",
-    )
-
-
-def _reworded(error: InputError, where: str) -> InputError:
-    told = f"{error.where} {error.rule}" if error.where else error.rule
-    return InputError(where, told, error.remedy)
-
-
-def _check_single_columns(rules: tuple[Rule, ...], used: Columns) -> None:
-    for place, kept in allowed_codes(used, rules).items():
-        if not kept.ranges:
-            name = used[place].name
-            culprits = [rule_words(rule) for rule in rules if rule.columns == (name,)]
-            raise InputError(
-                ", ".join(culprits),
-                f"no value of column '{name}' is left",
-                "Mend the rules, or the column's bounds or categories",
-            )
 
 
 def _check_comparison(rule: Comparison, used: Columns, kept: dict[int, CodeSet]) -> None:

@@ -13,8 +13,7 @@ import numpy.typing as npt
 
 from understudy.arrays import Codes
 from understudy.schema.columns import Category, Column, Kind
-from understudy.schema.entries import category_key
-from understudy.schema.values import CodeSet, code_set, every_code, first_code, number_values
+from understudy.schema.values import CodeSet, category_key, code_set, every_code, first_code, measure, number_values
 
 Values = npt.NDArray[Any]
 
@@ -42,7 +41,7 @@ class Operator(StrEnum):
     @property
     def mirrored(self) -> Operator:
         """The operator that says the same with its sides swapped."""
-        return _MIRRORED.get(self, self)
+        return Operator(self.translate({ord("<"): ">", ord(">"): "<"}))
 
 
 _COMPARE: Mapping[Operator, Callable[[Any, Any], Any]] = {
@@ -52,12 +51,6 @@ _COMPARE: Mapping[Operator, Callable[[Any, Any], Any]] = {
     Operator.AT_LEAST: operator.ge,
     Operator.EQUAL: operator.eq,
     Operator.UNEQUAL: operator.ne,
-}
-_MIRRORED: Mapping[Operator, Operator] = {
-    Operator.LESS: Operator.MORE,
-    Operator.MORE: Operator.LESS,
-    Operator.AT_MOST: Operator.AT_LEAST,
-    Operator.AT_LEAST: Operator.AT_MOST,
 }
 
 
@@ -108,11 +101,12 @@ class Scale:
         }[op]
         return [(first, end - 1) for first, end in pieces]
 
-    def subset(self, op: Operator, value: int | float) -> CodeSet:
-        """Codes of the column that stand in ``op`` to a value, and null."""
-        ranges = self.matching(op, np.asarray([value]))
-        found = code_set((first[0], last[0]) for first, last in ranges)
-        return CodeSet(found.ranges, has_null=self.column.nullable) & every_code(self.column)
+    def subset(self, op: Operator, constant: Category) -> CodeSet:
+        """Codes of the column that stand in ``op`` to a spelt value, and null."""
+        is_place = self.table is not None and family_of(self.column) is not Family.NUMBER
+        value = self.column.categories.index(constant) if is_place else measure(self.column, constant)
+        ranges = [(first[0], last[0]) for first, last in self.matching(op, np.asarray([value]))]
+        return code_set(ranges, has_null=self.column.nullable) & every_code(self.column)
 
 
 def own_scale(column: Column) -> Scale:
@@ -138,7 +132,7 @@ def common_scales(left: Column, right: Column) -> tuple[Scale, Scale]:
     """The scales on which two columns are compared; equal names get equal values."""
     if can_compare(left, right, Operator.LESS):
         return own_scale(left), own_scale(right)
-    places: dict[tuple[str, Category], int] = {}
+    places: dict[tuple[str, str | float], int] = {}
     for category in left.categories + right.categories:
         places.setdefault(category_key(category), len(places))
     return (

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from understudy.codec import encode
-from understudy.errors import InputError
-from understudy.files import DEEPEST, MOST_YAML_BYTES, read_file
+from understudy.codec import OMIT_DEFAULT, encode
+from understudy.errors import InputError, column_error
+from understudy.files import DEEPEST, MOST_YAML_BYTES, canonical_sha256, read_file
 from understudy.schema.columns import Column, Role
 from understudy.schema.entries import UNDECIDED, parse_column, undecided_keys
 from understudy.schema.images import ImageShape, parse_image, without_pixels
@@ -23,22 +21,6 @@ from understudy.schema.rules import Rule, parse_rules
 
 UNDECIDED_SHOWN = 12
 NO_ALIAS = "has an alias (*name); write out what it stands for"
-KNOWN_KEYS = (
-    "name",
-    "file",
-    "rows",
-    "label",
-    "positive",
-    "task",
-    "split_column",
-    "onehot_groups",
-    "label_names",
-    "notes",
-    "privacy",
-    "columns",
-    "rules",
-    "image",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,20 +39,20 @@ class PrivacyUnit:
         return self.unit == "row"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Schema:
     """The public description of a table. Nothing in it may come from private rows.
 
     With ``image``, the first columns are the pixels of an image, and are not listed in files.
     """
 
-    columns: tuple[Column, ...]
     name: str = "table"
-    rows: int | None = None
+    rows: int | None = field(default=None, metadata=OMIT_DEFAULT)
+    notes: str = field(default="", metadata=OMIT_DEFAULT)
     privacy: PrivacyUnit = PrivacyUnit()
-    notes: str = ""
-    rules: tuple[Rule, ...] = ()
-    image: ImageShape | None = None
+    image: ImageShape | None = field(default=None, metadata=OMIT_DEFAULT)
+    columns: tuple[Column, ...]
+    rules: tuple[Rule, ...] = field(default=(), metadata=OMIT_DEFAULT)
     unread: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
@@ -85,19 +67,8 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """The schema in its canonical form."""
-        document: dict[str, Any] = {"name": self.name}
-        if self.rows is not None:
-            document["rows"] = self.rows
-        if self.notes:
-            document["notes"] = self.notes
-        document["privacy"] = {"unit": self.privacy.unit, "max_rows": self.privacy.max_rows}
-        if self.image is not None:
-            document["image"] = encode(self.image)
-        listed = self.columns if self.image is None else without_pixels(self.image, self.columns)
-        document["columns"] = [column.to_dict() for column in listed]
-        if self.rules:
-            document["rules"] = [rule.to_dict() for rule in self.rules]
-        return document
+        listed = tuple(without_pixels(self.image, self.columns))
+        return encode(replace(self, columns=listed))
 
     @classmethod
     def from_dict(cls, document: Any) -> Schema:
@@ -116,8 +87,11 @@ class Schema:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical form."""
-        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()
+        return canonical_sha256(self.to_dict())
+
+
+OTHER_KEYS = frozenset({"file", "label", "positive", "task", "split_column", "onehot_groups", "label_names"})
+KNOWN_KEYS = OTHER_KEYS.union(each.name for each in fields(Schema) if each.compare)
 
 
 class _Unbounded(yaml.MarkedYAMLError):
@@ -206,7 +180,7 @@ def load_schema(source: str | Path | dict[str, Any] | Schema) -> Schema:
     if isinstance(source, Schema):
         return source
     if isinstance(source, dict):
-        return parse_schema(source, name="table")
+        return Schema.from_dict(source)
     path = Path(source)
     try:
         text = read_file(path, most=MOST_YAML_BYTES, follow=True).decode()
@@ -258,11 +232,7 @@ def parse_schema(document: Any, *, name: str) -> Schema:
         )
     columns = tuple(parse_column(entry) for entry in document["columns"])
     columns = (*(image.columns if image is not None else ()), *columns)
-    columns = _with_label(columns, document.get("label"), where=where)
-    counts = Counter(column.name for column in columns)
-    repeated = next((each for each, count in counts.items() if count > 1), None)
-    if repeated is not None:
-        raise InputError(f"column '{repeated}'", "is listed twice", "Remove one of the two")
+    _check_names(columns, document.get("label"), where=where)
     rows = document.get("rows")
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
         raise InputError(where, "rows must be a whole number above zero", "Remove it if the count is private")
@@ -283,15 +253,16 @@ def parse_schema(document: Any, *, name: str) -> Schema:
     return schema
 
 
-def _with_label(columns: tuple[Column, ...], label: Any, *, where: str) -> tuple[Column, ...]:
-    if label is None:
-        return columns
-    found = next((column for column in columns if column.name == label), None)
-    if found is None:
+def _check_names(columns: tuple[Column, ...], label: Any, *, where: str) -> None:
+    named = next((column for column in columns if column.name == label), None)
+    if label is not None and named is None:
         raise InputError(where, f"label names '{label}', which is not a column", "Mend label: or columns:")
-    if found.role is not Role.LABEL:
-        raise InputError(f"column '{found.name}'", "is named as label but has another role", "Set role: label")
-    return columns
+    if named is not None and named.role is not Role.LABEL:
+        raise column_error(named.name, "is named as label but has another role", "Set role: label")
+    counts = Counter(column.name for column in columns)
+    repeated = next((name for name, count in counts.items() if count > 1), None)
+    if repeated is not None:
+        raise column_error(repeated, "is listed twice", "Remove one of the two")
 
 
 def _privacy(document: Any, *, where: str) -> PrivacyUnit:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import datetime as dt
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Codes
-from understudy.errors import InputError
+from understudy.codec import LARGEST_EXACT
+from understudy.errors import column_error
 from understudy.schema.columns import BLANKS, EPOCH, NULL, Category, Column, Kind
 
 PAST_ALL = 2**62
@@ -55,20 +56,18 @@ class CodeSet:
     def __and__(self, other: CodeSet) -> CodeSet:
         """What is in both."""
         shared = [(max(low, start), min(high, stop)) for low, high in self.ranges for start, stop in other.ranges]
-        return replace(
-            code_set(shared, has_null=self.has_null and other.has_null),
-            has_unlisted=self.has_unlisted and other.has_unlisted,
-        )
+        has_null, has_unlisted = self.has_null and other.has_null, self.has_unlisted and other.has_unlisted
+        return code_set(shared, has_null=has_null, has_unlisted=has_unlisted)
 
     def __sub__(self, other: CodeSet) -> CodeSet:
         """What is in this one alone."""
         starts = [0, *(high + 1 for _, high in other.ranges)]
         stops = [*(low - 1 for low, _ in other.ranges), PAST_ALL]
-        rest = code_set(zip(starts, stops, strict=True), has_null=not other.has_null)
-        return self & replace(rest, has_unlisted=not other.has_unlisted)
+        ranges = zip(starts, stops, strict=True)
+        return self & code_set(ranges, has_null=not other.has_null, has_unlisted=not other.has_unlisted)
 
 
-def code_set(ranges: Iterable[tuple[int, int]], *, has_null: bool = False) -> CodeSet:
+def code_set(ranges: Iterable[tuple[int, int]], *, has_null: bool = False, has_unlisted: bool = False) -> CodeSet:
     """A set from ranges in any order; those that touch become one, and empty ones are left out."""
     joined: list[tuple[int, int]] = []
     for low, high in sorted((int(low), int(high)) for low, high in ranges if low <= high):
@@ -76,7 +75,7 @@ def code_set(ranges: Iterable[tuple[int, int]], *, has_null: bool = False) -> Co
             joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
         else:
             joined.append((low, high))
-    return CodeSet(tuple(joined), has_null)
+    return CodeSet(tuple(joined), has_null, has_unlisted)
 
 
 def every_code(column: Column) -> CodeSet:
@@ -87,9 +86,6 @@ def every_code(column: Column) -> CodeSet:
 
 Scalar = Category | None
 """A number, an ISO date, a category, or None for null."""
-
-LARGEST_EXACT = 2**53
-"""Below it a float holds every whole number exactly."""
 
 TRUTHS = ("true", "false")
 MICROSECOND = dt.timedelta(microseconds=1)
@@ -122,11 +118,8 @@ def number_values(column: Column, codes: Codes) -> npt.NDArray[Any]:
 
 def spoken(column: Column, value: float) -> str:
     """A value of a number or a date in words."""
-    if column.kind is Kind.DATETIME:
-        moment = EPOCH + int(value) * MICROSECOND
-        is_day = column.resolution is not None and column.resolution.value == "day"
-        return moment.date().isoformat() if is_day else moment.isoformat()
-    return str(int(value)) if column.is_whole else f"{value:.6g}"
+    written = column.written(value)
+    return f"{written:.6g}" if isinstance(written, float) else str(written)
 
 
 def first_code(column: Column, values: npt.NDArray[Any], *, above: bool) -> Codes:
@@ -162,7 +155,7 @@ def spelt(column: Column, value: Any) -> Scalar:
     if value is not None:
         return spelt_known(column, value)
     if not column.nullable:
-        raise _refuse(column, "is never null", "Set nullable: true, or leave null out")
+        raise column_error(column.name, "is never null", "Set nullable: true, or leave null out")
     return None
 
 
@@ -174,7 +167,7 @@ def spelt_known(column: Column, value: Any) -> Category:
         return spelt_number(column, value)
     moment = moment_of(value)
     if moment is None:
-        raise _refuse(column, f"holds dates, and '{value}' is none", "Write 2000-01-31")
+        raise column_error(column.name, f"holds dates, and '{value}' is none", "Write 2000-01-31")
     return _iso(moment)
 
 
@@ -185,7 +178,7 @@ def spelt_number(column: Column, value: Any) -> int | float:
     except (ValueError, OverflowError, TypeError):
         number = math.nan
     if not math.isfinite(number):
-        raise _refuse(column, f"holds numbers, and '{value}' is none", "Write a number")
+        raise column_error(column.name, f"holds numbers, and '{value}' is none", "Write a number")
     is_whole = number.is_integer() and abs(number) < LARGEST_EXACT
     return int(number) if is_whole else number
 
@@ -197,11 +190,11 @@ def spelt_range(column: Column, low: Any, high: Any) -> Range:
         InputError: the column has no ranges, or the ends are no values of it, or out of order.
     """
     if column.is_choice:
-        raise _refuse(column, "has categories, which have no ranges", "List the categories")
+        raise column_error(column.name, "has categories, which have no ranges", "List the categories")
     ends = [None if end is None else spelt(column, end) for end in (low, high)]
     known = [measure(column, end) for end in ends if end is not None]
     if known != sorted(known):
-        raise _refuse(column, "has a range here that runs backwards", "Swap its ends")
+        raise column_error(column.name, "has a range here that runs backwards", "Swap its ends")
     return Range(*ends)
 
 
@@ -245,16 +238,27 @@ def _category(column: Column, value: Any) -> Category:
         if _meaning(column, category) == wanted:
             return category
     listed = ", ".join(str(category) for category in column.categories)
-    raise _refuse(column, f"has no category '{value}'", f"It has {listed}")
+    raise column_error(column.name, f"has no category '{value}'", f"It has {listed}")
 
 
 def _meaning(column: Column, value: Any) -> str | float:
-    first = column.categories[0]
-    if isinstance(first, int | float) and not isinstance(first, bool):
-        try:
-            return float(value)
-        except (ValueError, OverflowError, TypeError):
-            return str(value)
+    if category_key(column.categories[0])[0] != "number":
+        return _word(value)
+    try:
+        return float(value)
+    except (ValueError, OverflowError, TypeError):
+        return str(value)
+
+
+def category_key(category: Category) -> tuple[str, str | float]:
+    """Two categories with the same key cannot be told apart in a file."""
+    if isinstance(category, str):
+        return ("text", _word(category))
+    return ("bool", _word(category)) if isinstance(category, bool) else ("number", float(category))
+
+
+def _word(value: Any) -> str:
+    """Text without blanks around it; truths are spelt alike."""
     text = str(value).strip(BLANKS)
     return text.lower() if text.lower() in TRUTHS else text
 
@@ -263,7 +267,3 @@ def _iso(moment: int) -> str:
     when = EPOCH + moment * MICROSECOND
     is_midnight = when.time() == dt.time(0)
     return when.date().isoformat() if is_midnight else when.isoformat()
-
-
-def _refuse(column: Column, rule: str, remedy: str) -> InputError:
-    return InputError(f"column '{column.name}'", rule, remedy)

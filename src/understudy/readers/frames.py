@@ -1,17 +1,20 @@
-"""In-memory Python tables: dictionaries of columns, lists of records, and scikit-learn's features and labels."""
+"""Tables in memory: frames of pandas, polars and pyarrow, Arrow streams, dictionaries of columns, lists of records,
+and scikit-learn's features and labels.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from understudy.errors import ArrayError, InputError, UnderstudyError
 from understudy.readers.cells import arrow_column, has_objects, is_of
-from understudy.readers.stream import MAX_BATCH_ROWS, Batches, Field, explain_file
+from understudy.readers.stream import MAX_BATCH_ROWS, Batches, Field, explain_file, fields_of
 
 _TABLES = "Pass lists of rows, an array with two axes, or a frame of pandas, polars or pyarrow"
 
@@ -26,27 +29,65 @@ def explain_frame(where: str, error: Exception) -> UnderstudyError:
     )
 
 
-def python_source(where: str, source: Any) -> PythonColumns | PythonRecords | None:
-    """The reader for a table of pandas or polars, or one made of dictionaries; None for anything else."""
-    if is_of(source, "pandas", "DataFrame"):
-        names = [str(name) for name in source.columns]
-        columns = [source.iloc[:, place] for place in range(len(names))]
-        return PythonColumns(where, tuple(zip(names, columns, strict=True)))
-    if is_of(source, "polars", "DataFrame"):
-        columns = source.get_columns()
-        return PythonColumns(where, tuple((column.name, column) for column in columns))
+def frame_source(where: str, source: Any) -> PythonColumns | PythonRecords | ArrowStream | None:
+    """The reader for an object in memory, or None if it is not a table."""
     if isinstance(source, Examples):
         return PythonColumns("X and y", tuple(source.columns().items()))
-    if isinstance(source, dict):
-        return PythonColumns(where, tuple((str(name), each) for name, each in source.items()))
+    if isinstance(source, ds.Dataset | ds.Scanner | pa.RecordBatchReader):
+        return ArrowStream(where, source)
+    columns = source.items() if isinstance(source, dict) else _named_columns(source)
+    if columns is not None:
+        return PythonColumns(where, tuple((str(name), column) for name, column in columns))
     if isinstance(source, list | tuple) and all(isinstance(row, dict) for row in source[:1]):
         return PythonRecords(where, source)
+    if hasattr(source, "__arrow_c_stream__"):
+        return ArrowStream(where, pa.RecordBatchReader.from_stream(source))
     return None
+
+
+def _named_columns(frame: Any) -> list[tuple[Any, Any]] | None:
+    """Names and columns of a table of pandas, polars or pyarrow; None for anything else."""
+    if is_of(frame, "pandas", "DataFrame"):
+        return [(name, frame.iloc[:, place]) for place, name in enumerate(frame.columns)]
+    if is_of(frame, "polars", "DataFrame"):
+        return [(column.name, column) for column in frame.get_columns()]
+    if isinstance(frame, pa.Table | pa.RecordBatch):
+        return list(zip(frame.schema.names, frame.columns, strict=True))
+    return None
+
+
+@dataclass(frozen=True)
+class ArrowStream:
+    """A dataset, of which one row group is held at a time, or a stream that can be read once."""
+
+    where: str
+    source: ds.Dataset | ds.Scanner | pa.RecordBatchReader
+
+    @property
+    def is_one_pass(self) -> bool:
+        return not isinstance(self.source, ds.Dataset)
+
+    def fields(self) -> list[Field]:
+        is_scanner = isinstance(self.source, ds.Scanner)
+        return fields_of(self.source.projected_schema if is_scanner else self.source.schema)
+
+    def batches(self, columns: list[str]) -> Batches:
+        """A scan of a dataset, which reads ahead a little, or all that the stream has."""
+        source = self.source
+        if isinstance(source, ds.Dataset):
+            source = source.scanner(columns=columns, batch_size=MAX_BATCH_ROWS, batch_readahead=2, fragment_readahead=1)
+        yield from source.to_batches() if isinstance(source, ds.Scanner) else source
+
+    def attach(self, connection: Any) -> None:
+        connection.register("data", self.source)
+
+    def explain(self, error: Exception) -> UnderstudyError:
+        return explain_frame(self.where, error)
 
 
 @dataclass(frozen=True, repr=False)
 class PythonColumns:
-    """Columns in memory: series, arrays and lists; cells without a type become raw text, one at a time."""
+    """Columns in memory: series, arrays and lists. Typed ones are not copied, cells without a type become raw text."""
 
     where: str
     columns: tuple[tuple[str, Any], ...]
@@ -64,16 +105,12 @@ class PythonColumns:
             parts = {
                 name: arrow_column(_part(column, start, start + MAX_BATCH_ROWS)) for name, column in chosen.items()
             }
-            yield from pa.table(parts).combine_chunks().to_batches()
+            yield from pa.table(parts).to_batches()
 
     def attach(self, connection: Any) -> None:
         """Show the columns to DuckDB as a view, in which cells without a type are text."""
-        columns = [(name, _as_array(column)) for name, column in self.columns]
-        shown = {
-            name: _utf8(arrow_column(column)) if has_objects(column) else arrow_column(column)
-            for name, column in columns
-        }
-        connection.register("data", pa.table(shown))
+        shown = [_shown(_as_array(column)) for _, column in self.columns]
+        connection.register("data", pa.Table.from_arrays(shown, names=[name for name, _ in self.columns]))
 
     def explain(self, error: Exception) -> UnderstudyError:
         return explain_frame(self.where, error)
@@ -81,15 +118,11 @@ class PythonColumns:
 
 @dataclass(frozen=True, repr=False)
 class PythonRecords:
-    """Rows as dictionaries, each with all columns of the table."""
+    """Rows as dictionaries, each with the columns that are asked for; so a table without rows has them, too."""
 
     where: str
     rows: Sequence[Any]
     names: tuple[str, ...] = ()
-
-    def for_columns(self, columns: Sequence[str]) -> PythonRecords:
-        """The same rows, which must have these columns; so a table without rows has them, too."""
-        return replace(self, names=tuple(columns))
 
     def fields(self) -> list[Field]:
         """The columns asked for; cells have no declared type."""
@@ -151,9 +184,7 @@ class Examples:
             labels = labels[:, 0]
         if is_of(labels, "pandas", "DataFrame") and labels.shape[1] == 1:
             labels = labels.iloc[:, 0]
-        is_column = isinstance(labels, list | tuple | pa.Array | pa.ChunkedArray)
-        is_series = is_of(labels, "pandas", "Series") or is_of(labels, "polars", "Series")
-        if not (is_column or is_series or (isinstance(labels, np.ndarray) and labels.ndim == 1)):
+        if not _is_column(labels) or getattr(labels, "ndim", 1) != 1:
             raise ArrayError("y", "must hold one label per row", "Pass a list, an array or a column")
         return labels
 
@@ -161,21 +192,21 @@ class Examples:
 def count_features(rows: Any) -> int | None:
     """How many features rows have, told by their form alone; None if they are a list without rows."""
     rows = _as_array(rows)
-    if isinstance(rows, list | tuple):
-        if not rows:
-            return None
-        if not isinstance(rows[0], list | tuple | np.ndarray):
-            raise _no_table()
-        return _at_least_one(len(rows[0]))
-    shape: tuple[int, ...] = getattr(rows, "shape", ())
-    if not _is_frame(rows) or len(shape) != 2:
-        raise _no_table()
+    is_list = isinstance(rows, list | tuple)
+    if is_list and not rows:
+        return None
+    if is_list and isinstance(rows[0], list | tuple | np.ndarray):
+        count = len(rows[0])
+    elif _is_frame(rows) and len(rows.shape) == 2:
+        count = rows.shape[1]
+    else:
+        raise ArrayError(
+            "X",
+            "must be rows of features. Sparse data, and arrays of one axis or of three, are none",
+            f"{_TABLES}. Reshape your data, or convert it with .toarray()",
+        )
     if isinstance(rows, np.ndarray) and rows.dtype.kind in "cmV":
         raise ArrayError("X", "Complex data not supported, nor are durations and records", "Pass numbers")
-    return _at_least_one(shape[1])
-
-
-def _at_least_one(count: int) -> int:
     if count < 1:
         raise ArrayError("X", "has no features", "Give every row at least one")
     return count
@@ -183,10 +214,10 @@ def _at_least_one(count: int) -> int:
 
 def feature_names(rows: Any) -> list[str] | None:
     """What a frame calls its features, if it calls them by words."""
-    if not _is_frame(rows) or isinstance(rows, np.ndarray):
+    columns = _named_columns(rows)
+    if columns is None:
         return None
-    is_arrow = isinstance(rows, pa.Table | pa.RecordBatch)
-    names = list(rows.schema.names if is_arrow else rows.columns)
+    names = [name for name, _ in columns]
     return names if all(isinstance(name, str) for name in names) else None
 
 
@@ -197,21 +228,22 @@ def feature_columns(rows: Any, count: int) -> list[Any]:
         raise ArrayError("X", "has another number of features than bounds were given for", "Mend bounds")
     if isinstance(rows, np.ndarray):
         return [rows[:, place] for place in range(count)]
-    if is_of(rows, "pandas", "DataFrame"):
-        return [rows.iloc[:, place] for place in range(count)]
     if isinstance(rows, list | tuple):
         if not all(isinstance(row, list | tuple | np.ndarray) and len(row) == count for row in rows):
             raise ArrayError("X", "its rows differ in length", "Give every row all features")
         return [[row[place] for row in rows] for place in range(count)]
-    return list(rows.get_columns() if is_of(rows, "polars", "DataFrame") else rows.columns)
+    return [column for _, column in _named_columns(rows) or ()]
 
 
 def _declared_type(column: Any) -> pa.DataType | None:
     return None if has_objects(column) else arrow_column(_part(column, 0, 0)).type
 
 
-def _utf8(cells: Any) -> Any:
-    """Bytes as text that DuckDB takes; what is no UTF-8 in a cell is replaced, in that cell."""
+def _shown(column: Any) -> Any:
+    """A column that DuckDB takes; bytes are text there, and what is no UTF-8 in a cell is replaced, in that cell."""
+    cells = arrow_column(column)
+    if not has_objects(column):
+        return cells
     texts = [None if cell is None else cell.decode("utf-8", "replace") for cell in cells.to_pylist()]
     return pa.array(texts, pa.string())
 
@@ -221,21 +253,16 @@ def _is_frame(rows: Any) -> bool:
     return is_arrow or is_of(rows, "pandas", "DataFrame") or is_of(rows, "polars", "DataFrame")
 
 
-def _no_table() -> ArrayError:
-    return ArrayError(
-        "X",
-        "must be rows of features. Sparse data, and arrays of one axis or of three, are none",
-        f"{_TABLES}. Reshape your data, or convert it with .toarray()",
-    )
+def _is_column(value: Any) -> bool:
+    is_plain = isinstance(value, list | tuple | np.ndarray | pa.Array | pa.ChunkedArray)
+    return is_plain or is_of(value, "pandas", "Series") or is_of(value, "polars", "Series")
 
 
 def _as_array(value: Any) -> Any:
     """What hands out an array of its own, such as a tensor, as that array."""
     if isinstance(value, np.matrix):  # whose columns have two axes
         return np.asarray(value)
-    known = isinstance(value, list | tuple | np.ndarray | pa.Array | pa.ChunkedArray)
-    is_table = _is_frame(value) or is_of(value, "pandas", "Series") or is_of(value, "polars", "Series")
-    if known or is_table or not hasattr(value, "__array__"):
+    if _is_column(value) or _is_frame(value) or not hasattr(value, "__array__"):
         return value
     return np.asarray(value)
 
