@@ -29,15 +29,14 @@ from understudy.arrays import Floats, Integers, Truths
 from understudy.demo import demo_schema, demo_table
 from understudy.features import Block, Cells, Constant, Embedding, Tables
 from understudy.generators.base import Generator
-from understudy.measurement import Measurement
 from understudy.methods import fit_release, make_plan
 from understudy.released import Release
 from understudy.rules.denoise import centred, haar_threshold, project_to_simplex
 from understudy.rules.marginals import find_marginals
+from understudy.rules.measurement import Measurement
 from understudy.schema import Column, Schema
-from understudy.schema.columns import UNLISTED
+from understudy.schema.columns import UNLISTED, from_position
 from understudy.schema.encode import encode_batch
-from understudy.schema.layout import from_position
 
 LATTICE = 2**32  # a contribution of norm 1 as an integer: sums are exact, and so is the noise on them
 SHARES = {"count": 0.015, "columns": 0.15, "values": 0.02, "cells": 0.33, "looks": 0.1, "pairs": 0.385}  # of the budget
