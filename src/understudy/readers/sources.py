@@ -96,8 +96,8 @@ def _checked(source: object, columns: Sequence[str], query: str | None) -> Sourc
 
 
 def _split(found: Source) -> list[Source]:
-    if isinstance(found, EncodedImages):
-        return [replace(found, files=files) for files in _split(found.files)]
+    if isinstance(found, EncodedImages) and isinstance(found.files, ParquetFiles):
+        return [replace(found, files=replace(found.files, paths=(path,))) for path in found.files.paths]
     if isinstance(found, ParquetFiles | DelimitedFiles):
         return [replace(found, paths=(path,)) for path in found.paths]
     return [found]
@@ -135,17 +135,16 @@ def _find(source: object, query: str | None) -> Source | ImageSet:
     found: _Found = _find_path(source, query) if isinstance(source, str | os.PathLike) else _find_frame(source)
     if query is None or isinstance(found, DuckQuery | SqliteQuery):
         return found
-    if isinstance(found, EncodedImages):
-        found = found.files  # a query sees what the files hold
-    if isinstance(found, NpzImages | PictureFolder):
-        raise _no_query(found.where)
-    if isinstance(found, PythonRecords) or _is_one_pass(found):
+    held = found.files if isinstance(found, EncodedImages) else found  # a query sees what the files hold
+    if isinstance(held, NpzImages | PictureFolder):
+        raise _no_query(held.where)
+    if isinstance(held, PythonRecords) or _is_one_pass(held):
         raise InputError(
             found.where,
             "a query may read its table twice and by columns, and this is a stream or a list of rows",
             "Pass a file, a table or a dataset, or leave out the query",
         )
-    return DuckQuery(found.where, found, query)
+    return DuckQuery(held.where, held, query)
 
 
 def _find_frame(source: object) -> Viewable | PythonRecords:

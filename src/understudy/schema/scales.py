@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Codes
-from understudy.schema.columns import Category, Column, Kind
-from understudy.schema.values import CodeSet, category_key, code_set, every_code, first_code, measure, number_values
+from understudy.schema.columns import Category, Column, Kind, number_values
+from understudy.schema.values import CodeSet, category_key, code_set, every_code, first_code, measure
 
 Values = npt.NDArray[Any]
 
@@ -44,14 +44,7 @@ class Operator(StrEnum):
         return Operator(self.translate({ord("<"): ">", ord(">"): "<"}))
 
 
-_COMPARE: Mapping[Operator, Callable[[Any, Any], Any]] = {
-    Operator.LESS: operator.lt,
-    Operator.AT_MOST: operator.le,
-    Operator.MORE: operator.gt,
-    Operator.AT_LEAST: operator.ge,
-    Operator.EQUAL: operator.eq,
-    Operator.UNEQUAL: operator.ne,
-}
+_COMPARE: Mapping[str, Callable[[Any, Any], Any]] = {"<": lt, "<=": le, ">": gt, ">=": ge, "==": eq, "!=": ne}
 
 
 class Family(StrEnum):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from understudy.arrays import Codes
 from understudy.codec import LARGEST_EXACT
 from understudy.errors import column_error
-from understudy.schema.columns import BLANKS, EPOCH, NULL, Category, Column, Kind
+from understudy.schema.columns import BLANKS, EPOCH, NULL, Category, Column, Kind, number_values
 
 PAST_ALL = 2**62
 """Above every code."""
@@ -100,26 +100,6 @@ class Range:
 
 
 Value = Scalar | Range
-
-
-def number_values(column: Column, codes: Codes) -> npt.NDArray[Any]:
-    """What the codes of a number stand for: float64, or int64 if whole; moments in microseconds.
-
-    The decoder writes these very values, so what holds of them holds of the rows.
-    """
-    low, high = column.low_high
-    if column.kind is Kind.CONTINUOUS:
-        share = codes / (column.num_steps or 1)
-        return low * (1.0 - share) + high * share
-    if column.resolution is not None:
-        return int(low) + codes * column.resolution.microseconds
-    return codes + int(low)
-
-
-def spoken(column: Column, value: float) -> str:
-    """A value of a number or a date in words."""
-    written = column.written(value)
-    return f"{written:.6g}" if isinstance(written, float) else str(written)
 
 
 def first_code(column: Column, values: npt.NDArray[Any], *, above: bool) -> Codes:
