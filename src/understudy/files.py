@@ -115,10 +115,8 @@ def is_file_of(path: str | Path, content: bytes) -> bool:
 
 def has_file(directory: str | Path, name: str) -> bool:
     """Whether a directory has a regular file of that name."""
-    try:
-        return stat.S_ISREG((Path(directory) / name).lstat().st_mode)
-    except (OSError, ValueError):
-        return False
+    path = os.path.join(directory, name)
+    return os.path.isfile(path) and not os.path.islink(path)
 
 
 def names_in(directory: str | Path) -> set[str]:
@@ -193,10 +191,9 @@ def parse_tensors(content: bytes) -> dict[str, npt.NDArray[Any]]:
     if int.from_bytes(content[:8], "little") > MOST_HEADER_BYTES:
         raise ValueError("the header of a file of numbers is too long")
     try:
-        found: dict[str, npt.NDArray[Any]] = safetensors.numpy.load(content)
+        return dict(safetensors.numpy.load(content))
     except (SafetensorError, KeyError, TypeError, ValueError):
         raise ValueError("not a file of numbers") from None
-    return found
 
 
 def to_json(document: dict[str, Any]) -> bytes:

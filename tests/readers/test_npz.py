@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from understudy.errors import InputError
-from understudy.readers import open_source, source_columns, source_name
+from understudy.readers import open_source, source_columns
 from understudy.schema.images import MOST_PIXELS, ImageShape
 
 SECRET = "SECRET-7f3a"
@@ -119,10 +119,6 @@ def test_a_large_set_is_streamed_in_small_batches(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert seen == [(2000, 2000 * i, (2000 * i + 1) % 251) for i in range(25)]
     assert peak < 10_000_000  # all images have 20 MB
-
-
-def test_a_file_is_called_by_its_stem(tmp_path: Path) -> None:
-    assert source_name(tmp_path / "digits.npz") == "digits"
 
 
 class Bomb:

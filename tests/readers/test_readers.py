@@ -27,7 +27,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.errors import InputError, MissingExtraError, UnderstudyError, UsageError
-from understudy.readers import RowStream, delimited, open_parts, open_source, source_columns, source_name
+from understudy.readers import RowStream, delimited, open_parts, open_source, source_columns
 from understudy.readers.delimited import check_lines
 from understudy.schema.columns import Column, Kind
 from understudy.schema.encode import encode_column
@@ -661,14 +661,6 @@ def test_source_columns_gives_names_and_declared_types_and_reads_no_row(tmp_path
     assert source_columns(failing, query="SELECT a::INT AS a FROM t") == [("a", pa.int32())]
     lite = new_sqlite(tmp_path / "t.sqlite", f"CREATE TABLE t (a INT); INSERT INTO t VALUES ('{SECRET}')")
     assert source_columns(lite, query="SELECT a, json(a) AS j FROM t") == [("a", None), ("j", None)]
-
-
-def test_a_source_is_named_by_its_file_or_its_type_and_never_by_its_content() -> None:
-    assert source_name("clinic/patients.v2.csv.gz") == "patients.v2"
-    assert source_name(Path("clinic/patients.parquet")) == "patients"
-    assert source_name("parts.2020/") == "parts.2020"
-    assert source_name(PATIENTS) == "Table"
-    assert source_name(f"a,b\n1,{SECRET}\n") == "source"
 
 
 # --- refusals; each file holds a secret that no refusal may repeat ---

@@ -20,8 +20,8 @@ from understudy.arrays import Codes, Floats, Integers
 from understudy.errors import InputError, UsageError
 from understudy.generators.grids import ColumnGrid, even_marks, pick
 from understudy.schema import NULL, Column, Schema
-from understudy.schema.rules import Comparison, Forbidden, Rule, allowed_codes, obeys, place_of, rule_words
-from understudy.schema.values import CodeSet, Value, code_set, codes_of, every_code, spelt, spelt_range
+from understudy.schema.rules import Comparison, Forbidden, Rule, allowed_codes, holds, obeys, place_of, rule_words
+from understudy.schema.values import CodeSet, Value, codes_of, every_code, spelt, spelt_range
 
 
 @dataclass(frozen=True)
@@ -191,11 +191,9 @@ def _allowed_codes(column: Column, value: Any) -> CodeSet:
     if column.is_choice and isinstance(value, tuple):
         is_list = True
     try:
-        parts = [codes_of(column, _spelt_value(column, each)) for each in (value if is_list else [value])]
+        return codes_of(column, *(_spelt_value(column, each) for each in (value if is_list else [value])))
     except InputError as error:
         raise UsageError(f"given '{column.name}'", error.rule, error.remedy) from None
-    ranges = [each for part in parts for each in part.ranges]
-    return code_set(ranges, has_null=any(part.has_null for part in parts))
 
 
 def _spelt_value(column: Column, value: Any) -> Value:
@@ -284,7 +282,7 @@ def repair(codes: Codes, others: Codes, schema: Schema, condition: Condition, rn
     for round_ in range(REPAIR_ROUNDS):
         is_obeyed = True
         for rule in schema.rules:
-            broken = np.flatnonzero(~rule.holds(used, codes))
+            broken = np.flatnonzero(~holds(rule, used, codes))
             if not len(broken):
                 continue
             is_obeyed = False
@@ -295,7 +293,7 @@ def repair(codes: Codes, others: Codes, schema: Schema, condition: Condition, rn
                 better = _num_broken(schema, rows) < _num_broken(schema, codes[broken])
             else:
                 rows[:, place] = _nearest(rule, schema, rows, place, kept[place], rng)
-                better = rule.holds(used, rows)
+                better = holds(rule, used, rows)
             better &= kept[place].contains(rows[:, place])
             codes[broken[better]] = rows[better]
         if is_obeyed:
@@ -304,7 +302,7 @@ def repair(codes: Codes, others: Codes, schema: Schema, condition: Condition, rn
 
 
 def _num_broken(schema: Schema, codes: Codes) -> Codes:
-    broken = [~rule.holds(schema.used, codes) for rule in schema.rules]
+    broken = [~holds(rule, schema.used, codes) for rule in schema.rules]
     return np.asarray(np.sum(broken, axis=0, dtype=np.int64))
 
 
@@ -394,7 +392,7 @@ def rejection_sample(
     donors = np.concatenate([obeying, broken])
     mended = repair(broken[:missing], donors, schema, condition, rng)
     for rule in schema.rules:
-        if not rule.holds(schema.used, mended).all():
+        if not holds(rule, schema.used, mended).all():
             raise InputError(
                 rule_words(rule),
                 "no row that obeys it and the other rules was found",

@@ -5,7 +5,7 @@ becomes never depends on the other rows. Refusals name files and columns, never 
 """
 
 from understudy.readers.frames import Examples, count_features, feature_names
-from understudy.readers.sources import is_one_pass, open_parts, open_source, source_columns, source_name
+from understudy.readers.sources import is_one_pass, open_parts, open_source, source_columns
 from understudy.readers.stream import RowStream
 
 __all__ = [
@@ -17,5 +17,4 @@ __all__ = [
     "open_parts",
     "open_source",
     "source_columns",
-    "source_name",
 ]

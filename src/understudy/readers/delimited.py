@@ -152,7 +152,10 @@ class DelimitedFiles:
         # Latin-1 keeps every byte, so cells below the header cannot make this fail.
         text = io.StringIO(head.removeprefix(BYTE_ORDER_MARK).decode("latin-1"), newline="")
         cells = next(csv.reader(text, delimiter=self.delimiter), [])
-        names = _decoded(cells)
+        try:
+            names = [cell.encode("latin-1").decode("utf-8").strip() for cell in cells]
+        except UnicodeDecodeError:
+            names = []
         has_more = bool(text.read(1))
         cut_short = len(head) == _HEADER_BYTES and not has_more
         if not any(names) or cut_short or not all(name.isprintable() for name in names):
@@ -201,11 +204,3 @@ def _reading(names: list[str]) -> Any:
     return pyarrow.csv.ReadOptions(
         use_threads=False, block_size=_BLOCK_BYTES, column_names=names, skip_rows_after_names=1
     )
-
-
-def _decoded(cells: list[str]) -> list[str]:
-    """The trimmed names, or none if they are not UTF-8."""
-    try:
-        return [cell.encode("latin-1").decode("utf-8").strip() for cell in cells]
-    except UnicodeDecodeError:
-        return []

@@ -63,10 +63,6 @@ class ArrowStream:
     where: str
     source: ds.Dataset | ds.Scanner | pa.RecordBatchReader
 
-    @property
-    def is_one_pass(self) -> bool:
-        return not isinstance(self.source, ds.Dataset)
-
     def fields(self) -> list[Field]:
         is_scanner = isinstance(self.source, ds.Scanner)
         return fields_of(self.source.projected_schema if is_scanner else self.source.schema)
@@ -94,7 +90,8 @@ class PythonColumns:
 
     def fields(self) -> list[Field]:
         """The types that columns declare; lists and columns of objects have none."""
-        return [(name, _declared_type(_as_array(column))) for name, column in self.columns]
+        columns = [(name, _as_array(each)) for name, each in self.columns]
+        return [(name, None if has_objects(each) else arrow_column(_part(each, 0, 0)).type) for name, each in columns]
 
     def batches(self, columns: list[str]) -> Batches:
         chosen = {name: _as_array(each) for name, each in self.columns if name in set(columns)}
@@ -233,10 +230,6 @@ def feature_columns(rows: Any, count: int) -> list[Any]:
             raise ArrayError("X", "its rows differ in length", "Give every row all features")
         return [[row[place] for row in rows] for place in range(count)]
     return [column for _, column in _named_columns(rows) or ()]
-
-
-def _declared_type(column: Any) -> pa.DataType | None:
-    return None if has_objects(column) else arrow_column(_part(column, 0, 0)).type
 
 
 def _shown(column: Any) -> Any:

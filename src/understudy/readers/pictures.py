@@ -27,7 +27,7 @@ from understudy.readers.cells import arrow_column
 from understudy.readers.delimited import DelimitedFiles
 from understudy.readers.stream import Batches, Field, RowStream, explain_damage, explain_file, require_columns, shielded
 from understudy.schema.encode import pixel_columns
-from understudy.schema.images import LABEL, MOST_PIXELS, ImageShape, is_pixel, require_pillow
+from understudy.schema.images import LABEL, MOST_PIXELS, ImageShape, is_pixel, parse_image, require_pillow
 
 BATCH_IMAGES = 2_000
 """Images are decoded and handed on in batches of this many."""
@@ -162,8 +162,7 @@ class EncodedImages:
         found = pc.struct_field(cells, BYTES) if pa.types.is_struct(cells.type) else cells
         if found.null_count:
             raise self._no_image()
-        contents: list[bytes] = found.to_pylist()
-        return contents
+        return list(found.to_pylist())
 
     def _no_image(self) -> InputError:
         return InputError(
@@ -359,9 +358,7 @@ class NpzImages:
                 "(images, rows, columns, channels) with 1 or 3 channels",
                 "Reshape them",
             )
-        found = ImageShape(*sizes[1:])
-        if found.num_pixels > MOST_PIXELS:
-            raise InputError(self.where, f"images have more than {MOST_PIXELS} numbers", "Make them smaller first")
+        found = parse_image(dict(zip(("height", "width", "channels"), sizes[1:], strict=False)), where=self.where)
         if self.shape is not None and found != self.shape:
             if found.channels == self.shape.channels:
                 raise wrong_size(self.where, self.shape)

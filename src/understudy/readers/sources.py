@@ -8,6 +8,8 @@ from dataclasses import replace
 from glob import glob, has_magic
 from pathlib import Path
 
+import pyarrow.dataset as ds
+
 from understudy.errors import InputError
 from understudy.readers.arrow import ParquetFiles, arrow_file, files_under, refuse_table_log
 from understudy.readers.delimited import DelimitedFiles
@@ -114,21 +116,7 @@ def is_one_pass(source: object) -> bool:
 
 
 def _is_one_pass(found: _Found) -> bool:
-    return isinstance(found, ArrowStream) and found.is_one_pass
-
-
-def source_name(source: object) -> str:
-    """A short public name: the stem of a file, or the type of an object."""
-    if not isinstance(source, str | os.PathLike):
-        return type(source).__name__
-    path = Path(source).absolute()
-    if not _is_plain(path.name):
-        return "source"
-    if has_magic(path.name):
-        return path.parent.name
-    name = Path(path.stem if path.suffix.lower() == ".gz" else path.name)
-    known = (*_DELIMITERS, *_ARROW, *_DATABASES, ".parquet", ".npz")
-    return name.stem if name.suffix.lower() in known else name.name
+    return isinstance(found, ArrowStream) and not isinstance(found.source, ds.Dataset)
 
 
 def _find(source: object, query: str | None) -> Source | ImageSet:
@@ -169,7 +157,9 @@ def _no_query(where: str) -> InputError:
 
 def _find_path(source: str | os.PathLike[str], query: str | None) -> Viewable | DuckQuery | SqliteQuery | ImageSet:
     path = Path(source).absolute()
-    where = f"file '{path.name}'" if _is_plain(path.name) else "source"
+    # A table's text that is passed by mistake must not be echoed.
+    is_name = path.name.isprintable() and 0 < len(path.name) <= _LONGEST_NAME
+    where = f"file '{path.name}'" if is_name else "source"
     if not os.fspath(source):
         raise InputError("source", "the path is empty", "Name a file")
     return shielded(
@@ -263,8 +253,3 @@ def _find_database(where: str, path: Path, head: bytes, query: str | None) -> Du
     if query is None:
         raise InputError(where, "a database needs a query", "Add a query such as: SELECT * FROM patients")
     return DuckQuery(where, path, query) if is_duckdb else SqliteQuery(where, path, query)
-
-
-def _is_plain(name: str) -> bool:
-    """Whether text can be a file name; a table's text passed by mistake must not be echoed."""
-    return bool(name) and name.isprintable() and len(name) <= _LONGEST_NAME

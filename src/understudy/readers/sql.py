@@ -82,8 +82,7 @@ class DuckQuery:
     def batches(self, columns: list[str]) -> Batches:
         """The result, streamed; columns not asked for are left out of the plan."""
         with self._relation() as relation:
-            chosen = ", ".join(quoted_name(column) for column in columns)
-            yield from _reader(relation.project(chosen))
+            yield from _reader(relation.project(_selected(columns)))
 
     def explain(self, error: Exception) -> UnderstudyError:
         """The kind of error, told by how the message opens, and names that the query holds."""
@@ -111,9 +110,9 @@ class DuckQuery:
             yield connection.sql(self.query)
 
 
-def quoted_name(name: str) -> str:
-    """A column name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
+def _selected(columns: list[str]) -> str:
+    """Column names as SQL identifiers."""
+    return ", ".join('"' + column.replace('"', '""') + '"' for column in columns)
 
 
 def named_in(query: str, message: str) -> str:
@@ -158,7 +157,7 @@ class SqliteQuery:
 
     def batches(self, columns: list[str]) -> Batches:
         """The result, a few thousand rows at a time."""
-        with self._run(", ".join(quoted_name(column) for column in columns), "") as cursor:
+        with self._run(_selected(columns), "") as cursor:
             while rows := cursor.fetchmany(_FETCHED_ROWS):
                 arrays = [raw_column(column) for column in zip(*rows, strict=True)]
                 yield pa.RecordBatch.from_arrays(arrays, names=columns)

@@ -152,12 +152,8 @@ class Column:
             entry["resolution"] = self.resolution.value
         if self.kind is not Kind.ID:
             entry |= {"nullable": self.nullable, "bounds_from": self.bounds_from}
-        for key in ("scale_hint", "unknown"):
-            if getattr(self, key) is not None:
-                entry[key] = getattr(self, key)
-        if self.description:
-            entry["description"] = self.description
-        return entry
+        others = {key: getattr(self, key) for key in ("scale_hint", "unknown", "description")}
+        return entry | {key: value for key, value in others.items() if value not in (None, "")}
 
     def written(self, value: float) -> int | float | str:
         """A value of a number as the YAML file has it; that of a datetime as an ISO date or time."""

@@ -145,7 +145,7 @@ def encode_ids(name: str, cells: Any) -> Any:
         cells = cells.dictionary_decode()
     cells = _unwrapped(column, cells)
     if pa.types.is_decimal(cells.type):  # as floats, two people with long numbers would be one
-        return _digits(cells).cast(pa.binary())
+        return _without_last_zeros(cells.cast(pa.string())).cast(pa.binary())
     if not _is_text(cells.type):
         return _labels(column, _blank_to_null(column, cells)).cast(pa.binary())
     # Bytes of a fixed width may be numbers, whose bytes are no blanks; other text is trimmed.
@@ -270,27 +270,21 @@ def _parse_dates(text: Any) -> npt.NDArray[np.float64]:
 
 
 def _choice_codes(column: Column, cells: Any) -> Codes:
+    """Where cells stand among the categories; a spelling that is listed comes first."""
     cells = _blank_to_null(column, cells)
-    found = _listed_places(column, cells)
-    listed = _to_numpy(pc.fill_null(found, column.unlisted_code).cast(pa.int64()))
-    return np.where(_to_numpy(pc.is_null(cells)), NULL, listed)
-
-
-def _listed_places(column: Column, cells: Any) -> Any:
-    """Where cells stand among the categories, null where they do not; a spelling that is listed comes first."""
     if isinstance(column.categories[0], str):
         text = _labels(column, cells)
         names = pa.array([str(category).strip(BLANKS) for category in column.categories])
-        return pc.coalesce(
-            pc.index_in(text, value_set=names), pc.index_in(_spelt_alike(text), value_set=_spelt_alike(names))
-        )
-    numbers = pa.array(_values(column, cells))
-    exact = np.asarray(column.categories, dtype=np.float64)
-    # What was stored in single precision holds 0.1 rounded.
-    rounded = exact.astype(np.float32).astype(np.float64)
-    return pc.coalesce(
-        pc.index_in(numbers, value_set=pa.array(exact)), pc.index_in(numbers, value_set=pa.array(rounded))
-    )
+        alike = pc.index_in(_spelt_alike(text), value_set=_spelt_alike(names))
+        found = pc.coalesce(pc.index_in(text, value_set=names), alike)
+    else:
+        numbers = pa.array(_values(column, cells))
+        exact = np.asarray(column.categories, dtype=np.float64)
+        # What was stored in single precision holds 0.1 rounded.
+        rounded = pc.index_in(numbers, value_set=pa.array(exact.astype(np.float32).astype(np.float64)))
+        found = pc.coalesce(pc.index_in(numbers, value_set=pa.array(exact)), rounded)
+    listed = _to_numpy(pc.fill_null(found, column.unlisted_code).cast(pa.int64()))
+    return np.where(_to_numpy(pc.is_null(cells)), NULL, listed)
 
 
 def _blank_to_null(column: Column, cells: Any) -> Any:
@@ -301,15 +295,10 @@ def _blank_to_null(column: Column, cells: Any) -> Any:
         blank = r"(?i)^([+-]?nan)?$" if is_number else "^$"
         return pc.if_else(pc.match_substring_regex(text, blank), None, text)
     if pa.types.is_decimal(cells.type) and not is_number:
-        return _digits(cells)
+        return _without_last_zeros(cells.cast(pa.string()))  # as floats, long ones would fall together
     if pa.types.is_floating(cells.type) or pa.types.is_decimal(cells.type):
         return pa.array(_values(column, cells), from_pandas=True)
     return cells
-
-
-def _digits(cells: Any) -> Any:
-    """Decimals as text, without zeros at the end: as floats, long ones would fall together."""
-    return _without_last_zeros(cells.cast(pa.string()))
 
 
 def _without_last_zeros(text: Any) -> Any:
@@ -396,8 +385,7 @@ def pixel_array(rows: Any, shape: ImageShape) -> Bytes:
 
 def decode_table(schema: Schema, codes: npt.NDArray[np.int64]) -> pa.Table:
     """Turn codes into an Arrow table: integers stay integers, nulls stay nulls, dates stay dates."""
-    arrays = [decode_column(column, codes[:, i]) for i, column in enumerate(schema.used)]
-    return pa.table(dict(zip((column.name for column in schema.used), arrays, strict=True)))
+    return pa.table({column.name: decode_column(column, codes[:, i]) for i, column in enumerate(schema.used)})
 
 
 def decode_column(column: Column, codes: npt.NDArray[np.int64]) -> Any:
@@ -405,21 +393,9 @@ def decode_column(column: Column, codes: npt.NDArray[np.int64]) -> Any:
     missing = codes == NULL
     known = np.where(missing, 0, codes)
     if column.is_choice:
-        return _categories(column).take(pa.array(known, mask=missing))
+        return pa.array(column.categories).take(pa.array(known, mask=missing))
     values = pa.array(number_values(column, known), mask=missing)
     if column.resolution is None:
         return values
     moments = values.cast(pa.timestamp("us"))
     return moments.cast(pa.date32()) if column.resolution is Resolution.DAY else moments
-
-
-def _categories(column: Column) -> Any:
-    first = column.categories[0]
-    if isinstance(first, bool):
-        return pa.array(column.categories, type=pa.bool_())
-    if isinstance(first, str):
-        return pa.array(column.categories, type=pa.string())
-    whole = all(isinstance(category, int) for category in column.categories)
-    return pa.array(
-        [float(c) if not whole else c for c in column.categories], type=pa.int64() if whole else pa.float64()
-    )

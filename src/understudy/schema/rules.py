@@ -17,18 +17,7 @@ from understudy.arrays import Codes, Truths
 from understudy.errors import InputError
 from understudy.schema.columns import NULL, Category, Column
 from understudy.schema.scales import Family, Operator, Scale, Values, can_compare, common_scales, family_of, own_scale
-from understudy.schema.values import (
-    CodeSet,
-    Range,
-    Value,
-    code_set,
-    codes_of,
-    every_code,
-    spelt,
-    spelt_known,
-    spelt_number,
-    spelt_range,
-)
+from understudy.schema.values import CodeSet, Range, Value, codes_of, every_code, spelt, spelt_known, spelt_range
 
 if TYPE_CHECKING:
     from understudy.schema.table import Schema
@@ -48,10 +37,6 @@ class Limit:
     def columns(self) -> tuple[str, ...]:
         """The columns that it is about."""
         return (self.column,)
-
-    def holds(self, used: Columns, codes: Codes) -> Truths:
-        """Which rows obey it.  # (num_rows, num_used) -> (num_rows,)"""
-        return _avoids(self, used, codes)
 
     def forbidden(self, column: Column) -> CodeSet:
         """The codes of its column that break it."""
@@ -79,14 +64,6 @@ class Comparison:
         """What the codes of both columns must become to be compared."""
         return common_scales(used[place_of(used, self.left)], used[place_of(used, self.right)])
 
-    def holds(self, used: Columns, codes: Codes) -> Truths:
-        """Which rows obey it.  # (num_rows, num_used) -> (num_rows,)"""
-        left, right = (codes[:, place_of(used, name)] for name in self.columns)
-        scales = self.scales(used)
-        is_so = self.operator(scales[0].values(left), scales[1].values(right))
-        found: Truths = is_so | (left == NULL) | (right == NULL)
-        return found
-
     def to_dict(self) -> str:
         """The rule as the YAML file has it."""
         return f"{_name(self.left)} {self.operator} {_name(self.right)}"
@@ -105,13 +82,7 @@ class Forbidden:
 
     def forbidden(self, column: Column) -> CodeSet:
         """The codes of one of its columns that take part in the combination."""
-        found = [codes_of(column, value) for value in dict(self.cells)[column.name]]
-        ranges = [each for part in found for each in part.ranges]
-        return code_set(ranges, has_null=any(part.has_null for part in found))
-
-    def holds(self, used: Columns, codes: Codes) -> Truths:
-        """Which rows obey it.  # (num_rows, num_used) -> (num_rows,)"""
-        return _avoids(self, used, codes)
+        return codes_of(column, *dict(self.cells)[column.name])
 
     def to_dict(self) -> dict[str, Any]:
         """The rule as the YAML file has it."""
@@ -121,8 +92,14 @@ class Forbidden:
 Rule = Limit | Comparison | Forbidden
 
 
-def _avoids(rule: Limit | Forbidden, used: Columns, codes: Codes) -> Truths:
-    """Which rows have some cell outside the codes that a rule forbids together."""
+def holds(rule: Rule, used: Columns, codes: Codes) -> Truths:
+    """Which rows obey a rule.  # (num_rows, num_used) -> (num_rows,)"""
+    if isinstance(rule, Comparison):
+        left, right = (codes[:, place_of(used, name)] for name in rule.columns)
+        scales = rule.scales(used)
+        found = rule.operator(scales[0].values(left), scales[1].values(right))
+        found |= (left == NULL) | (right == NULL)
+        return found
     found = np.ones(len(codes), dtype=bool)
     for name in rule.columns:
         place = place_of(used, name)
@@ -142,7 +119,7 @@ def obeys(schema: Schema, codes: Codes) -> Truths:
     """
     found = np.ones(len(codes), dtype=bool)
     for rule in schema.rules:
-        found &= rule.holds(schema.used, codes)
+        found &= holds(rule, schema.used, codes)
     return found
 
 
@@ -207,9 +184,8 @@ def parse_rules(entries: Any, columns: Columns) -> tuple[Rule, ...]:
 
 def rule_words(rule: Rule) -> str:
     """How a rule is called in messages."""
-    if not isinstance(rule, Forbidden):
-        return f"rule '{rule.to_dict()}'"
-    return f"rule 'forbid {', '.join(rule.columns)}'"
+    words = f"forbid {', '.join(rule.columns)}" if isinstance(rule, Forbidden) else rule.to_dict()
+    return f"rule '{words}'"
 
 
 def _parse_rule(entry: Any, columns: Columns) -> Rule:
@@ -257,9 +233,8 @@ def _parse_comparison(text: str, columns: Columns) -> Rule:
             f"the categories of '{left.name}' have no order",
             "Use == or !=, or kind: ordinal with the categories in order",
         )
-    is_rank = op.is_order and family is Family.NUMBER  # need not be a listed category
-    constant = (spelt_number if is_rank else spelt_known)(left, _unquoted(right_words))
-    return Limit(left.name, op, constant)
+    is_listed = not (op.is_order and family is Family.NUMBER)
+    return Limit(left.name, op, spelt_known(left, _unquoted(right_words), is_listed=is_listed))
 
 
 def _parse_forbidden(entry: dict[Any, Any], columns: Columns) -> Forbidden:
@@ -317,8 +292,7 @@ def _check_comparison(rule: Comparison, used: Columns, kept: dict[int, CodeSet])
     """Refuse a comparison that no two values of its columns meet."""
     scales = rule.scales(used)
     left, right = (
-        _some_values(scale, kept.get(place_of(used, name), every_code(scale.column)))
-        for name, scale in zip(rule.columns, scales, strict=True)
+        _some_values(scale, kept.get(place_of(used, scale.column.name), every_code(scale.column))) for scale in scales
     )
     can_hold = rule.operator(left[:, None], right).any()
     if rule.operator is Operator.EQUAL and any(scale.table is None for scale in scales):

@@ -30,8 +30,7 @@ class Operator(StrEnum):
 
     def __call__(self, left: Values, right: Values) -> npt.NDArray[np.bool_]:
         """Whether each left value stands so to its right value."""
-        found: npt.NDArray[np.bool_] = np.asarray(_COMPARE[self](left, right))
-        return found
+        return np.asarray(_COMPARE[self](left, right), dtype=np.bool_)
 
     @property
     def is_order(self) -> bool:
@@ -84,15 +83,9 @@ class Scale:
         start, past = np.zeros(values.shape, dtype=np.int64), self.column.num_steps + 1
         reached = first_code(self.column, values, above=False)
         passed = first_code(self.column, values, above=True)
-        pieces = {
-            Operator.LESS: [(start, reached)],
-            Operator.AT_MOST: [(start, passed)],
-            Operator.MORE: [(passed, start + past)],
-            Operator.AT_LEAST: [(reached, start + past)],
-            Operator.EQUAL: [(reached, passed)],
-            Operator.UNEQUAL: [(start, reached), (passed, start + past)],
-        }[op]
-        return [(first, end - 1) for first, end in pieces]
+        # What holds of -1, 0 and 1 against 0 holds of the codes below, at and above a value.
+        pieces = [(-1, start, reached), (0, reached, passed), (1, passed, start + past)]
+        return [(first, end - 1) for side, first, end in pieces if _COMPARE[op](side, 0)]
 
     def subset(self, op: Operator, constant: Category) -> CodeSet:
         """Codes of the column that stand in ``op`` to a spelt value, and null."""

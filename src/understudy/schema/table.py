@@ -67,8 +67,7 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """The schema in its canonical form."""
-        listed = tuple(without_pixels(self.image, self.columns))
-        return encode(replace(self, columns=listed))
+        return encode(replace(self, columns=tuple(without_pixels(self.image, self.columns))))
 
     @classmethod
     def from_dict(cls, document: Any) -> Schema:
@@ -230,8 +229,7 @@ def parse_schema(document: Any, *, name: str) -> Schema:
             + (", ..." if len(undecided) > UNDECIDED_SHOWN else ""),
             "A person must decide them, from public knowledge only",
         )
-    columns = tuple(parse_column(entry) for entry in document["columns"])
-    columns = (*(image.columns if image is not None else ()), *columns)
+    columns = (*(image.columns if image is not None else ()), *map(parse_column, document["columns"]))
     _check_names(columns, document.get("label"), where=where)
     rows = document.get("rows")
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):

@@ -139,19 +139,22 @@ def spelt(column: Column, value: Any) -> Scalar:
     return None
 
 
-def spelt_known(column: Column, value: Any) -> Category:
-    """A value in the form that stands for it: the category as listed, a number, an ISO date."""
-    if column.is_choice:
+def spelt_known(column: Column, value: Any, *, is_listed: bool = True) -> Category:
+    """A value in the form that stands for it: the category as listed, a number, an ISO date.
+
+    A number that a choice of numbers is compared with need not be one of them.
+    """
+    if column.is_choice and is_listed:
         return _category(column, value)
     if column.kind is not Kind.DATETIME:
-        return spelt_number(column, value)
+        return _number(column, value)
     moment = moment_of(value)
     if moment is None:
         raise column_error(column.name, f"holds dates, and '{value}' is none", "Write 2000-01-31")
     return _iso(moment)
 
 
-def spelt_number(column: Column, value: Any) -> int | float:
+def _number(column: Column, value: Any) -> int | float:
     """A number, also from text; whole ones without a point."""
     try:
         number = math.nan if isinstance(value, bool) else float(value)
@@ -186,29 +189,29 @@ def measure(column: Column, value: Scalar) -> int | float:
     return found
 
 
-def codes_of(column: Column, value: Value) -> CodeSet:
-    """The codes that a spelt value stands for; on a fine grid, the nearest one."""
-    if value is None:
-        return CodeSet((), has_null=True)
+def codes_of(column: Column, *values: Value) -> CodeSet:
+    """The codes that spelt values stand for; on a fine grid, the nearest one."""
+    ranges = [_range_of(column, value) for value in values if value is not None]
+    return code_set(ranges, has_null=None in values)
+
+
+def _range_of(column: Column, value: Category | Range) -> tuple[int, int]:
+    """The first and the last code that a value stands for; none lies between them if it stands for nothing."""
     if isinstance(value, Range):
         low = -math.inf if value.low is None else measure(column, value.low)
         high = math.inf if value.high is None else measure(column, value.high)
-        return _between(column, low, high)
-    if column.is_choice:
+    elif column.is_choice:
         code = column.categories.index(value)
-        return CodeSet(((code, code),))
-    number = measure(column, value)
-    low, high = column.low_high
-    if column.kind is Kind.CONTINUOUS and low <= number <= high:
-        code = round((number - low) / ((high - low) or 1.0) * column.num_steps)
-        return CodeSet(((code, code),))
-    return _between(column, number, number)
-
-
-def _between(column: Column, low: float, high: float) -> CodeSet:
+        return code, code
+    else:
+        low = high = measure(column, value)
+        least, most = column.low_high
+        if column.kind is Kind.CONTINUOUS and least <= low <= most:
+            code = round((low - least) / ((most - least) or 1.0) * column.num_steps)
+            return code, code
     first = first_code(column, np.asarray([low]), above=False)[0]
-    last = first_code(column, np.asarray([high]), above=True)[0] - 1
-    return code_set([(first, last)])
+    past = first_code(column, np.asarray([high]), above=True)[0]
+    return int(first), int(past) - 1
 
 
 def _category(column: Column, value: Any) -> Category:
