@@ -174,8 +174,7 @@ def _decimal(cell: Decimal) -> bytes | None:
         return b"-inf" if Decimal.is_signed(cell) else b"inf"
     if abs(Decimal.adjusted(cell)) > _PLAIN_EXPONENTS:
         return Decimal.__str__(cell).encode()
-    text = Decimal.__format__(cell, "f")
-    return (text.rstrip("0").rstrip(".") if "." in text else text).encode()
+    return _trimmed(Decimal.__format__(cell, "f"))
 
 
 def _moment(text: str) -> bytes:
@@ -199,6 +198,6 @@ def _numpy_moment(cell: np.datetime64) -> bytes | None:
 
 
 def _trimmed(text: str) -> bytes:
-    """Date and time apart by a blank, and without last zeros, whatever the unit."""
+    """Digits without last zeros, whatever the scale or unit; date and time apart by a blank."""
     text = text.replace("T", " ")
     return (text.rstrip("0").rstrip(".") if "." in text else text).encode()

@@ -39,13 +39,12 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8\xff"
 # How a picture is stored, and as what it is taken: palettes are looked up, transparency is left out.
 _TAKEN_AS = {"1": "L", "L": "L", "LA": "L", "P": "RGB", "RGB": "RGB", "RGBA": "RGB"}
-_CHANNELS = {"L": 1, "RGB": 3}
 
 
 def picture_shape(where: str, content: bytes) -> ImageShape:
     """Size and channels of a picture, from its header alone."""
     picture = _opened(where, content)
-    shape = ImageShape(picture.height, picture.width, _CHANNELS[_TAKEN_AS[picture.mode]])
+    shape = ImageShape(picture.height, picture.width, 1 if _TAKEN_AS[picture.mode] == "L" else 3)
     if shape.num_pixels > MOST_PIXELS:
         raise _too_large(where)
     return shape
@@ -304,8 +303,7 @@ class NpzImages:
                 count = min(BATCH_IMAGES, images.length - start)
                 arrays = pixel_columns(images.take(count), shape, columns)
                 if labels is not None:
-                    cells = arrow_column(labels.take(count))
-                    arrays[LABEL] = cells.view(_label_type(labels.dtype))
+                    arrays[LABEL] = arrow_column(labels.take(count)).view(_label_type(labels.dtype))
                 yield pa.RecordBatch.from_pydict(arrays)
             for array in (images, labels):
                 if array is not None:

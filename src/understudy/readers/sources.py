@@ -91,7 +91,7 @@ def _checked(source: object, columns: Sequence[str], query: str | None) -> Sourc
         found = replace(found, shape=shape_of(columns))
     elif isinstance(found, PythonRecords):
         found = replace(found, names=tuple(columns))
-    elif query is not None and has_pixels and _has_images(found):
+    elif query is not None and has_pixels and any(stored_in(*field) for field in checked_fields(found)):
         raise _no_query(found.where)
     require_columns(found, columns)
     return found
@@ -145,10 +145,6 @@ def _find_frame(source: object) -> Viewable | PythonRecords:
             "Pass a file, a frame, a dictionary of columns or a list of dictionaries",
         )
     return found
-
-
-def _has_images(source: Source) -> bool:
-    return any(stored_in(name, kind) for name, kind in checked_fields(source))
 
 
 def _no_query(where: str) -> InputError:

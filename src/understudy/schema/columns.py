@@ -158,7 +158,7 @@ class Column:
     def written(self, value: float) -> int | float | str:
         """A value of a number as the YAML file has it; that of a datetime as an ISO date or time."""
         if self.kind is Kind.DATETIME:
-            moment = EPOCH + dt.timedelta(microseconds=value)
+            moment = EPOCH + dt.timedelta(microseconds=int(value))
             return (moment.date() if self.resolution is Resolution.DAY else moment).isoformat()
         return int(value) if self.is_whole else float(value)
 

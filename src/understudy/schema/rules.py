@@ -245,8 +245,7 @@ def _parse_forbidden(entry: dict[Any, Any], columns: Columns) -> Forbidden:
         column = _known_column(name, columns)
         listed = value if isinstance(value, list) else [value]
         values = tuple(_parse_value(column, each) for each in listed)
-        rule = Forbidden(((column.name, values),))
-        if (rule.forbidden(column) & every_code(column)).is_empty:
+        if (codes_of(column, *values) & every_code(column)).is_empty:
             raise InputError("", f"names nothing that '{column.name}' can hold", "Mend it, or leave it out")
         cells.append((column.name, values))
     order = [column.name for column in columns]  # files need not keep the order of a mapping

@@ -20,7 +20,6 @@ from understudy.schema.images import ImageShape, parse_image, without_pixels
 from understudy.schema.rules import Rule, parse_rules
 
 UNDECIDED_SHOWN = 12
-NO_ALIAS = "has an alias (*name); write out what it stands for"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +107,7 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         """A part of the document, if it is written out and not too deep inside others."""
         if self.check_event(yaml.AliasEvent):
-            raise _Unbounded(None, None, NO_ALIAS, self.get_mark())
+            raise _Unbounded(None, None, "has an alias (*name); write out what it stands for", self.get_mark())
         if self.depth >= DEEPEST:
             raise _Unbounded(None, None, "has lists nested too deeply", self.get_mark())
         self.depth += 1

@@ -151,7 +151,7 @@ def spelt_known(column: Column, value: Any, *, is_listed: bool = True) -> Catego
     moment = moment_of(value)
     if moment is None:
         raise column_error(column.name, f"holds dates, and '{value}' is none", "Write 2000-01-31")
-    return _iso(moment)
+    return (EPOCH + moment * MICROSECOND).isoformat().removesuffix("T00:00:00")
 
 
 def _number(column: Column, value: Any) -> int | float:
@@ -244,9 +244,3 @@ def _word(value: Any) -> str:
     """Text without blanks around it; truths are spelt alike."""
     text = str(value).strip(BLANKS)
     return text.lower() if text.lower() in TRUTHS else text
-
-
-def _iso(moment: int) -> str:
-    when = EPOCH + moment * MICROSECOND
-    is_midnight = when.time() == dt.time(0)
-    return when.date().isoformat() if is_midnight else when.isoformat()
