@@ -24,7 +24,7 @@ from understudy.schema.values import category_key, moment_of
 UNDECIDED = "???"
 _Choice = TypeVar("_Choice", bound=StrEnum)
 COLUMN_KEYS = tuple(field.name for field in fields(Column))
-MOST_BOUND = 1e300
+MOST_BOUND = 1e300  # so that the span of two bounds is finite, too
 
 
 def undecided_keys(entry: Any) -> list[str]:
