@@ -4,7 +4,7 @@ and scikit-learn's features and labels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,17 +29,20 @@ def explain_frame(where: str, error: Exception) -> UnderstudyError:
     )
 
 
-def frame_source(where: str, source: Any) -> PythonColumns | PythonRecords | ArrowStream | None:
-    """The reader for an object in memory, or None if it is not a table."""
+def frame_source(where: str, source: Any, columns: Sequence[str]) -> PythonColumns | ArrowStream | None:
+    """The reader for an object in memory, or None if it is not a table.
+
+    Records have the columns that are asked for; so a list without records has them, too.
+    """
     if isinstance(source, Examples):
         return PythonColumns("X and y", tuple(source.columns().items()))
     if isinstance(source, ds.Dataset | ds.Scanner | pa.RecordBatchReader):
         return ArrowStream(where, source)
-    columns = source.items() if isinstance(source, dict) else _named_columns(source)
-    if columns is not None:
-        return PythonColumns(where, tuple((str(name), column) for name, column in columns))
+    named = source.items() if isinstance(source, dict) else _named_columns(source)
     if isinstance(source, list | tuple) and all(isinstance(row, dict) for row in source[:1]):
-        return PythonRecords(where, source)
+        named = [(name, _cells(where, source, name)) for name in columns]
+    if named is not None:
+        return PythonColumns(where, tuple((str(name), column) for name, column in named))
     if hasattr(source, "__arrow_c_stream__"):
         return ArrowStream(where, pa.RecordBatchReader.from_stream(source))
     return None
@@ -113,34 +116,14 @@ class PythonColumns:
         return explain_frame(self.where, error)
 
 
-@dataclass(frozen=True, repr=False)
-class PythonRecords:
-    """Rows as dictionaries, each with the columns that are asked for; so a table without rows has them, too."""
-
-    where: str
-    rows: Sequence[Any]
-    names: tuple[str, ...] = ()
-
-    def fields(self) -> list[Field]:
-        """The columns asked for; cells have no declared type."""
-        return [(name, None) for name in self.names]
-
-    def batches(self, columns: list[str]) -> Batches:
-        cells = tuple((name, list(self._cells(name))) for name in columns)
-        yield from PythonColumns(self.where, cells).batches(columns)
-
-    def explain(self, error: Exception) -> UnderstudyError:
-        return explain_frame(self.where, error)
-
-    def _cells(self, name: str) -> Iterator[object]:
-        for row in self.rows:
-            if not isinstance(row, dict) or not dict.__contains__(row, name):
-                raise InputError(
-                    self.where,
-                    f"every row must be a dictionary that has '{name}'",
-                    "Spell keys as the schema does, and write None where a row has no cell",
-                )
-            yield dict.__getitem__(row, name)
+def _cells(where: str, records: Sequence[Any], name: str) -> list[object]:
+    if not all(isinstance(record, dict) and dict.__contains__(record, name) for record in records):
+        raise InputError(
+            where,
+            f"every row must be a dictionary that has '{name}'",
+            "Spell keys as the schema does, and write None where a row has no cell",
+        )
+    return [dict.__getitem__(record, name) for record in records]
 
 
 @dataclass(frozen=True)

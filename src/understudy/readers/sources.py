@@ -13,7 +13,7 @@ import pyarrow.dataset as ds
 from understudy.errors import InputError
 from understudy.readers.arrow import ParquetFiles, arrow_file, files_under, refuse_table_log
 from understudy.readers.delimited import DelimitedFiles
-from understudy.readers.frames import ArrowStream, PythonRecords, explain_frame, frame_source
+from understudy.readers.frames import ArrowStream, explain_frame, frame_source
 from understudy.readers.pictures import EncodedImages, NpzImages, PictureFolder, has_pictures, stored_in, with_images
 from understudy.readers.sql import SQLITE_MAGIC, DuckQuery, SqliteQuery
 from understudy.readers.stream import (
@@ -37,7 +37,7 @@ _DUCKDB_OFFSET = 8  # a checksum comes first
 _LONGEST_NAME = 255
 
 ImageSet = NpzImages | EncodedImages
-_Found = Viewable | PythonRecords | DuckQuery | SqliteQuery | ImageSet
+_Found = Viewable | DuckQuery | SqliteQuery | ImageSet
 
 
 def open_source(source: object, *, columns: Sequence[str], query: str | None = None) -> RowStream:
@@ -83,14 +83,12 @@ def _checked(source: object, columns: Sequence[str], query: str | None) -> Sourc
 
     These say which shape images must have, and what every record of a list must hold.
     """
-    found = _find(source, query)
+    found = _find(source, query, columns)
     has_pixels = any(is_pixel(name) for name in columns)
     if isinstance(found, EncodedImages) and not has_pixels:
         found = found.files
     elif isinstance(found, ImageSet):
         found = replace(found, shape=shape_of(columns))
-    elif isinstance(found, PythonRecords):
-        found = replace(found, names=tuple(columns))
     elif query is not None and has_pixels and any(stored_in(*field) for field in checked_fields(found)):
         raise _no_query(found.where)
     require_columns(found, columns)
@@ -107,26 +105,29 @@ def _split(found: Source) -> list[Source]:
 
 def source_columns(source: object, *, query: str | None = None) -> list[Field]:
     """Names and declared types of a table, without reading rows; a type is None for raw text."""
-    return checked_fields(_find(source, query))
+    return checked_fields(_find(source, query, ()))
 
 
 def is_one_pass(source: object) -> bool:
     """Whether a source is a stream, which is gone once it has been read."""
-    return not isinstance(source, str | os.PathLike) and _is_one_pass(_find_frame(source))
+    return not isinstance(source, str | os.PathLike) and _is_one_pass(_find_frame(source, ()))
 
 
 def _is_one_pass(found: _Found) -> bool:
     return isinstance(found, ArrowStream) and not isinstance(found.source, ds.Dataset)
 
 
-def _find(source: object, query: str | None) -> Source | ImageSet:
-    found: _Found = _find_path(source, query) if isinstance(source, str | os.PathLike) else _find_frame(source)
+def _find(source: object, query: str | None, columns: Sequence[str]) -> Source | ImageSet:
+    if isinstance(source, str | os.PathLike):
+        found: _Found = _find_path(source, query)
+    else:
+        found = _find_frame(source, columns if query is None else ())
     if query is None or isinstance(found, DuckQuery | SqliteQuery):
         return found
     held = found.files if isinstance(found, EncodedImages) else found  # a query sees what the files hold
     if isinstance(held, NpzImages | PictureFolder):
         raise _no_query(held.where)
-    if isinstance(held, PythonRecords) or _is_one_pass(held):
+    if isinstance(source, list | tuple) or _is_one_pass(held):
         raise InputError(
             found.where,
             "a query may read its table twice and by columns, and this is a stream or a list of rows",
@@ -135,9 +136,9 @@ def _find(source: object, query: str | None) -> Source | ImageSet:
     return DuckQuery(held.where, held, query)
 
 
-def _find_frame(source: object) -> Viewable | PythonRecords:
+def _find_frame(source: object, columns: Sequence[str]) -> Viewable:
     where = f"source of type '{type(source).__name__}'"
-    found = shielded(lambda: frame_source(where, source), lambda e: explain_frame(where, e))
+    found = shielded(lambda: frame_source(where, source, columns), lambda e: explain_frame(where, e))
     if found is None:
         raise InputError(
             where,
