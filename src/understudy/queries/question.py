@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.queries.tokens import Place, QueryError, Token, Tokens, suggestion
+from understudy.queries.tokens import Place, QueryError, Token, suggestion, tokens_of
 from understudy.schema import Column, Schema
 from understudy.schema.scales import Family, Operator, family_of, own_scale
 from understudy.schema.values import CodeSet, code_set, codes_of, every_code, measure, spelt_known
@@ -35,6 +35,7 @@ OF_NUMBERS = ("sum", "mean", "var", "std", "median", "quantile")
 SENSELESS = {Family.NUMBER: (), Family.MOMENT: ("sum", "var", "std"), Family.RANK: OF_NUMBERS, Family.NAME: OF_NUMBERS}
 """Aggregates that make no sense of columns of a family."""
 
+KEYWORDS = ("where", "by", "and", "or", "not", "in", "between", "is", "null")
 COMPARISONS = ("<=", ">=", "!=", "<>", "==", "=", "<", ">")
 MOST_BARS = 1000
 
@@ -89,18 +90,51 @@ class _Reader:
     """Reads a query from left to right, one function per line of the grammar, by the names and values of a schema."""
 
     def __init__(self, text: str, schema: Schema) -> None:
-        self.text, self.schema, self.tokens = text, schema, Tokens(text)
+        self.text, self.schema, self.tokens, self.at = text, schema, tokens_of(text), 0
         self.names = [column.name for column in schema.used]
 
+    @property
+    def next(self) -> Token:
+        return self.tokens[self.at]
+
+    def take(self) -> Token:
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def takes(self, *words: str) -> bool:
+        """Whether the next token is one of these words or signs, which is then read."""
+        is_it = self.next.is_word(*words) or self.next.is_sign(*words)
+        self.at += is_it
+        return is_it
+
+    def refuse(self, rule: str, remedy: str = "") -> QueryError:
+        return QueryError(self.next.place, rule, remedy)
+
+    def need(self, word: str, why: str) -> None:
+        if not self.takes(word):
+            raise self.refuse(f"expected '{word}' {why}")
+
+    def name(self, why: str) -> Token:
+        if self.next.kind not in ("name", "word") or self.next.is_word(*KEYWORDS):
+            raise self.refuse(f"expected a column {why}")
+        return self.take()
+
+    def value(self, why: str) -> Token:
+        if self.next.is_word("null"):
+            raise self.refuse("nothing equals null", "Write: is null, or is not null")
+        if self.next.kind in ("sign", "end"):
+            raise self.refuse(f"expected a value {why}")
+        return self.take()
+
     def question(self) -> Question:
-        first, tokens = self.tokens.next, self.tokens
+        first = self.next
         aggregate, column, number = self.aggregate()
-        where = self.condition() if tokens.takes("where") else {}
+        where = self.condition() if self.takes("where") else {}
         by = self.grouping()
-        if tokens.next.kind != "end":
-            word = tokens.next.place.written
+        if self.next.kind != "end":
+            word = self.next.place.written
             hint = suggestion(word, ("where", "by")) or "A query goes on with where ... or by ..."
-            raise tokens.refuse(f"cannot read on from '{word}'", hint.rstrip("?"))
+            raise self.refuse(f"cannot read on from '{word}'", hint.rstrip("?"))
         if aggregate == "histogram" and by:
             raise QueryError(by[0].place, "a histogram is of one column", "Write: count by x, y")
         if aggregate == "share" and not where and not by:
@@ -113,29 +147,29 @@ class _Reader:
 
     def aggregate(self) -> tuple[str, int | None, float | None]:
         """What is asked for, of which column; the level of a quantile or the bars of a histogram."""
-        tokens, first = self.tokens, self.tokens.next.place
+        first = self.next.place
         aggregate = ALSO.get(first.written.lower(), first.written.lower())
-        if tokens.next.kind != "word" or aggregate not in AGGREGATES + OF_ONE_ROW:
+        if self.next.kind != "word" or aggregate not in AGGREGATES + OF_ONE_ROW:
             rule = f"'{first.written}' is nothing that can be asked for" if first.written else "is empty"
-            raise tokens.refuse(rule, f"A query begins with one of {', '.join(AGGREGATES)}")
+            raise self.refuse(rule, f"A query begins with one of {', '.join(AGGREGATES)}")
         if aggregate in OF_ONE_ROW:
-            raise tokens.refuse(
+            raise self.refuse(
                 f"the {aggregate} hangs on a single row, which is just what a private release hides",
                 "Ask for quantile(column, 0.99) or quantile(column, 0.01)",
             )
-        tokens.take()
+        self.take()
         if aggregate in WITHOUT_COLUMN:
-            if tokens.takes("("):
-                tokens.takes("*")
-                tokens.need(")", f"after '{aggregate}('; conditions go after 'where'")
+            if self.takes("("):
+                self.takes("*")
+                self.need(")", f"after '{aggregate}('; conditions go after 'where'")
             return aggregate, None, None
-        tokens.need("(", f"after '{aggregate}': it is asked of a column, such as {aggregate}(age)")
-        name, number = tokens.name(f"in '{aggregate}(...)'"), 0.5 if aggregate == "median" else None
-        if tokens.takes(","):
+        self.need("(", f"after '{aggregate}': it is asked of a column, such as {aggregate}(age)")
+        name, number = self.name(f"in '{aggregate}(...)'"), 0.5 if aggregate == "median" else None
+        if self.takes(","):
             if aggregate not in WITH_NUMBER:
-                raise tokens.refuse(f"{aggregate} takes a column and nothing else")
-            number = _number(aggregate, tokens.value("after the comma"))
-        tokens.need(")", "here")
+                raise self.refuse(f"{aggregate} takes a column and nothing else")
+            number = _number(aggregate, self.value("after the comma"))
+        self.need(")", "here")
         place = self.place(name)
         if aggregate not in aggregates_of(self.schema.used[place]):
             raise _senseless(aggregate, self.schema.used[place], name)
@@ -144,15 +178,14 @@ class _Reader:
         return aggregate, place, number
 
     def grouping(self) -> list[Token]:
-        tokens = self.tokens
-        grouped = tokens.takes("group")
-        if not tokens.takes("by"):
+        grouped = self.takes("group")
+        if not self.takes("by"):
             if grouped:
-                raise tokens.refuse("expected 'by' after 'group'")
+                raise self.refuse("expected 'by' after 'group'")
             return []
-        by = [tokens.name("after 'by'")]
-        while tokens.takes(","):
-            by.append(tokens.name("after the comma"))
+        by = [self.name("after 'by'")]
+        while self.takes(","):
+            by.append(self.name("after the comma"))
         return by
 
     def place(self, name: Token) -> int:
@@ -170,8 +203,8 @@ class _Reader:
         raise QueryError(name.place, rule, f"{suggestion(word, self.names)} Columns are {listed}".strip())
 
     def condition(self) -> Box:
-        place, parts = self.tokens.next.place, [self.conjunct()]
-        while self.tokens.takes("or"):
+        place, parts = self.next.place, [self.conjunct()]
+        while self.takes("or"):
             parts.append(self.conjunct())
         if len(parts) == 1:
             return parts[0]
@@ -181,53 +214,53 @@ class _Reader:
 
     def conjunct(self) -> Box:
         found = self.test()
-        while self.tokens.takes("and"):
+        while self.takes("and"):
             for place, codes in self.test().items():
                 found[place] = found[place] & codes if place in found else codes
         return found
 
     def test(self) -> Box:
-        place = self.tokens.next.place
-        if self.tokens.takes("not"):
+        place = self.next.place
+        if self.takes("not"):
             inside = self.test()
             column = _only_column("not", place, [inside])
             return {column: _known(self.schema.used[column]) - inside[column]}
-        if self.tokens.takes("("):
+        if self.takes("("):
             inside = self.condition()
-            self.tokens.need(")", "at the end of the condition")
+            self.need(")", "at the end of the condition")
             return inside
         return self.comparison()
 
     def comparison(self) -> Box:
-        tokens, name = self.tokens, self.tokens.name("in the condition")
+        name = self.name("in the condition")
         place = self.place(name)
         column = self.schema.used[place]
-        if tokens.takes("is"):
-            is_negated = tokens.takes("not")
-            tokens.need("null", "after 'is'")
+        if self.takes("is"):
+            is_negated = self.takes("not")
+            self.need("null", "after 'is'")
             if not column.nullable:
                 raise QueryError(name.place, f"column '{column.name}' is never null, says its schema")
             return {place: _known(column) if is_negated else CodeSet((), has_null=True)}
-        is_negated = tokens.takes("not")
-        if tokens.takes("in"):
-            tokens.need("(", "after 'in'")
-            listed = [_compared(column, "=", tokens.value("in the list"))]
-            while tokens.takes(","):
-                listed.append(_compared(column, "=", tokens.value("in the list")))
-            tokens.need(")", "at the end of the list")
+        is_negated = self.takes("not")
+        if self.takes("in"):
+            self.need("(", "after 'in'")
+            listed = [_compared(column, "=", self.value("in the list"))]
+            while self.takes(","):
+                listed.append(_compared(column, "=", self.value("in the list")))
+            self.need(")", "at the end of the list")
             found = code_set(each for codes in listed for each in codes.ranges)
-        elif tokens.takes("between"):
-            found = _compared(column, ">=", tokens.value("after 'between'"))
-            tokens.need("and", "between the two ends")
-            found &= _compared(column, "<=", tokens.value("after 'and'"))
-        elif is_negated or not tokens.next.is_sign(*COMPARISONS):
-            raise tokens.refuse(
+        elif self.takes("between"):
+            found = _compared(column, ">=", self.value("after 'between'"))
+            self.need("and", "between the two ends")
+            found &= _compared(column, "<=", self.value("after 'and'"))
+        elif is_negated or not self.next.is_sign(*COMPARISONS):
+            raise self.refuse(
                 f"expected a comparison after '{name.value}'",
                 "Comparisons are = != < <= > >=, in (...), between ... and ..., is null",
             )
         else:
-            op = str(tokens.take().value)
-            found = _compared(column, op, tokens.value(f"after '{op}'"))
+            op = str(self.take().value)
+            found = _compared(column, op, self.value(f"after '{op}'"))
         return {place: _known(column) - found if is_negated else found}
 
 

@@ -1,4 +1,4 @@
-"""The words of a query, read from left to right, and refusals that point at one of them.
+"""The words of a query, and refusals that point at one of them.
 
 Columns are words, or "in double quotes" or `backticks`; values are numbers, words or 'in single
 quotes', doubled inside. Keywords may be in capitals. There is no arithmetic, so a word may hold
@@ -55,8 +55,6 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     return f"Did you mean '{by_lower[close[0]]}'?" if close else ""
 
 
-KEYWORDS = ("where", "by", "and", "or", "not", "in", "between", "is", "null")
-
 _TOKEN = re.compile(
     r"""\s*(?:
       (?P<text>'(?:[^']|'')*')
@@ -86,51 +84,12 @@ class Token:
         return self.kind == "sign" and self.value in signs
 
 
-class Tokens:
-    """The tokens of a query, and how far they were read.
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a query, and one for its end.
 
     Raises:
         QueryError: a sign means nothing, or a quotation mark is not closed.
     """
-
-    def __init__(self, text: str) -> None:
-        self.found, self.at = _tokens(text), 0
-
-    @property
-    def next(self) -> Token:
-        return self.found[self.at]
-
-    def take(self) -> Token:
-        self.at += 1
-        return self.found[self.at - 1]
-
-    def takes(self, *words: str) -> bool:
-        """Whether the next token is one of these words or signs, which is then read."""
-        is_it = self.next.is_word(*words) or self.next.is_sign(*words)
-        self.at += is_it
-        return is_it
-
-    def refuse(self, rule: str, remedy: str = "") -> QueryError:
-        return QueryError(self.next.place, rule, remedy)
-
-    def need(self, word: str, why: str) -> None:
-        if not self.takes(word):
-            raise self.refuse(f"expected '{word}' {why}")
-
-    def name(self, why: str) -> Token:
-        if self.next.kind not in ("name", "word") or self.next.is_word(*KEYWORDS):
-            raise self.refuse(f"expected a column {why}")
-        return self.take()
-
-    def value(self, why: str) -> Token:
-        if self.next.is_word("null"):
-            raise self.refuse("nothing equals null", "Write: is null, or is not null")
-        if self.next.kind in ("sign", "end"):
-            raise self.refuse(f"expected a value {why}")
-        return self.take()
-
-
-def _tokens(text: str) -> list[Token]:
     found, at = [], 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)

@@ -168,8 +168,10 @@ def _means(parts: Sequence[Part], rows: PublicRows) -> list[Floats]:
 def _matrices(parts: Sequence[Part], rows: PublicRows, rng: np.random.Generator) -> list[Any]:
     """Features of as many rows as show their covariance."""
     dense = sum(part.copies * part.dim for part in parts if not part.is_table)
-    some = rows.some(max(500, min(MOST_ROWS, MOST_FEATURES // max(1, dense))), rng)
-    return [part.matrix(some) for part in parts]
+    count = max(500, min(MOST_ROWS, MOST_FEATURES // max(1, dense)))
+    if count < len(rows):
+        rows = PublicRows(rows.layout, rows.codes[rng.choice(len(rows), count, replace=False)])
+    return [part.matrix(rows) for part in parts]
 
 
 def _variance(matrix: Any) -> Floats:

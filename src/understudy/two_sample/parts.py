@@ -61,21 +61,13 @@ class PublicRows:
             self._kept[block.name] = self.features(block.map)
         return self._kept[block.name]
 
-    def some(self, count: int, rng: np.random.Generator) -> PublicRows:
-        """At most so many of the rows, drawn without repetition."""
-        if len(self) <= count:
-            return self
-        return PublicRows(self.layout, self.codes[rng.choice(len(self), count, replace=False)])
-
 
 def code_rows(schema: Schema, data: Any) -> Integers:
-    """Codes of an Arrow, pandas or polars table that has the schema's columns; codes stay codes.
+    """Codes of an Arrow, pandas or polars table that has the schema's columns.
 
     Raises:
         InputError: a column is missing, or there are no rows.
     """
-    if isinstance(data, np.ndarray):
-        return np.asarray(data, dtype=np.int64)
     table = data if isinstance(data, pa.Table) else pa.table(data)
     absent = next((c.name for c in schema.used if c.name not in table.column_names), None)
     if absent is not None:
