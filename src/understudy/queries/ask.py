@@ -22,8 +22,7 @@ from understudy.released import Release, load_release
 from understudy.released.diagnostics import bound_notes, unlisted_note
 from understudy.released.tables import NoisyTable, ReleaseTables, cell_edges, tables_of
 from understudy.schema import Column
-from understudy.schema.columns import Kind
-from understudy.schema.values import number_values, spoken
+from understudy.schema.columns import Kind, number_values, spoken
 
 COUNTED = ("count", "sum", "histogram")
 OPEN = "a group with an unknown error may be empty: its interval is all that is possible"
