@@ -215,16 +215,10 @@ def with_label(release: Release, by_column: list[Floats], sizes: Integers) -> Fl
 def column_grids(release: Release, marginals: Marginals) -> tuple[ColumnGrid, ...]:
     """The cells of every column, and how their rows are spread inside."""
     first = release.measurements[0]
-    held = {
-        cells.column: (cells, marginals.total * (marginals.label_shares @ by_label))
-        for cells, by_label in zip(marginals.cells, marginals.by_label, strict=True)
-    }
-    return tuple(
-        _grid(first, *held[column])
-        if column in held
-        else ColumnGrid(whole.first_codes, whole.last_codes, whole.has_null)
-        for column, whole in enumerate(first.map(COLUMNS).factors)
-    )
+    grids = [ColumnGrid(each.first_codes, each.last_codes, each.has_null) for each in first.map(COLUMNS).factors]
+    for cells, by_label in zip(marginals.cells, marginals.by_label, strict=True):
+        grids[cells.column] = _grid(first, cells, marginals.total * (marginals.label_shares @ by_label))
+    return tuple(grids)
 
 
 def _remainders(first: Measurement, cells: Cells, masses: Floats, counts_of_cells: Floats) -> Floats:
@@ -245,11 +239,10 @@ def _remainders(first: Measurement, cells: Cells, masses: Floats, counts_of_cell
 
 
 def _grid(first: Measurement, cells: Cells, counts_of_cells: Floats) -> ColumnGrid:
-    masses = masses_in(cells, first)
     if cells.is_ordered:
-        masses = _remainders(first, cells, masses, counts_of_cells)
+        masses = _remainders(first, cells, masses_in(cells, first), counts_of_cells)
     else:
-        counts = first.tables(COLUMNS)[cells.column][0][: len(masses)]
+        counts = first.tables(COLUMNS)[cells.column][0][: cells.num_pieces]
         masses = expected_counts(counts, first.noise_of_count(COLUMNS), total_rows(first))
     groups = cells.cell_of_piece
     widths = cells.last_codes - cells.first_codes + 1.0
