@@ -23,7 +23,7 @@ from understudy.generators.mixture import (
     spans_of,
 )
 from understudy.schema import NULL, Column
-from understudy.schema.layout import to_position
+from understudy.schema.columns import to_position
 
 Floats = npt.NDArray[np.float64]
 NUMBERS: dict[str, dict[str, object]] = {

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from understudy.arrays import Floats, Integers, LossProgress
+from understudy.arrays import Floats, Integers, LossProgress, load_torch, one_thread
 from understudy.features import Block, Perceptual
 from understudy.fits.mmd_loss import descend, loss_terms, pace, rows_per_label
 from understudy.generators.image_architectures import HIDDEN, Architecture, initialise
 from understudy.generators.images import ImageNetwork, by_pixel, draw_inputs, image_shape, state_of
 from understudy.networks.activations import activations
 from understudy.networks.autoencoder import DECODER
-from understudy.networks.public import PublicNetwork, load_torch, one_thread, registered_network
+from understudy.networks.public import PublicNetwork, registered_network
 from understudy.released import Release
 
 

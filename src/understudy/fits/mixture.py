@@ -13,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from understudy.arrays import Floats, Integers, LossProgress
+from understudy.arrays import Floats, Integers, LossProgress, load_torch, one_thread
 from understudy.features import FeatureMap, Hermite, OneHot, Sign
 from understudy.fits.mmd_loss import descend, loss_terms, rows_per_label
 from understudy.generators.mixture import ColumnGrid, Mixture, grids_of, spans_of
-from understudy.networks.public import load_torch, one_thread
 from understudy.released import Release
 from understudy.schema import Column, Layout
-from understudy.schema.layout import to_position
+from understudy.schema.columns import to_position
 
 POINTS_PER_CELL = 8
 """Nodes of the midpoint rule by which mean features of a cell are integrated."""

@@ -10,9 +10,8 @@ from typing import Any, Protocol, cast
 
 import numpy as np
 
-from understudy.arrays import Floats, Integers, LossProgress
+from understudy.arrays import Floats, Integers, LossProgress, load_torch
 from understudy.features import Block, FeatureMap, Hermite, Sign, Tensors
-from understudy.networks.public import load_torch
 from understudy.released import Release
 
 STEPS = 4096

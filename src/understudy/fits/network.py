@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from understudy.arrays import LossProgress
+from understudy.arrays import LossProgress, load_torch, one_thread
 from understudy.fits.mmd_loss import descend, loss_terms, rows_per_label
 from understudy.generators.network import STRETCH, Layers, Network, draw_inputs, scores_of
-from understudy.networks.public import load_torch, one_thread
 from understudy.released import Release
 from understudy.schema import Layout
 

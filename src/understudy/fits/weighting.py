@@ -17,9 +17,9 @@ import numpy.typing as npt
 from understudy.arrays import Floats, LossProgress
 from understudy.features import KernelSums, Landmarks, Points
 from understudy.generators.weighted import WeightedDatabase, weighted_database
-from understudy.measurement import Measurement
 from understudy.released import Release
 from understudy.rules import denoise
+from understudy.rules.measurement import Measurement
 from understudy.rules.pivots import COORDINATES, LOOK, seen_density
 
 # Kernel mean shrinkage (Muandet et al. 2016) with noise that is known: along the principal axes of

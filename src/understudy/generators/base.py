@@ -19,7 +19,7 @@ from understudy.files import read_json, read_tensors, to_json, write_directory
 from understudy.generators.conditioning import Balance, Condition, Given, find_strata
 from understudy.generators.rejection import CHUNK, Source, rejection_sample
 from understudy.schema import NULL, Schema
-from understudy.schema.layout import decode_table
+from understudy.schema.encode import decode_table
 from understudy.schema.table import parse_schema
 
 DOCUMENT = "generator.json"

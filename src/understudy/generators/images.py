@@ -10,13 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from understudy.arrays import Codes, Floats, Integers
+from understudy.arrays import Codes, Floats, Integers, one_thread
 from understudy.codec import decode
 from understudy.features.image_bases import Cosines, Principal
 from understudy.features.spectrum import Basis
 from understudy.generators.base import GENERATOR_KINDS, LabelFirst, Tensors
 from understudy.generators.image_architectures import Architecture
-from understudy.networks.public import one_thread
 from understudy.schema import NULL, Schema
 from understudy.schema.images import LIGHTEST, ImageShape
 

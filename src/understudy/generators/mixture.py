@@ -20,7 +20,7 @@ from understudy.generators.base import GENERATOR_KINDS, Generator, Tensors
 from understudy.generators.conditioning import Condition
 from understudy.generators.rejection import Source
 from understudy.schema import NULL, Column, Schema
-from understudy.schema.layout import from_position
+from understudy.schema.columns import from_position
 from understudy.schema.rules import allowed_codes
 from understudy.schema.values import CodeSet
 

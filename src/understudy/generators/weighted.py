@@ -15,7 +15,7 @@ from understudy.generators.base import GENERATOR_KINDS, Generator, Tensors
 from understudy.generators.conditioning import Condition
 from understudy.generators.rejection import Source
 from understudy.schema import Schema
-from understudy.schema.layout import decode_table
+from understudy.schema.encode import decode_table
 from understudy.schema.rules import obeys
 
 
