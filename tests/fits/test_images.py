@@ -41,7 +41,7 @@ def test_the_loop_finds_the_least_loss_and_tells_how_far_it_is():
     seen: list[tuple[int, int, float]] = []
     term = Term(lambda cells: (cells**2).sum())
     training = ImageTraining(steps=300, learning_rate=0.1)
-    descend([place], [term], lambda: place, training, lambda *state: seen.append(state))
+    descend([place], [term], lambda: place, training=training, progress=lambda *state: seen.append(state))
     assert float((place.detach() ** 2).sum()) < 1e-3
     assert seen[-1][:2] == (300, 300)
     assert [done for done, _, _ in seen] == list(range(20, 301, 20))

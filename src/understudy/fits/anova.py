@@ -86,7 +86,7 @@ def fit_components(
         fit.pairs(coarse, coarser, (of_pairs / of_coarse) ** 2),
         fit.plainness(training.caution * (of_pairs / marginals.total)),
     ]
-    descend([fit.moves], terms, fit.probabilities, training, progress)
+    descend([fit.moves], terms, fit.probabilities, training=training, progress=progress)
     return sizes, fit.by_column(slack=of_cells / marginals.total)
 
 

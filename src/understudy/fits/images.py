@@ -71,7 +71,8 @@ def train_image_network(
         images = module(draw_inputs(torch, one_hot, training.noise_dim, rng))
         return torch.cat([by_pixel(images), labels], dim=1)
 
-    descend([each for each in module.parameters() if each.requires_grad], terms, new_cells, training, progress)
+    trained = [each for each in module.parameters() if each.requires_grad]
+    descend(trained, terms, new_cells, training=training, progress=progress)
     return fitted(release, training.network, module)
 
 

@@ -46,7 +46,7 @@ def train_mixture(release: Release, training: MixtureTraining, *, progress: Loss
     start = training.start_spread * rng.standard_normal((sizes.sum(), cells.width))
     scores = torch.from_numpy(start.astype(np.float32)).requires_grad_()
     terms = loss_terms(release, sizes, rng, expected=cells.expected)
-    descend([scores], terms, lambda: cells(scores), training, progress)
+    descend([scores], terms, lambda: cells(scores), training=training, progress=progress)
     return Mixture(
         schema=release.plan.schema,
         probabilities=cells.probabilities(scores).detach().double().numpy(),

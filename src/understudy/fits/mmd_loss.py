@@ -220,6 +220,7 @@ def descend(
     parameters: list[Any],
     terms: list[Term],
     make_cells: Callable[[], Any],
+    *,
     training: Descent,
     progress: LossProgress | None,
 ) -> None:

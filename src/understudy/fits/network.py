@@ -56,7 +56,7 @@ def train_network(release: Release, training: Training, *, progress: LossProgres
         scores = scores_of(torch.from_numpy(inputs.astype(np.float32)), labels, layers, relu=torch.relu)
         return _cells(torch, scores, layout, label, labels, rng)
 
-    descend([*weights, *biases, skip], terms, new_cells, training, progress)
+    descend([*weights, *biases, skip], terms, new_cells, training=training, progress=progress)
     return Network(
         schema=release.plan.schema,
         weights=tuple(weight.detach().double().numpy() for weight in weights),

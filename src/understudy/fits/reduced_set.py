@@ -157,7 +157,7 @@ def find_reduced_set(
     """Find rows and weights for a release; the same release and settings give the same rows."""
     count = release.plan.num_rows or max(1.0, float(release.sums("count")[0, 0]))
     particles, weights = _Search(release, settings, count, progress).run()
-    return weighted_database(release.plan.schema, particles.codes(), weights, release.plan.num_rows or round(count))
+    return weighted_database(release.plan.schema, particles.codes(), weights, round(count))
 
 
 class _Search:

@@ -230,7 +230,7 @@ def weigh_points(release: Release, settings: Weighting, *, progress: LossProgres
     if progress is not None and settings.weights != "bounded":
         progress(1, 1, float(noise**2 * len(noisy)))
     codes = points.codes(release.plan.layout)
-    return weighted_database(release.plan.schema, codes, weights, release.plan.num_rows or round(count))
+    return weighted_database(release.plan.schema, codes, weights, round(count))
 
 
 def _candidates(look: Measurement | None, map_: Landmarks) -> tuple[Points, Floats]:
