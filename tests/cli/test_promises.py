@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from command_reference import write_reference
 
+from understudy.cli.about import describe_options, description_of
 from understudy.cli.options import all_method_options, build_plan
-from understudy.cli.reference import describe_options, description_of, write_reference
 from understudy.errors import UsageError
 from understudy.methods import IMAGE_METHODS, METHODS
 from understudy.methods.options import options_of

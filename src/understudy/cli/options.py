@@ -5,16 +5,18 @@ Options of methods are read from the methods' own signatures, and only when a ve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, wraps
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache, partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
+from understudy.cli.files import read_rows
+from understudy.cli.output import AS_JSON, Outcome, emit
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,51 +24,58 @@ if TYPE_CHECKING:
     from understudy.plan.plan import Plan
     from understudy.schema import Schema
 
-RUNNING = "How rows are read (changes no number)"
+T = TypeVar("T")
+Running = partial(typer.Option, rich_help_panel="How rows are read (changes no number)")
 
 SchemaPath = Annotated[Path, typer.Option("--schema", "-s", help="Public schema of the table (YAML).")]
 Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget, above 0.")]
-Delta = Annotated[
-    float, typer.Option("--delta", help="Chance of failure, far below 1 / rows; 0: pure, with Laplace noise.")
-]
-DescentDelta = Annotated[
-    float, typer.Option("--delta", help="Chance that the guarantee fails; above 0, far below 1 / rows.")
-]
+Delta = Annotated[float, typer.Option(help="Chance of failure, far below 1 / rows; 0: pure, with Laplace noise.")]
+DescentDelta = Annotated[float, typer.Option(help="Chance that the guarantee fails; above 0, far below 1 / rows.")]
 MethodName = Annotated[str, typer.Option("--method", "-m", help="Of those that 'understudy methods' lists.")]
-Unit = Annotated[str | None, typer.Option("--unit", help="Who is hidden: 'row', or a column of ids.")]
-MaxRows = Annotated[int | None, typer.Option("--max-rows", min=1, help="Rows of an id that count.")]
-NeighboursName = Annotated[str, typer.Option("--neighbours", help="add-remove, or replace-one (row count public).")]
+Unit = Annotated[str | None, typer.Option(help="Who is hidden: 'row', or a column of ids.")]
+MaxRows = Annotated[int | None, typer.Option(min=1, help="Rows of an id that count.")]
+NeighboursName = Annotated[str, typer.Option(help="add-remove, or replace-one (row count public).")]
 Rows = Annotated[
-    int | None,
-    typer.Option("--rows", min=1, help="Public row count, or a public guess to plan for (default: the schema's)."),
+    int | None, typer.Option(min=1, help="Public row count, or a public guess to plan for (default: the schema's).")
 ]
-Horizon = Annotated[int, typer.Option("--horizon", min=1, help="Releases that share the budget.")]
-Seed = Annotated[
-    int, typer.Option("--seed", min=0, max=2**63 - 1, help="Public seed of all but the noise, which has none.")
-]
+Horizon = Annotated[int, typer.Option(min=1, help="Releases that share the budget.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Public seed of all but the noise, which has none.")]
 Query = Annotated[
-    str | None,
-    typer.Option("--query", help="SQL that selects the rows; a file is called 'data'. Printed in the certificate."),
+    str | None, typer.Option(help="SQL that selects the rows; a file is called 'data'. Printed in the certificate.")
 ]
-LedgerPath = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before noise is drawn.")]
-Key = Annotated[str | None, typer.Option("--key", help="Name of this release in the ledger.")]
+LedgerPath = Annotated[Path | None, typer.Option(help="Ledger to charge before noise is drawn.")]
+Key = Annotated[str | None, typer.Option(help="Name of this release in the ledger.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Data = Annotated[
     str, typer.Argument(help="CSV, Parquet, Arrow, DuckDB or SQLite file; folder or pattern of files; image set.")
 ]
-Engine = Annotated[str, typer.Option("--engine", rich_help_panel=RUNNING, help="auto, local, spark or ray.")]
-Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, rich_help_panel=RUNNING, help="Threads (default: cores).")
-]
-CheckpointPath = Annotated[
-    Path | None, typer.Option("--checkpoint", rich_help_panel=RUNNING, help="Encrypted file to resume from.")
-]
+Engine = Annotated[str, Running(help="auto, local, spark or ray.")]
+Threads = Annotated[int | None, Running(min=1, help="Threads (default: cores).")]
+CheckpointPath = Annotated[Path | None, Running(help="Encrypted file to resume from.")]
 KeyFile = Annotated[
     Path | None,
-    typer.Option(
-        "--key-file", help="Key of encrypted files, 64 hexadecimal digits (default: the variable UNDERSTUDY_KEY)."
-    ),
+    typer.Option(help="Key of encrypted files, 64 hexadecimal digits (default: the variable UNDERSTUDY_KEY)."),
 ]
+
+NewRelease = Annotated[Path, typer.Option("--output", "-o", help="New directory for the release.")]
+ReleaseDirectory = Annotated[Path, typer.Argument(help="Directory of a release.")]
+
+
+@dataclass(frozen=True)
+class Spending:
+    """Options of the verbs that make releases of private rows: which rows, what is charged, and how they are read."""
+
+    query: Query = None
+    ledger: LedgerPath = None
+    key: Key = None
+    engine: Engine = "auto"
+    threads: Threads = None
+    checkpoint: CheckpointPath = None
+    key_file: KeyFile = None
+
+
+USUAL = Spending()
+"""Rows as they stand in the data, read on this machine, and no ledger."""
 
 METHOD_OPTIONS = "understudy.method_options"
 """Where a command leaves the options of methods that it was given, for its verb."""
@@ -139,7 +148,7 @@ def _as_command(function: Callable[..., None], parameters: list[Parameter]) -> A
     return typer.main.get_command(holder)
 
 
-def _with_parameters(function: Callable[..., None], parameters: list[Parameter]) -> Callable[..., None]:
+def _with_parameters(function: Callable[..., T], parameters: list[Parameter]) -> Callable[..., T]:
     """The function with a signature that the command line is made from."""
     parameters = sorted(parameters, key=lambda parameter: parameter.default is not Parameter.empty)
     vars(function)["__signature__"] = Signature(parameters)
@@ -147,7 +156,37 @@ def _with_parameters(function: Callable[..., None], parameters: list[Parameter])
     return function
 
 
-def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
+def as_command(verb: Callable[..., Outcome | None]) -> Callable[..., None]:
+    """A verb with the option --json, whose outcome is printed in the form that was asked for.
+
+    A parameter that is a dataclass stands for an option per field.
+    """
+    hints = get_type_hints(verb, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
+
+    @wraps(verb)
+    def run(*, as_json: bool, **arguments: Any) -> None:
+        AS_JSON.set(as_json)
+        for name, kind in groups.items():
+            arguments[name] = kind(**{field.name: arguments.pop(field.name) for field in fields(kind)})
+        outcome = verb(**arguments)
+        if outcome is not None:
+            emit(*outcome)
+
+    json = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
+    return _with_parameters(run, [*_options(verb), json])
+
+
+def _options(verb: Callable[..., object]) -> list[Parameter]:
+    """What a verb is called with, or a group of options made from."""
+    hints, found = get_type_hints(verb, include_extras=True), []
+    for name, parameter in signature(verb).parameters.items():
+        plain = parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name])
+        found += _options(hints[name]) if is_dataclass(hints[name]) else [plain]
+    return found
+
+
+def takes_plan(verb: Callable[..., Outcome]) -> Callable[..., Outcome]:
     """Give a verb the options of ``build_plan``; it receives the plan as ``plan``."""
     functions, unseen = (build_plan, verb), {"Plan": object}  # Plan is not imported at start-up
     hints = [get_type_hints(f, localns=unseen, include_extras=True) for f in functions]
@@ -155,11 +194,11 @@ def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
     del planning["options"], own["plan"]
 
     @wraps(verb)
-    def run(ctx: typer.Context, **arguments: Any) -> None:
+    def run(ctx: typer.Context, **arguments: Any) -> Outcome:
         options = ctx.meta[METHOD_OPTIONS]
         check_public_files(options, arguments.get("data"))
         common = {name: arguments.pop(name) for name in planning}
-        verb(plan=build_plan(**common, options=options), **arguments)
+        return verb(plan=build_plan(**common, options=options), **arguments)
 
     parameters = [
         parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=known[parameter.name])
@@ -168,6 +207,12 @@ def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
     ]
     context = Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)
     return _with_parameters(run, [context, *parameters])
+
+
+def check_key(key: str | None, ledger: Path | None, *, what: str = "a release") -> None:
+    """Refuse a name in a ledger without a ledger."""
+    if key is not None and ledger is None:
+        raise UsageError("key", f"names {what} in a ledger, and none was given", "Add --ledger FILE")
 
 
 def build_plan(
@@ -213,7 +258,7 @@ def method_arguments(options: Mapping[str, Any], schema: Schema) -> dict[str, An
         if value == each.default or value in (None, ()):
             continue
         if each.option.file is not None:
-            value = public_rows(value, each.option.file.columns(schema), what=name.replace("_", " "))
+            value = read_rows(value, each.option.file.columns(schema), what=name.replace("_", " "))
         elif each.option.read is not None:
             value = each.option.read(value)
         found[each.argument] = value
@@ -233,17 +278,3 @@ def check_public_files(options: Mapping[str, Any], data: str | None) -> None:
         if is_same:
             rule = "is the private table itself, and would be published as it is or nearly"
             raise UsageError(name.replace("_", " "), rule, each.option.file.remedy)
-
-
-def public_rows(path: Path, columns: Sequence[str], *, what: str) -> object:
-    """The rows of a public file, as they stand in it."""
-    import pyarrow as pa
-
-    from understudy.errors import InputError
-    from understudy.readers import open_source
-
-    with open_source(str(path), columns=list(columns)) as stream:
-        batches = list(stream)
-    if not batches:
-        raise InputError(what, "has no rows", "Check the file")
-    return pa.Table.from_batches(batches)
