@@ -182,12 +182,9 @@ class LocallyLinearClassifier:
     def _sorted_classes(self) -> npt.NDArray[Any]:
         """The public classes, each once; those that do not sort, such as numbers beside text, keep their order."""
         listed = list(self.classes) if self.classes is not None else []
-        found = np.empty(len(listed), dtype=object)
-        for place, each in enumerate(listed):
-            found[place] = each
         is_plain = all(isinstance(each, str | int | float | np.generic) for each in listed)
         is_one_kind = len({isinstance(each, str) for each in listed}) == 1
-        return np.unique(np.asarray(listed)) if is_plain and is_one_kind else found
+        return np.unique(np.asarray(listed)) if is_plain and is_one_kind else np.fromiter(listed, dtype=object)
 
     def _label_column(self) -> Column:
         """The label as a column whose categories are the classes: numbers, or words as cells are written."""
