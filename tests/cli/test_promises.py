@@ -14,10 +14,9 @@ import torch
 from command_reference import write_reference
 
 from understudy.cli.about import describe_options, description_of
-from understudy.cli.options import all_method_options, build_plan
+from understudy.cli.options import all_method_options, build_plan, options_of
 from understudy.errors import UsageError
 from understudy.methods import IMAGE_METHODS, METHODS
-from understudy.methods.options import options_of
 from understudy.networks.public import Intake, network_of_module
 from understudy.plan.plan import Plan
 

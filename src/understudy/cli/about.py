@@ -42,7 +42,6 @@ def description_of(method: Any) -> str:
 def describe_options(name: str) -> list[dict[str, Any]]:
     """The options of a method as help and the reference of commands show them."""
     from understudy.methods import METHODS
-    from understudy.methods.options import options_of
 
     return [
         {
@@ -53,7 +52,7 @@ def describe_options(name: str) -> list[dict[str, Any]]:
             "values": list(each.values),
             "help": each.option.help,
         }
-        for each in options_of(METHODS[name]).values()
+        for each in opt.options_of(METHODS[name]).values()
     ]
 
 

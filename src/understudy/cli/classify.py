@@ -47,9 +47,9 @@ def classify(
 ) -> Outcome:
     """Read private rows and publish a classifier of their label, with its certificate."""
     from understudy.accounting import Budget
+    from understudy.accounting.mechanisms import round_up
     from understudy.classifier.plan import ClassifierPlan, Training
     from understudy.private.dpsgd.classifier import train_classifier
-    from understudy.released.assumptions import round_up
     from understudy.schema import load_schema
 
     opt.check_key(key, ledger)

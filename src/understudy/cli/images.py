@@ -102,10 +102,10 @@ def private(
 ) -> Outcome:
     """Spend budget on an encoder: learn it from PRIVATE images by noisy descent, where no public ones are to be had."""
     from understudy.accounting import Budget
+    from understudy.accounting.mechanisms import round_up
     from understudy.networks import EncoderTraining
     from understudy.plan.encoder import ExtractorPlan
     from understudy.private.dpsgd.encoder import train_private_encoder
-    from understudy.released.assumptions import round_up
     from understudy.schema import load_schema
 
     opt.check_key(key, ledger, what="an encoder")
@@ -141,8 +141,8 @@ def private(
 
 def show(directory: Annotated[Path, typer.Argument(help="Directory of an encoder.")]) -> Outcome:
     """Show what an encoder was trained on, its layers and its hash."""
+    from understudy.accounting.mechanisms import round_up
     from understudy.networks import load_encoder
-    from understudy.released.assumptions import round_up
 
     encoder = load_encoder(directory)
     form, cost = encoder.form, encoder.private_cost

@@ -108,7 +108,7 @@ def _noise_std(plan: Plan, stage: int, block: Block) -> float:
 
 def plan_lines(plan: Plan, document: dict[str, Any]) -> list[str]:
     """The same for people."""
-    from understudy.released.assumptions import round_up
+    from understudy.accounting.mechanisms import round_up
 
     rows = [
         [
@@ -150,7 +150,7 @@ def plan_lines(plan: Plan, document: dict[str, Any]) -> list[str]:
 
 def _guarantee_details(plan: Plan, document: dict[str, Any]) -> list[str]:
     """The guarantee for both notions of neighbours, its parts, and whom and how many releases it is for."""
-    from understudy.released.assumptions import round_up
+    from understudy.accounting.mechanisms import round_up
 
     replaced, network = document["epsilon_replace_one"], plan.network_cost
     unit, whole = plan.schema.privacy, plan.setting("horizon")

@@ -33,8 +33,8 @@ def release(
     spending: opt.Spending = opt.USUAL,
 ) -> Outcome:
     """Read private rows and publish a noisy embedding with its certificate."""
-    made, headline = _release(data, plan, directory=output, spending=spending)
-    return published(made, output, headline=headline, ledger=spending.ledger)
+    made, lines = _release(data, plan, directory=output, spending=spending)
+    return published(made, output, lines)
 
 
 @opt.takes_plan
@@ -49,24 +49,21 @@ def synth(
 ) -> Outcome:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
     from understudy.generators.base import check_num_rows
-    from understudy.methods import fit_release, needs_torch
-    from understudy.networks.public import load_torch
+    from understudy.methods import fit_release
 
     check_sample_output(output, plan.schema)
     if num_rows is not None:
         check_num_rows(plan.schema, num_rows)
     if release_dir is not None and release_dir.resolve() == output.resolve():
         raise UsageError("release directory", "must differ from the output", "Choose another name")
-    if needs_torch(plan):
-        load_torch()
-    made, headline = _release(data, plan, directory=release_dir, spending=spending)
+    made, lines = _release(data, plan, directory=release_dir, spending=spending, is_fitted=True)
     with training_bar() as progress:
         generator = fit_release(made, progress=progress)
     count = num_rows or generator.default_num_rows
     rows = generator.sample(count, seed=plan.setting("training")["seed"])
     write_sample(rows, output, plan.schema)
     document = outcome(made) | {"output": output, "num_rows": count, "release": release_dir}
-    lines = [headline, *told_of(made, spending.ledger), *facts({"rows": f"{output} ({count} synthetic rows)"})]
+    lines += facts({"rows": f"{output} ({count} synthetic rows)"})
     if release_dir is None:
         return document, [*lines, "  The release was not kept; --release-dir keeps it, with its certificate."]
     return document, [*lines, *facts({"certificate": release_dir / "certificate.html"})]
@@ -90,19 +87,27 @@ def append(
         made = append_rows(data, load_release(release), directory=output, **how)
     headline = f"[bold green]Appended[/bold green] to {verbatim(release)}, {guarantee_words(made.plan)}"
     parts = f", with the noise of {made.plan.parties} parts"
-    return published(made, output, headline=headline, ledger=spending.ledger, parts=parts)
+    return published(made, output, [headline, *told_of(made, spending.ledger)], parts=parts)
 
 
-def _release(data: str, plan: Plan, *, directory: Path | None, spending: opt.Spending) -> tuple[Release, str]:
-    """A release, and what it guarantees in words."""
+def _release(
+    data: str, plan: Plan, *, directory: Path | None, spending: opt.Spending, is_fitted: bool = False
+) -> tuple[Release, list[str]]:
+    """Make the release, and say what it guarantees and what it was charged; refuse one that cannot be fitted here."""
+    from understudy.arrays import load_torch
+    from understudy.methods import needs_torch
     from understudy.private.release import release_table
 
     opt.check_key(spending.key, spending.ledger)
+    guarantee = guarantee_words(plan)
+    if is_fitted and needs_torch(plan):
+        load_torch()
     charged_before = rows_charged(spending.ledger)
     with reading(spending) as how:
         made = release_table(data, plan, directory=directory, **how)
     reused = reused_words(dict(made.facts)["ledger"], charged_before, what="release")
-    return made, f"{reused or '[bold green]Released[/bold green]'} {guarantee_words(plan)}"
+    headline = f"{reused or '[bold green]Released[/bold green]'} {guarantee}"
+    return made, [headline, *told_of(made, spending.ledger)]
 
 
 def rows_charged(ledger: Path | None) -> int:
@@ -122,11 +127,10 @@ def reused_words(charged: Mapping[str, Any] | None, charged_before: int, *, what
     )
 
 
-def published(made: Release, output: Path, *, headline: str, ledger: Path | None, parts: str = "") -> Outcome:
-    """What is told of a release in a directory of its own."""
+def published(made: Release, output: Path, lines: list[str], *, parts: str = "") -> Outcome:
+    """What is told of a release, and of the directory that it has."""
     lines = [
-        headline,
-        *told_of(made, ledger),
+        *lines,
         *facts({"release": f"{output}{parts}", "certificate": output / "certificate.html"}),
         f"Next, at no cost: [bold]understudy fit {verbatim(output)} -o MODEL[/bold]",
     ]
@@ -135,7 +139,7 @@ def published(made: Release, output: Path, *, headline: str, ledger: Path | None
 
 def guarantee_words(plan: Plan) -> str:
     """What a release guarantees, in odds."""
-    from understudy.released.assumptions import round_up
+    from understudy.accounting.mechanisms import round_up
 
     parts = ""
     if plan.network_cost is not None:
@@ -168,7 +172,8 @@ def told_of(made: Release, ledger: Path | None) -> list[str]:
         state = read_ledger(ledger)
         units = sum(row.units for row in state.rows if row.key == charged["key"])  # of all rounds
         room = state.remaining_units // max(1, units)
-        more = f"row {charged['row']}, key {charged['key']}; room for {room} more such release{'s' * (room != 1)}"
+        noun = "release" if room == 1 else "releases"
+        more = f"row {charged['row']}, key {charged['key']}; room for {room} more such {noun}"
     lines += facts({"fingerprint": made.fingerprint, "query": queries_in(kept), "ledger": more})
     return lines + [f"[yellow]Warning:[/yellow] {verbatim(words)}" for words in release_warnings(made)]
 
@@ -194,7 +199,7 @@ def outcome(made: Release) -> dict[str, Any]:
 def reading(spending: opt.Spending) -> Iterator[dict[str, Any]]:
     """Arguments of what reads and charges as the options ask for it, with a bar on the operator's screen."""
     from understudy.private.checkpoints import Checkpoint
-    from understudy.private.engines.passes import Run
+    from understudy.private.passes import Run
     from understudy.private.secret_files import read_key
 
     if spending.key_file is not None and spending.checkpoint is None:
@@ -251,7 +256,7 @@ def partial(
 
 def _asked_for(asked: Request) -> Outcome:
     """What answering a request costs a party's people, computed anew from its plan."""
-    from understudy.released.assumptions import round_up
+    from understudy.accounting.mechanisms import round_up
 
     plan, unit = asked.plan, asked.plan.schema.privacy
     document = {
@@ -307,7 +312,7 @@ def merge(
     if isinstance(made, Request):
         return _save_next(made, output)
     headline = f"[bold green]Released[/bold green] the rows of {len(files)} parties {guarantee_words(made.plan)}"
-    return published(made, output, headline=headline, ledger=ledger)
+    return published(made, output, [headline, *told_of(made, ledger)])
 
 
 def _next_request(output: Path, round_: int) -> Path:

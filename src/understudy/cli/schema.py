@@ -61,7 +61,7 @@ def check(
     ] = False,
 ) -> Outcome:
     """Check a schema, and that a data file has its columns; rows are not read, unless --cells asks for it."""
-    from understudy.private.engines.passes import misfits_of
+    from understudy.private.passes import misfits_of
     from understudy.readers import source_columns
     from understudy.schema import load_schema
 
