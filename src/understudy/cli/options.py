@@ -11,7 +11,7 @@ from functools import cache, partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from understudy.plan.plan import Plan
     from understudy.schema import Schema
 
-T = TypeVar("T")
 Running = partial(typer.Option, rich_help_panel="How rows are read (changes no number)")
 
 SchemaPath = Annotated[Path, typer.Option("--schema", "-s", help="Public schema of the table (YAML).")]
@@ -60,6 +59,22 @@ KeyFile = Annotated[
 
 NewRelease = Annotated[Path, typer.Option("--output", "-o", help="New directory for the release.")]
 ReleaseDirectory = Annotated[Path, typer.Argument(help="Directory of a release.")]
+
+
+@dataclass(frozen=True)
+class Planning:
+    """Options of the verbs that plan a release, beside those of its method."""
+
+    schema: SchemaPath
+    epsilon: Epsilon
+    delta: Delta = 1e-5
+    method: MethodName = "auto"
+    unit: Unit = None
+    max_rows: MaxRows = None
+    neighbours: NeighboursName = "add-remove"
+    rows: Rows = None
+    horizon: Horizon = 1
+    seed: Seed = 0
 
 
 @dataclass(frozen=True)
@@ -110,7 +125,7 @@ class PlanningCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb; options of methods are set apart for ``takes_plan``."""
+        """Run the verb; options of methods are set apart for ``plan_of``."""
         ctx.meta[METHOD_OPTIONS] = {name: ctx.params.pop(name) for name in all_method_options()}
         return super().invoke(ctx)
 
@@ -184,16 +199,12 @@ def _parameters(options: tuple[MethodOption, ...]) -> list[Any]:
         takes = each.takes if each.default is not None else each.takes | None
         annotation = Annotated[takes, info]  # type: ignore[valid-type]
         listed.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=annotation))
-    return list(_as_command(takes_options, listed).params)
-
-
-def _as_command(function: Callable[..., None], parameters: list[Parameter]) -> Any:
     holder = typer.Typer(add_completion=False)
-    holder.command()(_with_parameters(function, parameters))
-    return typer.main.get_command(holder)
+    holder.command()(_with_parameters(takes_options, listed))
+    return list(typer.main.get_command(holder).params)
 
 
-def _with_parameters(function: Callable[..., T], parameters: list[Parameter]) -> Callable[..., T]:
+def _with_parameters(function: Callable[..., None], parameters: list[Parameter]) -> Callable[..., None]:
     """The function with a signature that the command line is made from."""
     parameters = sorted(parameters, key=lambda parameter: parameter.default is not Parameter.empty)
     vars(function)["__signature__"] = Signature(parameters)
@@ -231,64 +242,37 @@ def _options(verb: Callable[..., object]) -> list[Parameter]:
     return found
 
 
-def takes_plan(verb: Callable[..., Outcome]) -> Callable[..., Outcome]:
-    """Give a verb the options of ``build_plan``; it receives the plan as ``plan``."""
-    functions, unseen = (build_plan, verb), {"Plan": object}  # Plan is not imported at start-up
-    hints = [get_type_hints(f, localns=unseen, include_extras=True) for f in functions]
-    planning, own = ({**signature(f).parameters} for f in functions)
-    del planning["options"], own["plan"]
-
-    @wraps(verb)
-    def run(ctx: typer.Context, **arguments: Any) -> Outcome:
-        options = ctx.meta[METHOD_OPTIONS]
-        check_public_files(options, arguments.get("data"))
-        common = {name: arguments.pop(name) for name in planning}
-        return verb(plan=build_plan(**common, options=options), **arguments)
-
-    parameters = [
-        parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=known[parameter.name])
-        for known, listed in zip(hints, (planning, own), strict=True)
-        for parameter in listed.values()
-    ]
-    context = Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    return _with_parameters(run, [context, *parameters])
-
-
 def check_key(key: str | None, ledger: Path | None, *, what: str = "a release") -> None:
     """Refuse a name in a ledger without a ledger."""
     if key is not None and ledger is None:
         raise UsageError("key", f"names {what} in a ledger, and none was given", "Add --ledger FILE")
 
 
-def build_plan(
-    *,
-    schema: SchemaPath,
-    epsilon: Epsilon,
-    delta: Delta = 1e-5,
-    method: MethodName = "auto",
-    unit: Unit = None,
-    max_rows: MaxRows = None,
-    neighbours: NeighboursName = "add-remove",
-    rows: Rows = None,
-    horizon: Horizon = 1,
-    seed: Seed = 0,
-    options: Mapping[str, Any],
-) -> Plan:
-    """The plan that the command line describes; ``options`` are those of methods, by name."""
+def plan_of(ctx: typer.Context, planning: Planning, data: str | None = None) -> Plan:
+    """The plan that the command line describes, for a private table."""
+    options = ctx.meta[METHOD_OPTIONS]
+    check_public_files(options, data)
+    return build_plan(planning, options)
+
+
+def build_plan(planning: Planning, options: Mapping[str, Any]) -> Plan:
+    """The plan that options describe; ``options`` are those of methods, by name."""
     from understudy.accounting import Budget, neighbours_by_name
     from understudy.accounting.mechanisms import share_of
     from understudy.methods import make_plan
     from understudy.schema import PrivacyUnit, load_schema
 
+    epsilon, delta, horizon = planning.epsilon, planning.delta, planning.horizon
     budget = share_of(Budget(epsilon, delta), horizon)
-    table = load_schema(schema)
-    if max_rows is not None and unit is None:
+    table = load_schema(planning.schema)
+    if planning.max_rows is not None and planning.unit is None:
         raise UsageError("max rows", "is about a unit, and none was given", "Add --unit COLUMN")
-    if unit is not None:
-        table = replace(table, privacy=PrivacyUnit(unit, max_rows or 1))
+    if planning.unit is not None:
+        table = replace(table, privacy=PrivacyUnit(planning.unit, planning.max_rows or 1))
     wanted = method_arguments(options, table)
-    wanted |= {"neighbours": neighbours_by_name(neighbours), "num_rows": rows, "seed": seed}
-    plan = make_plan(table, budget, method=method, options=wanted)
+    neighbours = neighbours_by_name(planning.neighbours)
+    wanted |= {"neighbours": neighbours, "num_rows": planning.rows, "seed": planning.seed}
+    plan = make_plan(table, budget, method=planning.method, options=wanted)
     if horizon == 1:
         return plan
     whole = {"releases": horizon, "epsilon": epsilon, "delta": delta}

@@ -27,10 +27,9 @@ NOISE_WORDS = {
 }
 
 
-@opt.takes_plan
 def plan(
-    *,
-    plan: Plan,
+    ctx: typer.Context,
+    planning: opt.Planning,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write it as a request that several parties answer.")
     ] = None,
@@ -39,11 +38,11 @@ def plan(
     """Print noise, expected error, size, memory and cost of a release, without opening data."""
     from understudy.plan.request import Request
 
-    plan = replace(plan, parties=parties)
+    made = replace(opt.plan_of(ctx, planning), parties=parties)
     if output is not None:
-        Request(plan).save(output)
-    document = plan_document(plan)
-    return document, plan_lines(plan, document)
+        Request(made).save(output)
+    document = plan_document(made)
+    return document, plan_lines(made, document)
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:

@@ -24,24 +24,22 @@ NumRows = Annotated[
 ]
 
 
-@opt.takes_plan
 def release(
-    *,
+    ctx: typer.Context,
+    planning: opt.Planning,
     data: opt.Data,
-    plan: Plan,
     output: opt.NewRelease,
     spending: opt.Spending = opt.USUAL,
 ) -> Outcome:
     """Read private rows and publish a noisy embedding with its certificate."""
-    made, lines = _release(data, plan, directory=output, spending=spending)
+    made, lines = _release(data, opt.plan_of(ctx, planning, data), directory=output, spending=spending)
     return published(made, output, lines)
 
 
-@opt.takes_plan
 def synth(
-    *,
+    ctx: typer.Context,
+    planning: opt.Planning,
     data: opt.Data,
-    plan: Plan,
     output: Output,
     num_rows: NumRows = None,
     release_dir: Annotated[Path | None, typer.Option(help="Keep the release here.")] = None,
@@ -51,6 +49,7 @@ def synth(
     from understudy.generators.base import check_num_rows
     from understudy.methods import fit_release
 
+    plan = opt.plan_of(ctx, planning, data)
     check_sample_output(output, plan.schema)
     if num_rows is not None:
         check_num_rows(plan.schema, num_rows)
