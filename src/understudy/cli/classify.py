@@ -10,7 +10,7 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.files import INTERNAL, PAGES, PUBLIC, check_output, write_page, write_rows
-from understudy.cli.output import Outcome, descent_bar, facts, verbatim
+from understudy.cli.output import Outcome, facts, stage_bar, verbatim
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def classify(
         seed=seed,
     )
     plan = ClassifierPlan(load_schema(schema), Budget(epsilon, delta), training, rows)
-    with descent_bar() as progress:
+    with stage_bar() as bar:
+        progress = bar and partial(bar, "training")
         made = train_classifier(data, plan, directory=output, ledger=ledger, key=key, query=query, progress=progress)
     spent = plan.descent.epsilon()
     lines = [

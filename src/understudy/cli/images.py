@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -9,7 +10,7 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.files import INTERNAL, PICTURES, check_output, write_page
-from understudy.cli.output import Outcome, descent_bar, facts, training_bar, verbatim, waiting
+from understudy.cli.output import Outcome, facts, stage_bar, training_bar, verbatim, waiting
 from understudy.cli.release import reused_words, rows_charged
 from understudy.codec import encode
 from understudy.errors import InputError, UsageError
@@ -112,7 +113,8 @@ def private(
     training = EncoderTraining(steps=steps, batch=batch, seed=seed)
     plan = ExtractorPlan(load_schema(schema), Budget(epsilon, delta), training, clip, rows)
     charged_before = rows_charged(ledger)
-    with descent_bar() as progress:
+    with stage_bar() as bar:
+        progress = bar and partial(bar, "training")
         made = train_private_encoder(data, plan, directory=output, ledger=ledger, key=key, progress=progress)
     encoder, charged = made.encoder, dict(made.facts)["ledger"]
     cost = encoder.private_cost or {}

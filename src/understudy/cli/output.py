@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from understudy.errors import InputError, UnderstudyError, UsageError, visible
 
 if TYPE_CHECKING:
-    from understudy.arrays import LossProgress, ReadProgress, StageProgress, StepProgress
+    from understudy.arrays import LossProgress, ReadProgress, StageProgress
 
 Outcome = tuple[dict[str, Any], list[str]]
 """What a verb has to say: a document for programs, and the same in lines for people."""
@@ -195,15 +195,4 @@ def stage_bar() -> AbstractContextManager[StageProgress | None]:
         "MofNCompleteColumn",
         "TimeElapsedColumn",
         shown=lambda stage, done, total: {"description": stage, "completed": done, "total": total},
-    )
-
-
-def descent_bar() -> AbstractContextManager[StepProgress | None]:
-    """A bar of steps of noisy descent, whose loss nobody may see."""
-    return _bar(
-        "training",
-        "BarColumn",
-        "MofNCompleteColumn",
-        "TimeElapsedColumn",
-        shown=lambda done, steps: {"completed": done, "total": steps},
     )
