@@ -67,15 +67,10 @@ def train(
         encoder, share = train_encoder(images, labels, training, trained_on=told, progress=progress)
     save_encoder(encoder, output)
     task = "quarters that images are turned by" if labels is None else "classes"
+    told_apart = f"{share:.1%} of the {task}, on changed images that it learnt from"
     lines = [
         f"[bold green]Trained[/bold green] an encoder in {verbatim(output)}",
-        *facts(
-            {
-                "images": len(images),
-                "told apart": f"{share:.1%} of the {task}, on changed images that it learnt from",
-                "SHA-256": encoder.sha256,
-            }
-        ),
+        *facts({"images": len(images), "told apart": told_apart, "SHA-256": encoder.sha256}),
         f"Next: [bold]understudy synth PRIVATE --method dp-mepf --encoder {verbatim(output)}[/bold] ...",
     ]
     return {"encoder": output, "images": len(images), "accuracy": share, "sha256": encoder.sha256}, lines
