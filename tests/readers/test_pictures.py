@@ -93,6 +93,8 @@ def test_pictures_without_folders_have_no_labels(tmp_path: Path) -> None:
     found = read(made)
     assert list(found) == list(PIXELS)
     assert np.array_equal(images_in(found), GREY[:2].reshape(2, -1))
+    with pytest.raises(InputError, match="names none of the columns"):
+        open_source(made, columns=["image"])
 
 
 def test_hidden_names_and_other_files_are_not_data(folder: Path) -> None:

@@ -130,8 +130,9 @@ class EncodedImages:
     def fields(self) -> list[Field]:
         """The files' columns, with a column per pixel where the images stand."""
         fields = self.files.fields()
-        position = [name for name, _ in fields].index(IMAGE)
-        return [*fields[:position], *_pixel_fields(self._shape()), *fields[position + 1 :]]
+        position = next((place for place, (name, _) in enumerate(fields) if name == IMAGE), 0)
+        after = [field for field in fields[position:] if field[0] != IMAGE]
+        return [*fields[:position], *_pixel_fields(self._shape()), *after]
 
     def batches(self, columns: list[str]) -> Batches:
         """A few thousand rows at a time, their images decoded."""
@@ -206,12 +207,11 @@ class PictureFolder:
     folder: Path
 
     def fields(self) -> list[Field]:
-        """The encoded images, and the label if there are labels."""
+        """The label if there are labels; encoded images are no column that a schema can ask for."""
         _, labels = self._listing()
-        fields: list[Field] = [(IMAGE, pa.binary())]
-        if labels is not None:
-            fields.append((LABEL, labels.type if pa.types.is_string(labels.type) else None))
-        return fields
+        if labels is None:
+            return []
+        return [(LABEL, labels.type if pa.types.is_string(labels.type) else None)]
 
     def batches(self, columns: list[str], batch_rows: int = BATCH_IMAGES) -> Batches:
         paths, labels = self._listing()
