@@ -194,11 +194,8 @@ def count_features(rows: Any) -> int | None:
 
 def feature_names(rows: Any) -> list[str] | None:
     """What a frame calls its features, if it calls them by words."""
-    columns = _named_columns(rows)
-    if columns is None:
-        return None
-    names = [name for name, _ in columns]
-    return names if all(isinstance(name, str) for name in names) else None
+    names = [name for name, _ in _named_columns(rows) or ()]
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def feature_columns(rows: Any, count: int) -> list[Any]:

@@ -21,13 +21,14 @@ import pyarrow.parquet as pq
 from numpy.lib import format as npy
 
 from understudy.arrays import Bytes
+from understudy.codec import encode
 from understudy.errors import InputError, UnderstudyError
 from understudy.readers.arrow import ParquetFiles, files_under
 from understudy.readers.cells import arrow_column
 from understudy.readers.delimited import DelimitedFiles
 from understudy.readers.stream import Batches, Field, RowStream, explain_damage, explain_file, require_columns, shielded
 from understudy.schema.encode import pixel_columns
-from understudy.schema.images import LABEL, MOST_PIXELS, ImageShape, is_pixel, parse_image, require_pillow
+from understudy.schema.images import LABEL, MOST_PIXELS, ImageShape, is_pixel, require_pillow
 
 BATCH_IMAGES = 2_000
 """Images are decoded and handed on in batches of this many."""
@@ -356,7 +357,7 @@ class NpzImages:
                 "(images, rows, columns, channels) with 1 or 3 channels",
                 "Reshape them",
             )
-        found = parse_image(dict(zip(("height", "width", "channels"), sizes[1:], strict=False)), where=self.where)
+        found = ImageShape.from_dict(encode(ImageShape(*sizes[1:])), where=self.where)
         if self.shape is not None and found != self.shape:
             if found.channels == self.shape.channels:
                 raise wrong_size(self.where, self.shape)

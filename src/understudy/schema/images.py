@@ -55,26 +55,20 @@ class ImageShape:
         )
 
     @classmethod
-    def from_dict(cls, document: Any) -> ImageShape:
+    def from_dict(cls, document: Any, where: str = "images") -> ImageShape:
         """A shape from its public description, within the bounds of a schema's."""
         if document is None:
-            raise InputError("images", "have no shape", "Fetch the file again")
-        return parse_image(document, where="images")
-
-
-def parse_image(document: Any, *, where: str) -> ImageShape:
-    """Check what a schema says of its images."""
-    sizes = document if isinstance(document, dict) else {}
-    shape = [sizes.get("height"), sizes.get("width"), sizes.get("channels", 1)]
-    whole = all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape)
-    if set(sizes) - {"height", "width", "channels"} or not whole or shape[2] not in (1, 3):
-        raise InputError(
-            where, "image must hold height, width and channels (1 or 3)", "Write, say, image: {height: 28, width: 28}"
-        )
-    found = ImageShape(*shape)
-    if found.num_pixels > MOST_PIXELS:
-        raise InputError(where, f"images have more than {MOST_PIXELS} numbers", "Make them smaller first")
-    return found
+            raise InputError(where, "have no shape", "Fetch the file again")
+        sizes = document if isinstance(document, dict) else {}
+        shape = [sizes.get("height"), sizes.get("width"), sizes.get("channels", 1)]
+        whole = all(isinstance(size, int) and not isinstance(size, bool) and size > 0 for size in shape)
+        if set(sizes) - {"height", "width", "channels"} or not whole or shape[2] not in (1, 3):
+            rule = "image must hold height, width and channels (1 or 3)"
+            raise InputError(where, rule, "Write, say, image: {height: 28, width: 28}")
+        found = cls(*shape)
+        if found.num_pixels > MOST_PIXELS:
+            raise InputError(where, f"images have more than {MOST_PIXELS} numbers", "Make them smaller first")
+        return found
 
 
 def is_pixel(name: str) -> bool:

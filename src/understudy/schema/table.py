@@ -16,7 +16,7 @@ from understudy.errors import InputError, column_error
 from understudy.files import DEEPEST, MOST_YAML_BYTES, canonical_sha256, read_file
 from understudy.schema.columns import Column, Role
 from understudy.schema.entries import UNDECIDED, parse_column, undecided_keys
-from understudy.schema.images import ImageShape, parse_image, without_pixels
+from understudy.schema.images import ImageShape, without_pixels
 from understudy.schema.rules import Rule, parse_rules
 
 UNDECIDED_SHOWN = 12
@@ -216,7 +216,7 @@ def parse_schema(document: Any, *, name: str) -> Schema:
     where = f"schema '{name}'"
     image = None
     if isinstance(document, dict) and document.get("image") is not None:
-        image = parse_image(document["image"], where=where)
+        image = ImageShape.from_dict(document["image"], where=where)
         document = {"columns": [], **document}
     if not isinstance(document, dict) or not isinstance(document.get("columns"), list):
         raise InputError(where, "needs a list called 'columns'", "See: understudy schema draft --help")
