@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from understudy.accounting import Budget
-from understudy.classifier.explain import column_weights, contrast, drawn_images, drawn_strokes, explain_row, patterns
+from understudy.classifier.explain import column_weights, contrast, drawn, explain_row, patterns
 from understudy.classifier.inputs import CosineInputs, unit_inputs
 from understudy.classifier.maps import LocallyLinearMaps, MapShape
 from understudy.classifier.model import Classifier
@@ -59,21 +59,18 @@ def test_places_of_an_image_are_explained(sees: Classifier) -> None:
     assert found.by_column == ()
 
 
-def test_weights_are_drawn_as_what_inputs_are(sees: Classifier) -> None:
+def test_weights_are_drawn_as_what_inputs_are(sees: Classifier, trained: Classifier) -> None:
     weights = contrast(sees.filters)
+    images = drawn(sees, weights)
     if isinstance(sees.plan.inputs, CosineInputs):
-        images = drawn_images(sees, weights)
-        assert images.shape == (1, 2, 12, 12, 1)
-        drawn = images[0].reshape(2, 144)
+        assert images.shape == (1, 2, 1, 12, 12)
         pixels = np.random.default_rng(0).integers(0, 256, (3, 144))
         expected = sees.plan.inputs.raw(pixels) @ weights[0, :, :-1].T
-        assert pixels / 255 @ drawn.T == pytest.approx(expected)
-        with pytest.raises(TypeError):
-            drawn_strokes(sees, weights)
+        assert pixels / 255 @ images[0].reshape(2, 144).T == pytest.approx(expected)
     else:
-        assert drawn_strokes(sees, weights).shape[:3] == (1, 2, 17)
-        with pytest.raises(TypeError):
-            drawn_images(sees, weights)
+        assert images.shape[:3] == (1, 2, 17)
+    with pytest.raises(TypeError):
+        drawn(trained, contrast(trained.filters))
     with pytest.raises(TypeError):
         column_weights(sees, 0, 0)
 

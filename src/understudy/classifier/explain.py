@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from understudy.arrays import Floats, Integers
-from understudy.classifier.inputs import CosineInputs, StrokeInputs, TableInputs, unit_inputs
+from understudy.classifier.inputs import TableInputs, Whitening, unit_inputs
 from understudy.classifier.maps import class_scores
 from understudy.classifier.model import Classifier
 
@@ -53,8 +53,12 @@ def column_weights(classifier: Classifier, map_: int, class_: int) -> tuple[Colu
     inputs = classifier.plan.inputs
     if not isinstance(inputs, TableInputs):
         raise TypeError("columns are of tables")
-    weights = _centred(classifier, inputs, contrast(classifier.filters)[map_, class_, :-1])
-    weights *= _spread(classifier)[:-1]
+    known = _known(classifier)
+    weights = contrast(classifier.filters)[map_, class_, :-1]
+    shares = np.maximum(known.mean[:-1], 1e-6)
+    for start, stop in inputs.blocks:  # what is added to all values of a column tells nothing
+        weights[start:stop] -= np.average(weights[start:stop], weights=shares[start:stop])
+    weights *= known.spread[:-1]
     groups: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
     for (column, value), weight in zip(inputs.names, weights, strict=True):
         groups[column].append((value, float(weight)))
@@ -78,89 +82,43 @@ def patterns(classifier: Classifier) -> Floats:
     return np.asarray(found @ np.linalg.pinv(classifier.whitening.matrix))
 
 
-def drawn_images(classifier: Classifier, weights: Floats) -> Floats:
-    """Weights on cosines as images.  # (..., dim) -> (..., height, width, channels)"""
-    inputs = classifier.plan.inputs
-    if not isinstance(inputs, CosineInputs):
-        raise TypeError("images are of cosines")
-    flat = weights[..., :-1].reshape(-1, weights.shape[-1] - 1)
-    shape = inputs.cosines.shape
-    sides = (shape.height, shape.width, shape.channels)
-    return inputs.cosines.images(flat).reshape(*weights.shape[:-1], *sides)
+def drawn(classifier: Classifier, weights: Floats) -> Floats:
+    """Weights on what maps see of images, by place.  # (..., dim) -> (..., channels, rows, columns)
 
-
-def drawn_strokes(classifier: Classifier, weights: Floats) -> Floats:
-    """Weights on strokes as brightness and strokes by place.  # (..., dim) -> (..., channels, rows, columns)"""
+    Weights on cosines are images; weights on strokes have a channel for brightness and one for every direction.
+    """
     inputs = classifier.plan.inputs
-    if not isinstance(inputs, StrokeInputs):
-        raise TypeError("strokes are of images")
-    return inputs.strokes.place_weights(weights[..., :-1])
+    if isinstance(inputs, TableInputs):
+        raise TypeError("places are of images")
+    return inputs.by_place(weights[..., :-1])
 
 
 def explain_row(classifier: Classifier, codes: Integers) -> RowExplanation:
     """Why a row is predicted as it is.  # codes: (num_feature_columns,)"""
+    inputs, known = classifier.plan.inputs, _known(classifier)
     seen = classifier.inputs(codes[None])
     answers = classifier.maps.answers(seen)
     _, importances = class_scores(answers, classifier.maps.shape.inverse_temperature)
     probabilities = classifier.maps.probabilities(seen)[0]
     predicted = int(probabilities.argmax())
-    unit = unit_inputs(classifier.plan.inputs, codes[None])[0]
+    unit = unit_inputs(inputs, codes[None])[0]
     weighted = (importances[0][:, :, None] * classifier.filters).sum(axis=0)  # (classes, dim)
     against = weighted[predicted] - np.delete(weighted, predicted, axis=0).mean(axis=0)
-    against *= _lengthening(classifier, unit)
-    apart = unit - (classifier.whitening.mean if classifier.whitening is not None else 0.0)
-    return RowExplanation(
-        probabilities,
-        predicted,
-        importances[0, :, predicted],
-        _by_column(classifier, against * apart),
-        _by_place(classifier, against, apart),
-    )
+    # Whitening lengthens a row as a whole.
+    against /= max(1e-12, float(np.linalg.norm(unit @ known.matrix)))
+    apart = unit - known.mean
+    by_column: defaultdict[str, float] = defaultdict(float)
+    by_place = None
+    if isinstance(inputs, TableInputs):
+        for (column, _), part in zip(inputs.names, (against * apart)[:-1], strict=True):
+            by_column[column] += float(part)
+    else:
+        by_place = (drawn(classifier, against) * drawn(classifier, apart)).sum(axis=0)
+    ranked = tuple(sorted(by_column.items(), key=lambda each: -abs(each[1])))
+    return RowExplanation(probabilities, predicted, importances[0, :, predicted], ranked, by_place)
 
 
-def _centred(classifier: Classifier, inputs: TableInputs, weights: Floats) -> Floats:
-    """Weights around the middle of their block: what is added to all values of a column tells nothing."""
-    shares = np.ones(len(weights))
-    if classifier.whitening is not None:
-        shares = np.maximum(classifier.whitening.mean[:-1], 1e-6)
-    found = weights.copy()
-    for start, stop in inputs.blocks:
-        part = slice(start, stop)
-        found[part] -= np.average(weights[part], weights=shares[part])
-    return found
-
-
-def _spread(classifier: Classifier) -> Floats:
-    """Deviation of every input over the rows, as far as it is known."""
-    if classifier.whitening is None:
-        return np.ones(classifier.plan.inputs.dim)
-    return classifier.whitening.spread
-
-
-def _lengthening(classifier: Classifier, unit: Floats) -> float:
-    """How much a row is lengthened as a whole when it is whitened."""
-    if classifier.whitening is None:
-        return 1.0
-    return 1 / max(1e-12, float(np.linalg.norm(unit @ classifier.whitening.matrix)))
-
-
-def _by_column(classifier: Classifier, parts: Floats) -> tuple[tuple[str, float], ...]:
-    inputs = classifier.plan.inputs
-    if not isinstance(inputs, TableInputs):
-        return ()
-    sums: defaultdict[str, float] = defaultdict(float)
-    for (column, _), part in zip(inputs.names, parts[:-1], strict=True):
-        sums[column] += float(part)
-    return tuple(sorted(sums.items(), key=lambda each: -abs(each[1])))
-
-
-def _by_place(classifier: Classifier, against: Floats, apart: Floats) -> Floats | None:
-    inputs = classifier.plan.inputs
-    if isinstance(inputs, StrokeInputs):
-        weights, found = (inputs.strokes.place_weights(each[:-1]) for each in (against, apart))
-        return np.asarray((weights * found).sum(axis=0))
-    if isinstance(inputs, CosineInputs):
-        shape = inputs.cosines.shape
-        weights, found = (inputs.cosines.images(each[None, :-1])[0] for each in (against, apart))
-        return np.asarray((weights * found).reshape(shape.height, shape.width, -1).sum(axis=2))
-    return None
+def _known(classifier: Classifier) -> Whitening:
+    """What second moments of the inputs tell, or what stands for it where none were released."""
+    dim = classifier.plan.inputs.dim
+    return classifier.whitening or Whitening(np.eye(dim), np.zeros(dim), np.ones(dim), 1.0)

@@ -101,7 +101,7 @@ class Classifier:
 
     def codes(self, rows: pa.Table | pa.RecordBatch) -> Integers:
         """Rows of the feature columns as codes."""
-        schema = self.plan.inputs.schema
+        schema = self.plan.features
         batches = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
         found = [encode_batch(schema, batch) for batch in batches]
         return np.concatenate(found) if found else np.empty((0, len(schema.used)), np.int64)

@@ -175,7 +175,7 @@ def _read(loaded: Classifier, rows: str) -> pa.Table:
 
     from understudy.readers import open_source
 
-    names = [column.name for column in loaded.plan.inputs.schema.used]
+    names = [column.name for column in loaded.plan.features.used]
     with open_source(rows, columns=names) as batches:
         found = list(batches)
     return pa.Table.from_batches(found) if found else pa.table({name: [] for name in names})

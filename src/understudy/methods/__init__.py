@@ -24,8 +24,7 @@ from understudy.methods.anova import dp_anova, train_anova
 from understudy.methods.balog import balog_features, balog_subspace
 from understudy.methods.hp import dp_hp
 from understudy.methods.mepf import dp_mepf
-from understudy.methods.merf import dp_merf
-from understudy.methods.merf_ae import dp_merf_ae
+from understudy.methods.merf import dp_merf, dp_merf_ae
 from understudy.methods.spectrum import dp_spectrum
 from understudy.plan.plan import ROW_CAP, Plan
 from understudy.released import Release

@@ -23,12 +23,20 @@ from typing import Annotated, Any, Literal, get_args
 from understudy.accounting import Budget, Neighbours
 from understudy.arrays import Integers
 from understudy.errors import UsageError
-from understudy.features import Block, Constant, Embedding, Fourier, Kernel, Landmarks, Points, Scales, Term
+from understudy.features import Block, Embedding, FeatureMap, Fourier, Kernel, Landmarks, Points, Scales, Term
 from understudy.features.kernels import SHAPES
 from understudy.features.landmarks import kernel_sums
 from understudy.features.points import Draw, drawn_points
 from understudy.fits.reduced_set import EMBEDDING, ReducedSet
-from understudy.methods.common import COUNT_SHARE, LengthScale, checked_scale, given_points, scales_by_name, terms_of
+from understudy.methods.common import (
+    COUNT_SHARE,
+    LengthScale,
+    Terms,
+    given_points,
+    labelled_columns,
+    length_scales,
+    terms_of,
+)
 from understudy.methods.options import Option, PublicFile, numbers_by_column
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.pivots import COORDINATES, LOOK, enough_points, pivot_points, public_density, spanned_by
@@ -141,7 +149,11 @@ def balog_subspace(
         steps: of the search for bounded weights.
     """
     terms = terms_of(schema, budget, neighbours, num_rows)
-    _check_subspace(weights, bound, num_points)
+    check_choice("weights", weights, PointWeights)
+    if not 1 <= bound < math.inf:
+        raise UsageError("bound", "of the absolute weights must be a number of at least 1")
+    if not 1 <= num_points <= MOST_SPANNING:
+        raise UsageError("points", f"must be between 1 and {MOST_SPANNING}")
     layout = Layout(schema)
     own = balog_kernel(layout, shape=kernel, join=join, length_scale=length_scale, mismatch=mismatch)
     if public_points is not None:
@@ -161,37 +173,25 @@ def balog_subspace(
         "points": "given" if public_points is not None else f"drawn ({draw})",
         "explanation": _subspace_words(own, layout, len(points), len(kept), weights, bound, looks=looks),
     }
-    return terms.plan("balog-subspace", _subspace_stages(own, points, kept, terms.neighbours, looks=looks), settings)
+    return terms.plan("balog-subspace", _subspace_stages(terms, own, points, kept, looks=looks), settings)
 
 
-def _check_subspace(weights: str, bound: float, num_points: int) -> None:
-    if weights not in get_args(PointWeights):
-        raise UsageError("weights", "must be one of " + ", ".join(get_args(PointWeights)))
-    if not 1 <= bound < math.inf:
-        raise UsageError("bound", "of the absolute weights must be a number of at least 1")
-    if not 1 <= num_points <= MOST_SPANNING:
-        raise UsageError("points", f"must be between 1 and {MOST_SPANNING}")
-
-
-def _subspace_stages(
-    kernel: Kernel, points: Points, kept: Integers, neighbours: Neighbours, *, looks: bool
-) -> tuple[Stage, ...]:
-    """Coordinates with the row count; or the count with a look, and then coordinates.
-
-    The row count is constant, so it rides free where rows are replaced.
-    """
-    count_weight = math.sqrt(COUNT_SHARE)
-    rest = 1.0 if neighbours is Neighbours.REPLACE_ONE else math.sqrt(1 - COUNT_SHARE)
-    count = Block("count", Constant(), count_weight)
+def _subspace_stages(terms: Terms, kernel: Kernel, points: Points, kept: Integers, *, looks: bool) -> tuple[Stage, ...]:
+    """Coordinates with the row count; or the count with a look, and then coordinates."""
     if not looks:
         map_ = Landmarks(kernel, points, tuple(int(place) for place in kept))
-        return (Stage("embedding", Embedding((count, Block(COORDINATES, map_, rest)))),)
-    look = Block(LOOK, kernel_sums(kernel, points), rest)
+        return (Stage("embedding", _with_count(terms, COORDINATES, map_)),)
     planned = Block(COORDINATES, spanned_by(kernel, points.take(kept)), 1.0)
     return (
-        Stage("look", Embedding((count, look)), LOOK_SHARE),
+        Stage("look", _with_count(terms, LOOK, kernel_sums(kernel, points)), LOOK_SHARE),
         Stage("embedding", Embedding((planned,)), 1 - LOOK_SHARE, rule="choose-landmarks"),
     )
+
+
+def _with_count(terms: Terms, name: str, map_: FeatureMap) -> Embedding:
+    """Features with the row count, which is constant and so rides free where rows are replaced."""
+    rest = 1.0 if terms.neighbours is Neighbours.REPLACE_ONE else math.sqrt(1 - COUNT_SHARE)
+    return labelled_columns(terms.schema, "none").embedding({name: map_}, {name: rest})
 
 
 def _subspace_words(
@@ -261,7 +261,13 @@ def balog_features(
         seed: public seed of features, search and samples.
     """
     terms = terms_of(schema, budget, neighbours, num_rows)
-    _check_features(weights, num_features, num_points, steps)
+    check_choice("weights", weights, RowWeights)
+    if not 2 <= num_features <= MOST_FEATURES:
+        raise UsageError("features", f"must be between 2 and {MOST_FEATURES}")
+    if not 1 <= num_points <= MOST_ROWS:
+        raise UsageError("points", f"must be between 1 and {MOST_ROWS}")
+    if steps < 1:
+        raise UsageError("steps", "must be at least 1")
     layout = Layout(schema)
     kernel = balog_kernel(layout, length_scale=length_scale, mismatch=mismatch)
     term = kernel.terms[0]
@@ -273,8 +279,6 @@ def balog_features(
     )
     # What cannot be drawn is refused here, before a budget is spent on it.
     drawn_points(schema, num_candidates, draw=draw, means=means, deviations=deviations, seed=seed)
-    rest = 1.0 if terms.neighbours is Neighbours.REPLACE_ONE else math.sqrt(1 - COUNT_SHARE)
-    blocks = (Block("count", Constant(), math.sqrt(COUNT_SHARE)), Block(EMBEDDING, map_, rest))
     training = ReducedSet(
         num_points=num_points,
         weights=weights,
@@ -295,18 +299,13 @@ def balog_features(
             f"{num_points} rows with {words}",
         ],
     }
-    return terms.plan("balog-features", (Stage("embedding", Embedding(blocks)),), settings)
+    return terms.plan("balog-features", [Stage("embedding", _with_count(terms, EMBEDDING, map_))], settings)
 
 
-def _check_features(weights: str, num_features: int, num_points: int, steps: int) -> None:
-    if weights not in get_args(RowWeights):
-        raise UsageError("weights", "must be one of " + ", ".join(get_args(RowWeights)))
-    if not 2 <= num_features <= MOST_FEATURES:
-        raise UsageError("features", f"must be between 2 and {MOST_FEATURES}")
-    if not 1 <= num_points <= MOST_ROWS:
-        raise UsageError("points", f"must be between 1 and {MOST_ROWS}")
-    if steps < 1:
-        raise UsageError("steps", "must be at least 1")
+def check_choice(name: str, value: str, kind: Any) -> None:
+    """Refuse what is not among the values of a ``Literal``."""
+    if value not in get_args(kind):
+        raise UsageError(name, "must be one of " + ", ".join(get_args(kind)))
 
 
 def balog_kernel(
@@ -330,11 +329,12 @@ def balog_kernel(
     """
     if shape not in SHAPES:
         raise UsageError("kernel", f"'{shape}' is unknown", "Kernels are " + ", ".join(SHAPES))
-    if join not in get_args(Join):
-        raise UsageError("join", "must be one of " + ", ".join(get_args(Join)))
+    check_choice("join", join, Join)
     if mismatch is not None and not 0 <= mismatch < 1:
         raise UsageError("mismatch", "must be at least 0 and below 1", "0.5 is a common choice")
-    scales = _kernel_scales(layout.numbers, length_scale, join)
+    if length_scale is None:
+        length_scale = PRODUCT_SCALE * math.sqrt(len(layout.numbers)) if join == "product" else SUM_SCALE
+    scales = length_scales(layout.numbers, length_scale)
     numbers = tuple(range(len(layout.numbers)))
     spans = {choice.column: (choice.start, choice.stop) for choice in layout.choices}
     if join == "product":
@@ -346,19 +346,6 @@ def balog_kernel(
     ]
     terms += [Term((), (), (span,), mismatch or 0.0) for span in spans.values()]
     return Kernel(shape, tuple(terms))
-
-
-def _kernel_scales(
-    names: tuple[str, ...], length_scale: float | Mapping[str, float] | None, join: Join
-) -> tuple[float, ...]:
-    if isinstance(length_scale, Mapping):
-        return scales_by_name(names, length_scale)
-    if length_scale is None:
-        root = math.sqrt(len(names)) if join == "product" else 1.0
-        length_scale = (PRODUCT_SCALE if join == "product" else SUM_SCALE) * root
-    if not isinstance(length_scale, int | float):
-        raise UsageError("length scale", "must be a number, or a number per column")
-    return (checked_scale(float(length_scale)),) * len(names)
 
 
 def kernel_words(kernel: Kernel, layout: Layout) -> str:

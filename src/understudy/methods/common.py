@@ -6,16 +6,15 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, islice
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 
 from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_by_name
 from understudy.errors import InputError, UsageError
-from understudy.features import Block, Constant, FeatureMap, Norm, Sign
+from understudy.features import Block, Constant, Embedding, FeatureMap, Norm, Sign
 from understudy.features.points import MOST_POINTS, Points, points_of_codes, uniform_stream
-from understudy.fits.images import DECODED, ImageTraining
-from understudy.fits.perceptual import PerceptualTraining
+from understudy.fits.images import DECODED
 from understudy.generators.image_architectures import ARCHITECTURES
 from understudy.methods.options import Option, scale_in
 from understudy.plan.plan import Plan, Stage
@@ -72,11 +71,18 @@ class LabelledColumns:
         unlisted = by_class and self.may_be_unlisted
         return Block("count", Constant(), weight, by_class, norm, with_unlisted=unlisted)
 
-    def feature_block(self, name: str, map_: FeatureMap, weight: float) -> Block:
-        """Features by class; counts of choices are kept of rows without a listed class too."""
-        by_class = self.classes is not None
-        unlisted = by_class and self.may_be_unlisted and map_.is_linear
-        return Block(name, map_, weight, by_class, with_unlisted=unlisted)
+    def embedding(
+        self, maps: Mapping[str, FeatureMap], weights: Mapping[str, float], *, separate: bool = False
+    ) -> Embedding:
+        """The row count, then features by class; counts of choices are kept of rows without a listed class too.
+
+        The count's weight is ``weights["count"]``, by default the root of its usual share.
+        """
+        blocks, by_class = [self.count_block(weights.get("count", math.sqrt(COUNT_SHARE)))], self.classes is not None
+        for name, map_ in maps.items():
+            unlisted = by_class and self.may_be_unlisted and map_.is_linear
+            blocks.append(Block(name, map_, weights[name], by_class, with_unlisted=unlisted))
+        return Embedding(tuple(blocks), self.classes, separate)
 
 
 def labelled_columns(schema: Schema, labels: Labels) -> LabelledColumns:
@@ -159,12 +165,16 @@ def terms_of(schema: Schema, budget: Budget, neighbours: Neighbours, num_rows: i
     return Terms(schema, budget, neighbours_by_name(neighbours), num_rows if num_rows is not None else schema.rows)
 
 
-def scales_by_name(names: tuple[str, ...], scales: Mapping[str, float]) -> tuple[float, ...]:
-    """A length scale for every numeric column, or a refusal."""
-    stray = sorted(set(scales) ^ set(names))
-    if stray:
-        raise UsageError("length scale", f"must name every numeric column and no other; see '{stray[0]}'")
-    return tuple(checked_scale(float(scales[name])) for name in names)
+def length_scales(names: tuple[str, ...], given: object) -> tuple[float, ...]:
+    """A length scale for every numeric column, given as one number or as a number per column, or a refusal."""
+    if isinstance(given, Mapping):
+        stray = sorted(set(given) ^ set(names))
+        if stray:
+            raise UsageError("length scale", f"must name every numeric column and no other; see '{stray[0]}'")
+        return tuple(checked_scale(float(given[name])) for name in names)
+    if not isinstance(given, int | float):
+        raise UsageError("length scale", "must be a number, or a number per column")
+    return (checked_scale(float(given)),) * len(names)
 
 
 def checked_scale(scale: float) -> float:
@@ -214,11 +224,6 @@ TRIES_PER_SUBSET = 200
 Subset = tuple[int, ...]
 
 
-def num_subsets(num_columns: int, size: int) -> int:
-    """How many subsets of a size there are."""
-    return math.comb(num_columns, size)
-
-
 def draw_subsets(
     widths: Sequence[int], size: int, count: int, *, apart: set[frozenset[int]], largest: int, seed: int
 ) -> tuple[Subset, ...]:
@@ -233,7 +238,7 @@ def draw_subsets(
         seed: public seed.
     """
     tries: Iterable[Subset] = combinations(range(len(widths)), size)
-    if count < num_subsets(len(widths), size):
+    if count < math.comb(len(widths), size):
         draws = islice(uniform_stream(seed, len(widths)), TRIES_PER_SUBSET * count)
         tries = (tuple(sorted(draw.argsort()[:size].tolist())) for draw in draws)
     found: set[Subset] = set()
@@ -256,8 +261,6 @@ def draw_subsets(
     return tuple(sorted(found))
 
 
-AnyTraining = TypeVar("AnyTraining", ImageTraining, PerceptualTraining)
-
 IMAGE_NETWORK = "image-network"
 """The name that plans give image networks, of whatever architecture."""
 
@@ -275,46 +278,37 @@ def images_alone(schema: Schema) -> Schema:
     return replace(schema, columns=tuple(columns))
 
 
-def image_length_scale(image: ImageShape) -> float:
-    """The public length scale: the root of the mean squared distance of two images of pure chance.
+def images_of(schema: Schema, method: str, *, others: str = "the default method") -> ImageShape:
+    """The shape of images with at most one label of named classes, or a refusal of any other table."""
+    image = image_set(schema)
+    if image is not None:
+        return image
+    raise UsageError(
+        "method",
+        f"{method} is for images with at most one label of named classes",
+        f"Use {others} for other tables, or drop the other columns",
+    )
 
-    Two pixels that are uniform between 0 and 1 are 1 / sqrt(6) apart in the root mean square. The paper
-    takes the median distance of private images instead.
+
+def generator_settings(
+    planned: Mapping[str, Any], *, generator: str | None, training: object, steps: int | None
+) -> dict[str, Any]:
+    """What a plan says of its generator: the first that is ``planned``, but for what was asked for.
+
+    ``planned`` are settings by the name that plans give a generator. Image networks have one name, and what is asked
+    for is their architecture.
     """
-    return math.sqrt(image.num_pixels / 6)
-
-
-def image_generator(
-    planned: ImageTraining, *, generator: str | None, training: object, steps: int | None
-) -> dict[str, Any]:
-    """What a plan says of an image network: what is ``planned``, but for what was asked for."""
-    found = _checked(planned if training is None else training, ImageTraining)
-    found = with_architecture(found, generator)
-    found = found if steps is None else replace(found, steps=steps)
-    return {"generator": IMAGE_NETWORK, "training": asdict(found)}
-
-
-def with_architecture(training: AnyTraining, generator: str | None) -> AnyTraining:
-    """The same settings for a kind of image network, or a refusal that lists the kinds."""
-    names = [name for name in ARCHITECTURES if name != DECODED]
-    if generator is not None and generator not in names:
-        raise UsageError("generator", "must be one of " + ", ".join(names) + " for images")
-    return training if generator is None else replace(training, architecture=generator)
-
-
-def table_generator(
-    kinds: Mapping[str, type[Any]], *, generator: str | None, training: object, steps: int | None, seed: int
-) -> dict[str, Any]:
-    """What a plan says of a table's generator, by default the first of several kinds."""
-    name = generator or next(iter(kinds))
-    if name not in kinds:
-        raise UsageError("generator", "must be one of " + ", ".join(kinds))
-    found = _checked(kinds[name](seed=seed) if training is None else training, kinds[name])
-    found = found if steps is None else replace(found, steps=steps)
-    return {"generator": name, "training": asdict(found)}
-
-
-def _checked(training: Any, kind: type[Any]) -> Any:
-    if not isinstance(training, kind):
+    name, settings = next(iter(planned.items()))
+    has_architecture = hasattr(settings, "architecture")
+    known = [each for each in ARCHITECTURES if each != DECODED] if has_architecture else list(planned)
+    if generator is not None and generator not in known:
+        raise UsageError(
+            "generator", "must be one of " + ", ".join(known) + (" for images" if has_architecture else "")
+        )
+    asked = {"steps": steps, "architecture": generator if has_architecture else None}
+    name = name if has_architecture else generator or name
+    found = planned[name] if training is None else training
+    if not isinstance(found, type(planned[name])):
         raise UsageError("training", "is that of another kind of generator")
-    return training
+    found = replace(found, **{setting: value for setting, value in asked.items() if value is not None})
+    return {"generator": name, "training": asdict(found)}

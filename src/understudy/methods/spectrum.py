@@ -16,14 +16,14 @@ from understudy.features.spectrum import MOST_COEFFICIENTS
 from understudy.fits.images import ImageTraining
 from understudy.fits.spectral import MEANS, PARTS, SECONDS, SpectralFit
 from understudy.methods.common import (
+    IMAGE_NETWORK,
     ROWS_IF_UNSAID,
     LabelledColumns,
     Steps,
-    image_generator,
-    image_set,
+    generator_settings,
+    images_of,
     labelled_columns,
     public_table,
-    table_generator,
     terms_of,
 )
 from understudy.methods.options import Option, PublicFile
@@ -117,17 +117,10 @@ def dp_spectrum(
         training: settings of the generator.
         steps: training steps of a network, if only their number should differ.
     """
-    image = image_set(schema)
-    if image is None:
-        raise UsageError(
-            "method",
-            "dp-spectrum is for images with at most one label of named classes",
-            "Use the default method for other tables, or drop the other columns",
-        )
+    image = images_of(schema, "dp-spectrum")
     if not 0 <= tilt <= 4:
         raise UsageError("tilt", "must lie between 0 and 4")
-    terms = terms_of(schema, budget, neighbours, num_rows)
-    columns = labelled_columns(schema, "auto")
+    terms, columns = terms_of(schema, budget, neighbours, num_rows), labelled_columns(schema, "auto")
     most = min(image.num_pixels, MOST_COEFFICIENTS)
     share = (1 - FIRST_SHARE) * (1 - MEANS_PART)
     noise = columns.num_labels * terms.noise(share)
@@ -159,12 +152,9 @@ def dp_spectrum(
             Stage("look", look, LOOK_SHARE, rule="place-reach"),
             Stage("moments", split, 1 - FIRST_SHARE - LOOK_SHARE, rule="split-classes"),
         ]
-    if is_network:
-        made = image_generator(ImageTraining(seed=seed), generator=generator, training=training, steps=steps)
-    else:
-        made = table_generator({SPECTRAL: SpectralFit}, generator=generator, training=training, steps=None, seed=seed)
+    planned = {IMAGE_NETWORK: ImageTraining(seed=seed)} if is_network else {SPECTRAL: SpectralFit(seed=seed)}
     settings = {
-        **made,
+        **generator_settings(planned, generator=generator, training=training, steps=steps if is_network else None),
         "components": components,
         "explanation": [
             f"{num_coefficients} of {image.num_pixels} {'principal' if principal else 'cosine'} coefficients, "
@@ -174,7 +164,7 @@ def dp_spectrum(
             f"a histogram of lengths ({FIRST_SHARE:.0%} of the budget, counts included) decides what is cut",
         ],
     }
-    return terms.plan("dp-spectrum", tuple(stages), settings)
+    return terms.plan("dp-spectrum", stages, settings)
 
 
 def _public_basis(rows: object, image: ImageShape, count: int) -> Principal:

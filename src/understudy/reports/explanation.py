@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from understudy.arrays import Floats, Integers
-from understudy.classifier.explain import column_weights, contrast, drawn_images, drawn_strokes, explain_row, patterns
+from understudy.classifier.explain import column_weights, contrast, drawn, explain_row, patterns
 from understudy.classifier.inputs import DIRECTIONS, CosineInputs, StrokeInputs, TableInputs
 from understudy.classifier.model import Classifier
 from understudy.files import CERTIFICATE
@@ -69,7 +69,7 @@ def _tables(classifier: Classifier) -> Any:
 
 def _images(classifier: Classifier) -> Any:
     shown = contrast(patterns(classifier))
-    images = drawn_images(classifier, shown).mean(axis=4)  # (maps, classes, height, width)
+    images = drawn(classifier, shown).mean(axis=2)  # (maps, classes, height, width)
     largest = float(np.quantile(np.abs(images), 0.995))
 
     def draw(map_: int, class_: int) -> str:
@@ -79,7 +79,7 @@ def _images(classifier: Classifier) -> Any:
 
 
 def _strokes(classifier: Classifier) -> Any:
-    weights = drawn_strokes(classifier, contrast(patterns(classifier)))
+    weights = drawn(classifier, contrast(patterns(classifier)))
     largest = float(np.quantile(np.abs(weights), 0.999))
 
     def draw(map_: int, class_: int) -> dict[str, Any]:
