@@ -31,13 +31,15 @@ from understudy.fits.reduced_set import EMBEDDING, ReducedSet
 from understudy.methods.common import (
     COUNT_SHARE,
     LengthScale,
+    Option,
+    PublicFile,
     Terms,
     given_points,
     labelled_columns,
     length_scales,
+    numbers_by_column,
     terms_of,
 )
-from understudy.methods.options import Option, PublicFile, numbers_by_column
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.pivots import COORDINATES, LOOK, enough_points, pivot_points, public_density, spanned_by
 from understudy.schema import Layout, Schema

@@ -24,6 +24,7 @@ from understudy.methods.common import (
     LabelledColumns,
     Labels,
     LengthScale,
+    Option,
     Steps,
     generator_settings,
     image_set,
@@ -31,7 +32,6 @@ from understudy.methods.common import (
     terms_of,
 )
 from understudy.methods.hp_kernels import FRESH_RELEASES, IMAGE_KERNELS, PRESETS, Kernels, Wish, plan_kernels
-from understudy.methods.options import Option
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import weighed_for_laplace, with_epsilon_parts
 from understudy.schema import Schema

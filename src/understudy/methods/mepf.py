@@ -15,14 +15,15 @@ from understudy.fits.perceptual import FIRST, PRODUCTS, SECOND, STOPPING, Percep
 from understudy.methods.common import (
     COUNT_SHARE,
     Labels,
+    Option,
     Steps,
     generator_settings,
     images_alone,
     images_of,
     labelled_columns,
+    names_in,
     terms_of,
 )
-from understudy.methods.options import Option, names_in
 from understudy.networks import VISION, load_encoder, vision_network
 from understudy.networks.form import COMPONENTS
 from understudy.networks.public import PublicNetwork

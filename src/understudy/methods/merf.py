@@ -27,6 +27,7 @@ from understudy.methods.common import (
     LabelledColumns,
     Labels,
     LengthScale,
+    Option,
     Steps,
     generator_settings,
     image_set,
@@ -34,9 +35,9 @@ from understudy.methods.common import (
     images_of,
     labelled_columns,
     length_scales,
+    scale_in,
     terms_of,
 )
-from understudy.methods.options import Option, scale_in
 from understudy.networks.autoencoder import AutoEncoder
 from understudy.plan.descent import DecoderPlan, DescentPlan
 from understudy.plan.plan import Plan, Stage

@@ -19,6 +19,8 @@ from understudy.methods.common import (
     IMAGE_NETWORK,
     ROWS_IF_UNSAID,
     LabelledColumns,
+    Option,
+    PublicFile,
     Steps,
     generator_settings,
     images_of,
@@ -26,7 +28,6 @@ from understudy.methods.common import (
     public_table,
     terms_of,
 )
-from understudy.methods.options import Option, PublicFile
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.clipping_norm import LENGTHS, LOOK_MEANS, LOOK_SECONDS
 from understudy.schema import Schema
