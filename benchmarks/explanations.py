@@ -26,8 +26,7 @@ from receipts import unrecorded
 
 from understudy.accounting import Budget
 from understudy.accounting.dpsgd import calibrated_descent
-from understudy.classifier.explain import contrast, drawn, explain_row, patterns
-from understudy.classifier.model import Classifier
+from understudy.classifier.model import Classifier, contrast, drawn, explain_row, patterns
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.private.dpsgd.classifier import integer_rows, noisy_maps
 from understudy.private.dpsgd.networks import noisy_descent

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from understudy.accounting import Budget
-from understudy.classifier.explain import column_weights, contrast, drawn, explain_row, patterns
 from understudy.classifier.inputs import CosineInputs, unit_inputs
 from understudy.classifier.maps import LocallyLinearMaps, MapShape
-from understudy.classifier.model import Classifier
+from understudy.classifier.model import Classifier, column_weights, contrast, drawn, explain_row, patterns
 from understudy.classifier.plan import ClassifierPlan
 from understudy.private.dpsgd.classifier import train_classifier
 
@@ -17,8 +16,8 @@ from .conftest import TABLE, bars, visits
 def test_the_columns_that_matter_come_first_and_speak_for_what_they_should() -> None:
     found = train_classifier(visits(20_000), ClassifierPlan(TABLE, Budget(20.0)))
     columns = column_weights(found, 0, 1)
-    assert {column.column for column in columns[:2]} == {"age", "colour"}
-    values = {column.column: dict(column.values) for column in columns}
+    assert set(list(columns)[:2]) == {"age", "colour"}
+    values = {column: dict(listed) for column, listed in columns.items()}
     assert values["age"]["about 100"] > 0 > values["age"]["about 0"]
     assert values["colour"]["blue"] > 0 > values["colour"]["red"]
 

@@ -74,26 +74,21 @@ class TableInputs:
     schema: Schema
 
     @cached_property
-    def names(self) -> tuple[tuple[str, str], ...]:
-        """Column and value of each coordinate."""
-        layout, found = Layout(self.schema), []
+    def runs(self) -> tuple[tuple[str, list[str]], ...]:
+        """The column of each run of hats or memberships, and the value that every coordinate of it stands for."""
+        layout = Layout(self.schema)
         columns = {column.name: column for column in self.schema.used}
-        for name in layout.numbers:
-            found += [(name, words) for words in _knot_words(columns[name])]
+        found = [(name, _knot_words(columns[name])) for name in layout.numbers]
         for choice in layout.choices:
-            column = columns[choice.column]
-            listed = [str(value) for value in column.categories]
+            listed = [str(value) for value in columns[choice.column].categories]
             values = ["given", "missing"] if choice.flags_null else [*listed, "missing"]
-            found += [(choice.column, value) for value in values[: choice.width]]
+            found.append((choice.column, values[: choice.width]))
         return tuple(found)
 
-    @cached_property
-    def blocks(self) -> tuple[tuple[int, int], ...]:
-        """Where each run of hats or memberships lies."""
-        layout = Layout(self.schema)
-        widths = [KNOTS] * len(layout.numbers) + [choice.width for choice in layout.choices]
-        ends = np.cumsum(widths).tolist()
-        return tuple(zip([0, *ends[:-1]], ends, strict=True))
+    @property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """Column and value of each coordinate."""
+        return tuple((column, value) for column, values in self.runs for value in values)
 
     @property
     def dim(self) -> int:
@@ -150,9 +145,9 @@ class StrokeInputs:
 
     @cached_property
     def places(self) -> tuple[int, int]:
-        """Rows and columns of places."""
-        high, wide = self._padded
-        return high // POOL, wide // POOL
+        """Rows and columns of places: the image has a frame of half a place or more."""
+        down, across = (math.ceil((side + POOL) / POOL) for side in (self.shape.height, self.shape.width))
+        return down, across
 
     @cached_property
     def kept(self) -> npt.NDArray[np.bool_]:
@@ -184,7 +179,7 @@ class StrokeInputs:
 
     def _channels(self, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Brightness and strokes by place.  # (images, colours, height, width) -> (images, channels, rows, columns)"""
-        high, wide = self._padded
+        high, wide = (POOL * count for count in self.places)
         top, left = (high - self.shape.height) // 2, (wide - self.shape.width) // 2
         framed = np.zeros((*images.shape[:2], high, wide), np.float32)
         framed[:, :, top : top + self.shape.height, left : left + self.shape.width] = images
@@ -197,12 +192,6 @@ class StrokeInputs:
             found.append(_pooled(strokes, POOL // 2**scale))
         stacked = np.concatenate(found, axis=2)
         return stacked.reshape(len(images), -1, *self.places)
-
-    @cached_property
-    def _padded(self) -> tuple[int, int]:
-        sides = (self.shape.height, self.shape.width)
-        high, wide = (POOL * math.ceil((side + POOL) / POOL) for side in sides)
-        return high, wide
 
 
 Inputs = TableInputs | CosineInputs | StrokeInputs
@@ -308,11 +297,6 @@ class Whitening:
         """Inputs of norm one, spread evenly.  # (num_rows, dim)"""
         return lengthened(inputs @ self.matrix)
 
-    @property
-    def dim(self) -> int:
-        """Coordinates."""
-        return len(self.matrix)
-
 
 def whitening_from(moments: Floats, noise_std: float) -> Whitening:
     """Whiten by a noisy matrix of second moments, summed over rows of norm one.
@@ -344,13 +328,12 @@ def _filters(high: int, wide: int) -> npt.NDArray[np.float32]:
 def _bump(down: Floats, across: Floats, direction: float, centre: float) -> Floats:
     """A long Gaussian bump around a frequency, wrapped around the ends of the spectrum."""
     total = np.zeros_like(down)
-    for turn_down in (-1, 0, 1):
-        for turn_across in (-1, 0, 1):
-            y = down + 2 * np.pi * turn_down - centre * math.sin(direction)
-            x = across + 2 * np.pi * turn_across - centre * math.cos(direction)
-            along = x * math.cos(direction) + y * math.sin(direction)
-            beside = y * math.cos(direction) - x * math.sin(direction)
-            total += np.exp(-0.5 * FILTER_WIDTH**2 * (along**2 + (beside / ELONGATION) ** 2))
+    for turn_down, turn_across in product((-2 * np.pi, 0.0, 2 * np.pi), repeat=2):
+        y = down + turn_down - centre * math.sin(direction)
+        x = across + turn_across - centre * math.cos(direction)
+        along = x * math.cos(direction) + y * math.sin(direction)
+        beside = y * math.cos(direction) - x * math.sin(direction)
+        total += np.exp(-0.5 * FILTER_WIDTH**2 * (along**2 + (beside / ELONGATION) ** 2))
     return total
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import softmax
 
 from understudy.arrays import Floats, Integers
 
@@ -91,7 +92,7 @@ class LocallyLinearMaps:
 
     def probabilities(self, inputs: Floats) -> Floats:
         """Chances of the classes, by a softmax of scores.  # (rows, classes)"""
-        return softmax(self.scores(inputs), axis=1)
+        return np.asarray(softmax(self.scores(inputs), axis=1))
 
     def importances(self, inputs: Floats) -> Floats:
         """How much each map counts in its class.  # (rows, maps, classes)"""
@@ -118,13 +119,7 @@ def answer_gradients(answers: Floats, labels: Integers, inverse_temperature: flo
     known without forming it.
     """
     scores, importances = class_scores(answers, inverse_temperature)
-    errors = softmax(scores, axis=1)
+    errors: Floats = softmax(scores, axis=1)
     errors[np.arange(len(labels)), labels] -= 1
     share = importances * (1 + inverse_temperature * (answers - scores[:, None, :]))
     return share * errors[:, None, :]
-
-
-def softmax(values: Floats, *, axis: int) -> Floats:
-    """Positive numbers that add up to one along an axis."""
-    powers = np.exp(values - values.max(axis=axis, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=axis, keepdims=True))

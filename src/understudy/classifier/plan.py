@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from understudy.accounting import Budget, lattice_noise_std, mu_squared_of_budget, spent_mu_squared
 from understudy.accounting.dpsgd import calibrated_descent, exact_rate, slack_for
@@ -127,9 +127,7 @@ class ClassifierPlan:
     @cached_property
     def label(self) -> Column:
         """What is predicted."""
-        if self.schema.label is None:
-            raise ValueError("the schema has no label")
-        return self.schema.label
+        return cast(Column, self.schema.label)
 
     @property
     def classes(self) -> tuple[Any, ...]:

@@ -18,7 +18,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from understudy.accounting import Budget, Neighbours
 from understudy.arrays import Integers
@@ -28,33 +28,23 @@ from understudy.features.kernels import SHAPES
 from understudy.features.landmarks import kernel_sums
 from understudy.features.points import Draw, drawn_points
 from understudy.fits.reduced_set import EMBEDDING, ReducedSet
-from understudy.methods.common import (
-    COUNT_SHARE,
-    LengthScale,
-    Option,
-    PublicFile,
-    Terms,
-    given_points,
-    labelled_columns,
-    length_scales,
-    numbers_by_column,
-    terms_of,
-)
+from understudy.methods import common
+from understudy.methods.common import LengthScale, Option, PublicFile, Terms, numbers_by_column, terms_of
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.pivots import COORDINATES, LOOK, enough_points, pivot_points, public_density, spanned_by
 from understudy.schema import Layout, Schema
 
 Join = Literal["product", "sum"]
 Mismatch = Annotated[float | None, Option("Kernel value of two different categories.")]
-Mean = Option(
-    "COLUMN=VALUE of gaussian draws. Repeatable.", "--mean", takes=list[str], read=partial(numbers_by_column, "mean")
-)
-Deviation = Option(
-    "COLUMN=VALUE of gaussian draws. Repeatable.",
-    "--deviation",
-    takes=list[str],
-    read=partial(numbers_by_column, "deviation"),
-)
+
+
+def _by_column(name: str) -> Option:
+    read = partial(numbers_by_column, name)
+    return Option("COLUMN=VALUE of gaussian draws. Repeatable.", f"--{name}", takes=list[str], read=read)
+
+
+Means = Annotated[Mapping[str, float] | None, _by_column("mean")]
+Deviations = Annotated[Mapping[str, float] | None, _by_column("deviation")]
 
 PRODUCT_SCALE = 0.25
 SUM_SCALE = 0.1
@@ -106,8 +96,8 @@ def balog_subspace(
     draw: Annotated[
         Draw, Option("Without public points: uniform (default) or gaussian draws over the schema's domain.")
     ] = "uniform",
-    means: Annotated[Mapping[str, float] | None, Mean] = None,
-    deviations: Annotated[Mapping[str, float] | None, Deviation] = None,
+    means: Means = None,
+    deviations: Deviations = None,
     num_candidates: Annotated[int | None, Option("Points to draw (default: 2,000).", "--candidates")] = None,
     num_points: Annotated[int, Option("Points that may span the space (default: 512).", "--points")] = SPANNING,
     kernel: Annotated[str, Option("gaussian (default), laplace, matern12, matern32 or matern52.")] = "gaussian",
@@ -151,7 +141,7 @@ def balog_subspace(
         steps: of the search for bounded weights.
     """
     terms = terms_of(schema, budget, neighbours, num_rows)
-    check_choice("weights", weights, PointWeights)
+    common.check_choice("weights", weights, PointWeights)
     if not 1 <= bound < math.inf:
         raise UsageError("bound", "of the absolute weights must be a number of at least 1")
     if not 1 <= num_points <= MOST_SPANNING:
@@ -159,7 +149,7 @@ def balog_subspace(
     layout = Layout(schema)
     own = balog_kernel(layout, shape=kernel, join=join, length_scale=length_scale, mismatch=mismatch)
     if public_points is not None:
-        points = given_points(schema, public_points)
+        points = common.given_points(schema, public_points)
     else:
         points = drawn_points(
             schema, num_candidates or CANDIDATES, draw=draw, means=means, deviations=deviations, seed=seed
@@ -167,7 +157,7 @@ def balog_subspace(
     places, left = pivot_points(own, points, public_density(own, points), most=num_points)
     looks = bool(left[min(FEW_POINTS, len(left)) - 1] > CLOSE) if look is None else look
     is_signed = terms.neighbours is Neighbours.ADD_REMOVE
-    share = (1 - LOOK_SHARE if looks else 1.0) * (1 - COUNT_SHARE if is_signed else 1.0)
+    share = (1 - LOOK_SHARE if looks else 1.0) * (1 - common.COUNT_SHARE if is_signed else 1.0)
     kept = places if looks else places[: enough_points(left, terms.noise(share), seen=False)]
     settings: dict[str, Any] = {
         "generator": "weights",
@@ -192,8 +182,8 @@ def _subspace_stages(terms: Terms, kernel: Kernel, points: Points, kept: Integer
 
 def _with_count(terms: Terms, name: str, map_: FeatureMap) -> Embedding:
     """Features with the row count, which is constant and so rides free where rows are replaced."""
-    rest = 1.0 if terms.neighbours is Neighbours.REPLACE_ONE else math.sqrt(1 - COUNT_SHARE)
-    return labelled_columns(terms.schema, "none").embedding({name: map_}, {name: rest})
+    rest = 1.0 if terms.neighbours is Neighbours.REPLACE_ONE else math.sqrt(1 - common.COUNT_SHARE)
+    return terms.embedding({name: map_}, {name: rest})
 
 
 def _subspace_words(
@@ -232,8 +222,8 @@ def balog_features(
     draw: Annotated[
         Draw, Option("Rows are looked for first by uniform (default) or gaussian draws over the schema's domain.")
     ] = "uniform",
-    means: Annotated[Mapping[str, float] | None, Mean] = None,
-    deviations: Annotated[Mapping[str, float] | None, Deviation] = None,
+    means: Means = None,
+    deviations: Deviations = None,
     num_candidates: Annotated[int, Option("Rows that each search draws (default: 1,000).", "--candidates")] = 1000,
     steps: Annotated[int, Option("Of descent, in all (default: 800).", least=1)] = 800,
     seed: int = 0,
@@ -263,7 +253,7 @@ def balog_features(
         seed: public seed of features, search and samples.
     """
     terms = terms_of(schema, budget, neighbours, num_rows)
-    check_choice("weights", weights, RowWeights)
+    common.check_choice("weights", weights, RowWeights)
     if not 2 <= num_features <= MOST_FEATURES:
         raise UsageError("features", f"must be between 2 and {MOST_FEATURES}")
     if not 1 <= num_points <= MOST_ROWS:
@@ -304,12 +294,6 @@ def balog_features(
     return terms.plan("balog-features", [Stage("embedding", _with_count(terms, EMBEDDING, map_))], settings)
 
 
-def check_choice(name: str, value: str, kind: Any) -> None:
-    """Refuse what is not among the values of a ``Literal``."""
-    if value not in get_args(kind):
-        raise UsageError(name, "must be one of " + ", ".join(get_args(kind)))
-
-
 def balog_kernel(
     layout: Layout,
     *,
@@ -331,12 +315,12 @@ def balog_kernel(
     """
     if shape not in SHAPES:
         raise UsageError("kernel", f"'{shape}' is unknown", "Kernels are " + ", ".join(SHAPES))
-    check_choice("join", join, Join)
+    common.check_choice("join", join, Join)
     if mismatch is not None and not 0 <= mismatch < 1:
         raise UsageError("mismatch", "must be at least 0 and below 1", "0.5 is a common choice")
     if length_scale is None:
         length_scale = PRODUCT_SCALE * math.sqrt(len(layout.numbers)) if join == "product" else SUM_SCALE
-    scales = length_scales(layout.numbers, length_scale)
+    scales = common.length_scales(layout.numbers, length_scale)
     numbers = tuple(range(len(layout.numbers)))
     spans = {choice.column: (choice.start, choice.stop) for choice in layout.choices}
     if join == "product":

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import pyarrow as pa
 
@@ -84,9 +84,9 @@ def scale_in(text: str) -> float | str:
         raise UsageError("length scale", "must be a number or 'private'") from None
 
 
-LABELS = ("auto", "none", "balanced", "imbalanced")
+LabelTreatment = Literal["auto", "none", "balanced", "imbalanced"]
 Labels = Annotated[
-    Literal["auto", "none", "balanced", "imbalanced"],
+    LabelTreatment,
     Option(
         "auto, none (the label is a column like others; dp-mepf, dp-merf-ae: images alone), balanced (classes are "
         "taken as equally frequent) or imbalanced (noisy class counts).",
@@ -107,30 +107,61 @@ COUNT_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledColumns:
-    """The columns of a table, with the label set apart.
+class Terms:
+    """What every method is given: schema, budget, neighbours, the public row count or a guess; and the label set apart.
 
     ``classes`` is the span of a categorical label; ``target`` the name of a numeric one, which
     stays among the numbers; ``spans`` are the spans of all other choices. If the label
     ``may_be_unlisted``, a row may have a label outside ``classes``: it has no class for nulls.
     """
 
+    schema: Schema
+    budget: Budget
+    neighbours: Neighbours
+    num_rows: int | None
     classes: tuple[int, int] | None
     target: str | None
     spans: tuple[tuple[int, int], ...]
     is_counted: bool
-    may_be_unlisted: bool = False
+    may_be_unlisted: bool
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.schema)
 
     @property
     def num_labels(self) -> int:
         """Number of label values, or 1 without a label."""
         return self.classes[1] - self.classes[0] if self.classes else 1
 
+    @property
+    def planned_rows(self) -> int:
+        """The row count that sizes are planned for."""
+        return self.num_rows or ROWS_IF_UNSAID
+
+    @property
+    def norm(self) -> Norm:
+        """The norm that the budget's noise is paid for by."""
+        return Norm(mechanism_for(self.budget).norm)
+
+    def noise(self, share: float, *, nonzeros: float = 1, sign: Sign = Sign.SIGNED) -> float:
+        """Deviation of the noise on a mean feature of a map that has this share of the budget.
+
+        For the planned row count. Laplace noise grows with the number of features of a row that are not zero,
+        Gaussian noise does not.
+        """
+        total = float(mechanism_for(self.budget).total(self.budget))
+        is_replaced = self.neighbours is Neighbours.REPLACE_ONE
+        part, rows = max(share, 1e-18), self.planned_rows / self.schema.privacy.max_rows
+        if self.norm is Norm.L1:
+            return (2 if is_replaced else 1) * math.sqrt(2 * nonzeros) / (total * part) / rows
+        reach = math.sqrt(sign.replace_factor_squared) if is_replaced else 1.0
+        return reach / math.sqrt(total) / math.sqrt(part) / rows
+
     def count_block(self, weight: float, norm: Norm = Norm.L2) -> Block:
         """The number of rows, or of rows per class."""
         by_class = bool(self.classes) and self.is_counted
-        unlisted = by_class and self.may_be_unlisted
-        return Block("count", Constant(), weight, by_class, norm, with_unlisted=unlisted)
+        return Block("count", Constant(), weight, by_class, norm, with_unlisted=by_class and self.may_be_unlisted)
 
     def embedding(
         self, maps: Mapping[str, FeatureMap], weights: Mapping[str, float], *, separate: bool = False
@@ -145,69 +176,6 @@ class LabelledColumns:
             blocks.append(Block(name, map_, weights[name], by_class, with_unlisted=unlisted))
         return Embedding(tuple(blocks), self.classes, separate)
 
-
-def labelled_columns(schema: Schema, labels: Labels) -> LabelledColumns:
-    """Set the label apart as ``labels`` says."""
-    if labels not in LABELS:
-        raise UsageError("labels", "must be one of " + ", ".join(LABELS))
-    layout = Layout(schema)
-    label = schema.label if labels != "none" else None
-    spans = {choice.column: (choice.start, choice.stop) for choice in layout.choices}
-    classes = spans.pop(label.name) if label is not None and label.is_choice else None
-    target = label.name if label is not None and classes is None else None
-    is_open = label is not None and not label.nullable
-    return LabelledColumns(classes, target, tuple(spans.values()), labels != "balanced", is_open)
-
-
-def norm_for(budget: Budget) -> Norm:
-    """The norm that a budget's noise is paid for by."""
-    return Norm(mechanism_for(budget).norm)
-
-
-def noise_of_mean(
-    budget: Budget,
-    neighbours: Neighbours,
-    *,
-    share: float,
-    num_rows: int | None,
-    nonzeros: float = 1,
-    sign: Sign = Sign.SIGNED,
-    max_rows: int = 1,
-) -> float:
-    """Deviation of the noise on a mean feature of a map that has this share of the budget.
-
-    For the planned row count, and at most ``max_rows`` rows of a person. Laplace noise grows with the
-    number of features of a row that are not zero, Gaussian noise does not.
-    """
-    total = float(mechanism_for(budget).total(budget))
-    is_replaced = neighbours is Neighbours.REPLACE_ONE
-    part, rows = max(share, 1e-18), (num_rows or ROWS_IF_UNSAID) / max_rows
-    if norm_for(budget) is Norm.L1:
-        return (2 if is_replaced else 1) * math.sqrt(2 * nonzeros) / (total * part) / rows
-    reach = math.sqrt(sign.replace_factor_squared) if is_replaced else 1.0
-    return reach / math.sqrt(total) / math.sqrt(part) / rows
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What every method is given: a schema, a budget, neighbours, and the public row count or a guess of it."""
-
-    schema: Schema
-    budget: Budget
-    neighbours: Neighbours
-    num_rows: int | None
-
-    def noise(self, share: float, *, nonzeros: float = 1) -> float:
-        """Deviation of the noise on a mean feature that has this share of the budget, as ``noise_of_mean`` has it."""
-        return noise_of_mean(
-            self.budget,
-            self.neighbours,
-            share=share,
-            num_rows=self.num_rows,
-            nonzeros=nonzeros,
-            max_rows=self.schema.privacy.max_rows,
-        )
-
     def plan(self, method: str, stages: Iterable[Stage], settings: Mapping[str, Any]) -> Plan:
         """The plan of a method that has settled its stages."""
         return Plan(
@@ -221,9 +189,31 @@ class Terms:
         )
 
 
-def terms_of(schema: Schema, budget: Budget, neighbours: Neighbours, num_rows: int | None) -> Terms:
-    """What a method is given; the row count is by default what the schema says."""
-    return Terms(schema, budget, neighbours_by_name(neighbours), num_rows if num_rows is not None else schema.rows)
+def terms_of(
+    schema: Schema, budget: Budget, neighbours: Neighbours, num_rows: int | None, *, labels: Labels = "none"
+) -> Terms:
+    """What a method is given; the row count is by default what the schema says, the label as ``labels`` says."""
+    check_choice("labels", labels, LabelTreatment)
+    label = schema.label if labels != "none" else None
+    spans = {choice.column: (choice.start, choice.stop) for choice in Layout(schema).choices}
+    classes = spans.pop(label.name) if label is not None and label.is_choice else None
+    return Terms(
+        schema,
+        budget,
+        neighbours_by_name(neighbours),
+        num_rows if num_rows is not None else schema.rows,
+        classes=classes,
+        target=label.name if label is not None and classes is None else None,
+        spans=tuple(spans.values()),
+        is_counted=labels != "balanced",
+        may_be_unlisted=label is not None and not label.nullable,
+    )
+
+
+def check_choice(name: str, value: str, kind: Any) -> None:
+    """Refuse what is not among the values of a ``Literal``."""
+    if value not in get_args(kind):
+        raise UsageError(name, "must be one of " + ", ".join(get_args(kind)))
 
 
 def length_scales(names: tuple[str, ...], given: object) -> tuple[float, ...]:
@@ -359,17 +349,16 @@ def generator_settings(
     ``planned`` are settings by the name that plans give a generator. Image networks have one name, and what is asked
     for is their architecture.
     """
-    name, settings = next(iter(planned.items()))
-    has_architecture = hasattr(settings, "architecture")
+    name, has_architecture = next(iter(planned)), any(hasattr(each, "architecture") for each in planned.values())
     known = [each for each in ARCHITECTURES if each != DECODED] if has_architecture else list(planned)
     if generator is not None and generator not in known:
-        raise UsageError(
-            "generator", "must be one of " + ", ".join(known) + (" for images" if has_architecture else "")
-        )
-    asked = {"steps": steps, "architecture": generator if has_architecture else None}
-    name = name if has_architecture else generator or name
+        where = " for images" if has_architecture else ""
+        raise UsageError("generator", "must be one of " + ", ".join(known) + where)
+    if generator is not None and not has_architecture:
+        name = generator
     found = planned[name] if training is None else training
     if not isinstance(found, type(planned[name])):
         raise UsageError("training", "is that of another kind of generator")
-    found = replace(found, **{setting: value for setting, value in asked.items() if value is not None})
+    asked = {"steps": steps, "architecture": generator}
+    found = replace(found, **{key: value for key, value in asked.items() if value is not None and hasattr(found, key)})
     return {"generator": name, "training": asdict(found)}

@@ -18,19 +18,8 @@ from understudy.features import Block, Embedding, FeatureMap, Sign
 from understudy.fits.images import ImageTraining
 from understudy.fits.mixture import MixtureTraining
 from understudy.fits.network import Training
-from understudy.methods.common import (
-    COUNT_SHARE,
-    IMAGE_NETWORK,
-    LabelledColumns,
-    Labels,
-    LengthScale,
-    Option,
-    Steps,
-    generator_settings,
-    image_set,
-    labelled_columns,
-    terms_of,
-)
+from understudy.methods import common
+from understudy.methods.common import Labels, LengthScale, Option, Steps, Terms, terms_of
 from understudy.methods.hp_kernels import FRESH_RELEASES, IMAGE_KERNELS, PRESETS, Kernels, Wish, plan_kernels
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import weighed_for_laplace, with_epsilon_parts
@@ -109,11 +98,11 @@ def dp_hp(
         training: settings of the generator.
         steps: training steps, if only their number should differ.
     """
-    terms, columns = terms_of(schema, budget, neighbours, num_rows), labelled_columns(schema, labels)
+    terms = terms_of(schema, budget, neighbours, num_rows, labels=labels)
     wish = Wish(
         order, product_order, product_dim, num_products, gamma, product_share, length_scale, product_length_scale
     )
-    has_images = labels != "none" and image_set(schema) is not None
+    has_images = labels != "none" and common.image_set(schema) is not None
     if preset is not None and preset not in PRESETS:
         raise UsageError("preset", f"'{preset}' is unknown", "Presets are " + ", ".join(PRESETS))
     if preset is not None:
@@ -122,17 +111,17 @@ def dp_hp(
         wish = wish.filled(IMAGE_KERNELS)
     if fresh_products:
         wish = wish.filled(Wish(num_products=FRESH_RELEASES))
-    kernels = plan_kernels(terms, columns, wish, seed=seed)
+    kernels = plan_kernels(terms, wish, seed=seed)
     make_stages = _fresh_stages if fresh_products else _one_stage
-    stages, squares = make_stages(kernels, columns)
+    stages, squares = make_stages(kernels, terms)
     if budget.is_pure:
         stages, squares = _for_laplace(stages, wish.product_share)
     planned: dict[str, Any] = {"mixture": MixtureTraining(seed=seed), "network": Training(seed=seed)}
     if has_images:
-        planned = {IMAGE_NETWORK: ImageTraining(steps=IMAGE_STEPS, seed=seed)}
+        planned = {common.IMAGE_NETWORK: ImageTraining(steps=IMAGE_STEPS, seed=seed)}
     settings: dict[str, Any] = {
         "labels": labels,
-        **generator_settings(planned, generator=generator, training=training, steps=steps),
+        **common.generator_settings(planned, generator=generator, training=training, steps=steps),
         "loss_weights": kernels.losses(squares),
         "turns": [stage.embedding.blocks[0].name for stage in stages[1:]],
         "explanation": kernels.explanation,
@@ -140,24 +129,24 @@ def dp_hp(
     return terms.plan("dp-hp", stages, settings)
 
 
-def _one_stage(kernels: Kernels, columns: LabelledColumns) -> tuple[tuple[Stage, ...], dict[str, float]]:
+def _one_stage(kernels: Kernels, terms: Terms) -> tuple[tuple[Stage, ...], dict[str, float]]:
     """Everything in one vector: one pass, one noise, every subset at every step of training."""
     share = kernels.product_share
     squares = {name: (1 - share) * part for name, part in kernels.sum_parts.items()}
     maps: dict[str, FeatureMap] = dict(kernels.sum_maps)
     if kernels.products is not None:
         squares["products"], maps["products"] = share, kernels.products
-    return (Stage("embedding", _embedding(maps, squares, columns)),), squares
+    return (Stage("embedding", _embedding(maps, squares, terms)),), squares
 
 
-def _fresh_stages(kernels: Kernels, columns: LabelledColumns) -> tuple[tuple[Stage, ...], dict[str, float]]:
+def _fresh_stages(kernels: Kernels, terms: Terms) -> tuple[tuple[Stage, ...], dict[str, float]]:
     """The sum kernel first, then a release of its own for every subset, as in the paper."""
     share, squares = kernels.product_share, dict(kernels.sum_parts)
-    stages = [Stage("sum", _embedding(kernels.sum_maps, squares, columns), 1 - share)]
+    stages = [Stage("sum", _embedding(kernels.sum_maps, squares, terms), 1 - share)]
     singles = kernels.products.apart() if kernels.products is not None else []
     for i, map_ in enumerate(singles):
         name = f"product {i + 1}"
-        own = Embedding((Block(name, map_, 1.0, bool(columns.classes)),), columns.classes)
+        own = Embedding((Block(name, map_, 1.0, bool(terms.classes)),), terms.classes)
         stages.append(Stage(name, own, share / len(singles)))
         squares[name] = share / (1 - share)
     return tuple(stages), squares
@@ -182,6 +171,6 @@ def _for_laplace(stages: tuple[Stage, ...], product_share: float | None) -> tupl
     return stages, {name: trust / sum(trusts.values()) for name, trust in trusts.items()}
 
 
-def _embedding(maps: Mapping[str, FeatureMap], squares: Mapping[str, float], columns: LabelledColumns) -> Embedding:
+def _embedding(maps: Mapping[str, FeatureMap], squares: Mapping[str, float], terms: Terms) -> Embedding:
     """Blocks with these shares of the squared norm, after a small one for the row count."""
-    return columns.embedding(maps, {name: math.sqrt((1 - COUNT_SHARE) * squares[name]) for name in maps})
+    return terms.embedding(maps, {name: math.sqrt((1 - common.COUNT_SHARE) * squares[name]) for name in maps})

@@ -14,8 +14,7 @@ from understudy.accounting import Budget, mu_squared_of_budget
 from understudy.errors import UsageError
 from understudy.features import FeatureMap, Hermite, Norm, OneHot, Tensors
 from understudy.features.hermite import HIGHEST_ORDER, best_half_range
-from understudy.methods.common import LabelledColumns, Terms, checked_scale, draw_subsets, length_scales, norm_for
-from understudy.schema import Layout
+from understudy.methods.common import Terms, checked_scale, draw_subsets, length_scales
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,24 +187,24 @@ class Kernels:
         return found
 
 
-def plan_kernels(terms: Terms, columns: LabelledColumns, wish: Wish, *, seed: int) -> Kernels:
+def plan_kernels(terms: Terms, wish: Wish, *, seed: int) -> Kernels:
     """Settle both kernels."""
-    layout, norm = Layout(terms.schema), norm_for(terms.budget)
-    counts = {"numbers": len(layout.numbers), "choices": len(columns.spans)}
+    layout, norm = terms.layout, terms.norm
+    counts = {"numbers": len(layout.numbers), "choices": len(terms.spans)}
     num_columns = sum(counts.values())
-    products = _products(terms, columns, wish, seed)
+    products = _products(terms, wish, seed)
     share = (wish.product_share or PLANNED_SHARE) if products is not None else 0.0
     sum_maps: dict[str, FeatureMap] = {}
     if layout.numbers:
-        limit = MOST_NUMBERS // (columns.num_labels * len(layout.numbers))
+        limit = MOST_NUMBERS // (terms.num_labels * len(layout.numbers))
         noise = terms.noise((1 - share) / num_columns)
         # Of c features the noise together is c times as large as that of one, or for L2 sqrt(c).
         allowed = min(norm.parts(math.sqrt(TOLERATED_ENERGY) / noise), limit)
         scales = None if wish.length_scale is None else length_scales(layout.numbers, wish.length_scale)
         numbers = tuple(range(len(layout.numbers)))
         sum_maps["numbers"] = _hermite(numbers, wish.order, scales, allowed, (COARSEST_ORDER, FINEST_ORDER))
-    if columns.spans:
-        sum_maps["choices"] = OneHot(columns.spans)
+    if terms.spans:
+        sum_maps["choices"] = OneHot(terms.spans)
     if products is not None and wish.product_share is None:
         # Least noise of k_sum + gamma k_product: shares go as the roots of size times weight. (Shares
         # of mu squared; a plan with Laplace noise turns them into its own.)
@@ -215,10 +214,10 @@ def plan_kernels(terms: Terms, columns: LabelledColumns, wish: Wish, *, seed: in
     return Kernels(sum_maps, sum_parts, products, share, wish.gamma)
 
 
-def _products(terms: Terms, columns: LabelledColumns, wish: Wish, seed: int) -> Tensors | None:
+def _products(terms: Terms, wish: Wish, seed: int) -> Tensors | None:
     """Products over all subsets, or over as many drawn ones as the noise leaves room for."""
-    layout, norm, dim = Layout(terms.schema), norm_for(terms.budget), wish.product_dim or 2
-    num_columns = len(layout.numbers) + len(columns.spans)
+    layout, norm, dim = terms.layout, terms.norm, wish.product_dim or 2
+    num_columns = len(layout.numbers) + len(terms.spans)
     share = wish.product_share or PLANNED_SHARE
     allowed = max(1, math.floor(norm.parts(TOLERATED_NOISE / terms.noise(share))))
     clear = terms.noise(0.5) * norm.dilution(num_columns) <= CLEAR_NOISE[norm]
@@ -226,27 +225,27 @@ def _products(terms: Terms, columns: LabelledColumns, wish: Wish, seed: int) -> 
     count = min(planned if wish.num_products is None else wish.num_products, math.comb(num_columns, dim))
     if count == 0:
         return None
-    widths = [stop - start for start, stop in columns.spans]
+    widths = [stop - start for start, stop in terms.spans]
     scales = None if wish.product_length_scale is None else (wish.product_length_scale,)
-    fit = _largest_order(len(layout.numbers), widths, dim, MOST_NUMBERS / (columns.num_labels * count))
+    fit = _largest_order(len(layout.numbers), widths, dim, MOST_NUMBERS / (terms.num_labels * count))
     quiet = math.sqrt(norm.parts(math.sqrt(TOLERATED_ENERGY) / terms.noise(share / count)))
     bounds = (COARSEST_PRODUCT_ORDER, FINEST_PRODUCT_ORDER)
     number = _hermite((0,), wish.product_order, scales, min(quiet, fit), bounds)
     numbers = [replace(number, numbers=(j,)) for j in range(len(layout.numbers))]
-    factors: tuple[FeatureMap, ...] = (*numbers, *(OneHot((span,)) for span in columns.spans))
+    factors: tuple[FeatureMap, ...] = (*numbers, *(OneHot((span,)) for span in terms.spans))
     subsets = draw_subsets(
         [factor.dim for factor in factors],
         dim,
         count,
-        apart=_numbers_and_flags(layout, columns),
+        apart=_numbers_and_flags(terms),
         largest=LARGEST_SUBSET,
         seed=seed,
     )
     products = Tensors(factors, subsets) if subsets else None
-    if products is not None and products.dim * columns.num_labels > LARGEST_RELEASE:
+    if products is not None and products.dim * terms.num_labels > LARGEST_RELEASE:
         raise UsageError(
             "products",
-            f"would release {products.dim * columns.num_labels} numbers",
+            f"would release {products.dim * terms.num_labels} numbers",
             "Lower the product order, the product dimension or the number of products",
         )
     return products
@@ -281,8 +280,9 @@ def _largest_order(num_numbers: int, widths: list[int], dim: int, room: float) -
     return 1
 
 
-def _numbers_and_flags(layout: Layout, columns: LabelledColumns) -> set[frozenset[int]]:
+def _numbers_and_flags(terms: Terms) -> set[frozenset[int]]:
     """Pairs of a number and its own null flag: one tells of the other already."""
-    place = {span: len(layout.numbers) + i for i, span in enumerate(columns.spans)}
+    layout = terms.layout
+    place = {span: len(layout.numbers) + i for i, span in enumerate(terms.spans)}
     flags = [choice for choice in layout.choices if choice.flags_null]
     return {frozenset((layout.numbers.index(flag.column), place[flag.start, flag.stop])) for flag in flags}

@@ -12,21 +12,9 @@ from understudy.accounting import Budget, Neighbours
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Tensors, perceptual
 from understudy.fits.perceptual import FIRST, PRODUCTS, SECOND, STOPPING, PerceptualTraining
-from understudy.methods.common import (
-    COUNT_SHARE,
-    Labels,
-    Option,
-    Steps,
-    generator_settings,
-    images_alone,
-    images_of,
-    labelled_columns,
-    names_in,
-    terms_of,
-)
-from understudy.networks import VISION, load_encoder, vision_network
-from understudy.networks.form import COMPONENTS
-from understudy.networks.public import PublicNetwork
+from understudy.methods import common
+from understudy.methods.common import Labels, Option, Steps, names_in, terms_of
+from understudy.networks.public import COMPONENTS, VISION, PublicNetwork, load_encoder, vision_network
 from understudy.plan.plan import Plan, Stage
 from understudy.schema import Schema
 
@@ -93,9 +81,9 @@ def dp_mepf(
         training: settings of the generator.
         steps: training steps, if only their number should differ.
     """
-    schema = images_alone(schema) if labels == "none" else schema
-    image = images_of(schema, "dp-mepf")
-    terms, columns = terms_of(schema, budget, neighbours, num_rows), labelled_columns(schema, labels)
+    schema = common.images_alone(schema) if labels == "none" else schema
+    image = common.images_of(schema, "dp-mepf")
+    terms = terms_of(schema, budget, neighbours, num_rows, labels=labels)
     network = find_network(encoder)
     if activation not in ("before", "after"):
         raise UsageError("activation", "must be before or after")
@@ -114,11 +102,11 @@ def dp_mepf(
     if multiplied is not None:
         factor = perceptual(network, image, layers=(multiplied,))
         maps[PRODUCTS] = Tensors((factor,), ((0, 0),))
-    weight = math.sqrt((1 - COUNT_SHARE) / len(maps))
-    stages = [Stage("moments", columns.embedding(maps, dict.fromkeys(maps, weight)), 1.0 - stopping)]
+    weight = math.sqrt((1 - common.COUNT_SHARE) / len(maps))
+    stages = [Stage("moments", terms.embedding(maps, dict.fromkeys(maps, weight)), 1.0 - stopping)]
     if stopping:
         top = perceptual(network, image, layers=first.layers[-1:], rectified=rectified)
-        embedding = Embedding((Block(STOPPING, top, 1.0, columns.classes is not None),), columns.classes)
+        embedding = Embedding((Block(STOPPING, top, 1.0, terms.classes is not None),), terms.classes)
         stages.append(Stage(STOPPING, embedding, stopping))
     settings = {
         "labels": labels,
@@ -128,7 +116,7 @@ def dp_mepf(
             "trained_on": network.trained_on,
             "private_cost": network.private_cost,
         },
-        **generator_settings(
+        **common.generator_settings(
             {"perceptual": PerceptualTraining(seed=seed)}, generator=generator, training=training, steps=steps
         ),
         "explanation": _explanation(network, first.layers, list(maps), multiplied, stopping),

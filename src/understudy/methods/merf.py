@@ -14,36 +14,20 @@ from typing import Annotated, Literal
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from understudy.accounting import Budget, Neighbours, mu_squared_of_budget, neighbours_by_name
+from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
 from understudy.accounting.dpsgd import calibrated_descent, slack_for
 from understudy.errors import UsageError
 from understudy.features import Block, Buckets, Embedding, FeatureMap, Fourier, Grid, OneHot, Scales, product
 from understudy.fits.images import DECODED, ImageTraining
 from understudy.fits.network import Training
-from understudy.methods.common import (
-    COUNT_SHARE,
-    IMAGE_NETWORK,
-    ROWS_IF_UNSAID,
-    LabelledColumns,
-    Labels,
-    LengthScale,
-    Option,
-    Steps,
-    generator_settings,
-    image_set,
-    images_alone,
-    images_of,
-    labelled_columns,
-    length_scales,
-    scale_in,
-    terms_of,
-)
+from understudy.methods import common
+from understudy.methods.common import Labels, LengthScale, Option, Steps, Terms, scale_in, terms_of
 from understudy.networks.autoencoder import AutoEncoder
 from understudy.plan.descent import DecoderPlan, DescentPlan
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import epsilon_parts
 from understudy.rules import HISTOGRAMS
-from understudy.schema import Layout, Schema
+from understudy.schema import Schema
 
 NumFeatures = Annotated[int | None, Option("Fourier features (default: by the error bound).", "--features")]
 Scale = float | Mapping[str, float] | Literal["private"] | None
@@ -131,11 +115,11 @@ def dp_merf(
         training: settings of the network.
         steps: training steps, if only their number should differ.
     """
-    terms = terms_of(schema, budget, neighbours, num_rows)
+    terms = terms_of(schema, budget, neighbours, num_rows, labels=labels)
     if num_features is not None and num_features < 2:
         raise UsageError("features", "must be at least 2", "Leave it out for the default")
-    columns, layout = labelled_columns(schema, labels), Layout(schema)
-    image = image_set(schema) if labels != "none" else None
+    numbers = tuple(range(len(terms.layout.numbers)))
+    image = common.image_set(schema) if labels != "none" else None
     if image is not None and length_scale is None:
         # Two pixels that are uniform between 0 and 1 are 1 / sqrt(6) apart in the root mean square. The paper takes
         # the median distance of private images instead.
@@ -143,9 +127,9 @@ def dp_merf(
     if not 1 <= mini_batches <= MOST_BATCHES or (mini_batches > 1 and length_scale == "private"):
         raise UsageError("mini batches", f"must lie between 1 and {MOST_BATCHES}, with a public length scale")
     # Every column weighs the same, the row count a little; squares add up to one.
-    counts = {"numbers": len(layout.numbers), "choices": len(columns.spans)}
-    per_column = (1 - COUNT_SHARE) / max(1, sum(counts.values()))
-    weights = {"count": math.sqrt(COUNT_SHARE)} | {name: math.sqrt(per_column * counts[name]) for name in counts}
+    counts = {"numbers": len(numbers), "choices": len(terms.spans)}
+    per_column = (1 - common.COUNT_SHARE) / max(1, sum(counts.values()))
+    weights = {"count": math.sqrt(common.COUNT_SHARE)} | {name: math.sqrt(per_column * counts[name]) for name in counts}
     share = 1.0 - HISTOGRAM_SHARE if length_scale == "private" else 1.0
     if num_features is None:
         squares = {name: share * weight**2 for name, weight in weights.items()}
@@ -153,46 +137,43 @@ def dp_merf(
         def noise(count: float) -> float:
             own = squares["numbers"]
             if budget.is_pure:
-                bounds = [1.0, math.sqrt(count), math.sqrt(max(1, len(columns.spans)))]
+                bounds = [1.0, math.sqrt(count), math.sqrt(max(1, len(terms.spans)))]
                 own = epsilon_parts(list(squares.values()), bounds)[1]
-            return terms.noise(own, nonzeros=count) * mini_batches * (columns.num_labels if image is not None else 1)
+            return terms.noise(own, nonzeros=count) * mini_batches * (terms.num_labels if image is not None else 1)
 
         num_features = best_num_features(noise)
         num_features = min(num_features, MOST_IMAGE_FEATURES) if image is not None else num_features
-    maps = _maps(layout, columns, length_scale, num_features, seed)
-    if mini_batches > 1 and layout.numbers:
-        batches = Buckets(tuple(range(len(layout.numbers))), mini_batches, seed)
-        maps["numbers"] = product(batches, maps["numbers"])
+    maps = _maps(terms, length_scale, num_features, seed)
+    if mini_batches > 1 and numbers:
+        maps["numbers"] = product(Buckets(numbers, mini_batches, seed), maps["numbers"])
     if separate_releases:
         weights["count"] = 1.0
-    stages = [Stage("embedding", columns.embedding(maps, weights, separate=separate_releases))]
-    if length_scale == "private" and layout.numbers:
-        grid = Grid(tuple(range(len(layout.numbers))), HISTOGRAM_BINS)
+    stages = [Stage("embedding", terms.embedding(maps, weights, separate=separate_releases))]
+    if length_scale == "private" and numbers:
+        histograms = Embedding((Block(HISTOGRAMS, Grid(numbers, HISTOGRAM_BINS), 1.0),))
         stages = [
-            Stage(HISTOGRAMS, Embedding((Block(HISTOGRAMS, grid, 1.0),)), HISTOGRAM_SHARE),
+            Stage(HISTOGRAMS, histograms, HISTOGRAM_SHARE),
             replace(stages[0], share=share, rule="scale-by-histograms"),
         ]
-    planned = {"network": Training(seed=seed)} if image is None else {IMAGE_NETWORK: ImageTraining(seed=seed)}
-    made = generator_settings(planned, generator=generator, training=training, steps=steps)
+    planned = {"network": Training(seed=seed)} if image is None else {common.IMAGE_NETWORK: ImageTraining(seed=seed)}
+    made = common.generator_settings(planned, generator=generator, training=training, steps=steps)
     return terms.plan("dp-merf", stages, {"labels": labels, **made})
 
 
-def _maps(
-    layout: Layout, columns: LabelledColumns, length_scale: Scale, num_features: int, seed: int
-) -> dict[str, FeatureMap]:
+def _maps(terms: Terms, length_scale: Scale, num_features: int, seed: int) -> dict[str, FeatureMap]:
     """Feature maps of numbers and choices; a numeric target multiplies the choices too.
 
     Among the numbers a target needs no product: a Gaussian kernel of all columns is one already.
     """
     maps: dict[str, FeatureMap] = {}
-    if layout.numbers:
-        scales, parts = _kernel(layout.numbers, length_scale)
-        numbers = tuple(range(len(layout.numbers)))
-        maps["numbers"] = Fourier(numbers, scales, parts, num_features + num_features % 2, seed)
-    if columns.spans:
-        maps["choices"] = OneHot(columns.spans)
-    if columns.spans and columns.target is not None:
-        position = layout.numbers.index(columns.target)
+    names = terms.layout.numbers
+    if names:
+        scales, parts = _kernel(names, length_scale)
+        maps["numbers"] = Fourier(tuple(range(len(names))), scales, parts, num_features + num_features % 2, seed)
+    if terms.spans:
+        maps["choices"] = OneHot(terms.spans)
+    if terms.spans and terms.target is not None:
+        position = names.index(terms.target)
         own_parts = (parts[0]._replace(size=1),)
         own = Fourier((position,), (scales[position],), own_parts, LABEL_FEATURES, seed + 1)
         maps["choices"] = product(maps["choices"], own)
@@ -202,7 +183,7 @@ def _maps(
 def _kernel(names: tuple[str, ...], length_scale: Scale) -> tuple[tuple[float, ...], tuple[Scales, ...]]:
     """Length scale of each number, and the parts of the kernel that they stretch."""
     if length_scale is not None and not isinstance(length_scale, str):
-        return length_scales(names, length_scale), (Scales(len(names), 1.0, 1.0),)
+        return common.length_scales(names, length_scale), (Scales(len(names), 1.0, 1.0),)
     sizes = sorted({1, min(2, len(names)), len(names)})
     ranges = [(SHORTEST_ALONE if size == 1 else SHORTEST, math.sqrt(size)) for size in sizes]
     parts = (Scales(size, low * root, LONGEST * root) for size, (low, root) in zip(sizes, ranges, strict=True))
@@ -287,17 +268,17 @@ def dp_merf_ae(
         training: settings of the generator of codes.
         steps: its training steps, if only their number should differ.
     """
-    schema = images_alone(schema) if labels == "none" else schema
+    schema = common.images_alone(schema) if labels == "none" else schema
     labels = "auto" if labels == "none" else labels
-    image = images_of(schema, "dp-merf-ae", others="dp-merf")
+    image = common.images_of(schema, "dp-merf-ae", others="dp-merf")
     if not 0.01 <= embedding_share <= 0.99:
         raise UsageError("embedding share", "must lie between 0.01 and 0.99")
-    if neighbours_by_name(neighbours) is not Neighbours.ADD_REMOVE:
+    terms = terms_of(schema, budget, neighbours, num_rows, labels=labels)
+    if terms.neighbours is not Neighbours.ADD_REMOVE:
         raise UsageError("neighbours", "must be add-remove for dp-merf-ae")
     if isinstance(length_scale, str):
         raise UsageError("length scale", "must be a number for dp-merf-ae")
-    rows = num_rows or schema.rows or ROWS_IF_UNSAID
-    num_labels = labelled_columns(schema, labels).num_labels
+    rows, num_labels = terms.planned_rows, terms.num_labels
     network = AutoEncoder(image.num_pixels, num_labels, max(FEWEST_CODES, num_labels), (HIDDEN, HIDDEN // 2), HIDDEN)
     rate = min(0.1, BATCH / rows)
     spendable = Budget(budget.epsilon, float(Fraction(budget.delta) - slack_for(budget, rate)))

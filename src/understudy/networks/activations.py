@@ -124,13 +124,12 @@ def sizes_of(network: PublicNetwork, shape: ImageShape, layers: tuple[str, ...])
         try:
             found = _block(torch, network, black, shape, layers)
         except (RuntimeError, KeyError, AttributeError):
-            found = None
-    if found is None:
-        raise UsageError(
-            "encoder",
-            f"the network '{network.name}' cannot read images of {shape.height} x {shape.width} in all of these layers",
-            "Choose lower layers, or another network",
-        )
+            size = f"{shape.height} x {shape.width}"
+            raise UsageError(
+                "encoder",
+                f"the network '{network.name}' cannot read images of {size} in all of these layers",
+                "Choose lower layers, or another network",
+            ) from None
     return tuple(each.shape[1] for each in found)
 
 

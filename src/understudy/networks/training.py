@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from understudy.arrays import Bytes, LossProgress, Singles, one_thread
 from understudy.errors import InputError, UsageError
-from understudy.networks.form import Encoder, EncoderForm
+from understudy.networks.activations import taken_in
+from understudy.networks.public import Encoder, EncoderForm
 from understudy.schema.images import LIGHTEST, ImageShape
 
 QUARTERS = 4
@@ -49,11 +50,10 @@ class EncoderTraining:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, most in (("components", MOST_WIDE), ("steps", 10**7), ("batch", 2**20)):
-            if not 1 <= getattr(self, name) <= most:
+        limits = {"components": MOST_WIDE, "steps": 10**7, "batch": 2**20, "depths": MOST_WIDE}
+        for name, most in limits.items():
+            if not all(1 <= value <= most for value in np.ravel(getattr(self, name))):
                 raise UsageError(name, f"must lie between 1 and {most:,}")
-        if not all(1 <= depth <= MOST_WIDE for depth in self.depths):
-            raise UsageError("depths", f"must lie between 1 and {MOST_WIDE:,}")
 
 
 def train_encoder(
@@ -124,9 +124,6 @@ class _Learning:
                 spread = (2 / part.weight[0].numel()) ** 0.5
                 part.weight.normal_(0.0, spread, generator=self.source)
                 part.bias.zero_()
-        self.means, self.deviations = (
-            torch.tensor(each, dtype=torch.float32)[:, None, None] for each in (form.means, form.deviations)
-        )
 
     def run(self, progress: LossProgress | None) -> tuple[dict[str, Singles], float]:
         """Weights of the convolutions, and the training accuracy over the last tenth of the steps."""
@@ -149,7 +146,7 @@ class _Learning:
         return self._folded(), float(np.mean(right[-max(1, training.steps // 10) :]))
 
     def _scores(self, images: Any) -> Any:
-        hidden = (images - self.means) / self.deviations
+        hidden = taken_in(images, self.form.intake)
         for part, norm in zip(self.parts, self.norms, strict=True):
             hidden = self.torch.relu(norm(part(hidden)))
         pooled = self.torch.cat([hidden.mean((2, 3)), hidden.amax((2, 3))], dim=1)

@@ -178,7 +178,7 @@ def second_moments(inputs: npt.NDArray[np.int16 | np.float64]) -> Integers:
 def _whitened(rows: IntegerRows, whitening: Whitening) -> IntegerRows:
     """Whitened inputs as integers: exact products, then each row by itself. PRIVATE."""
     found = np.empty_like(rows.inputs)
-    step = max(1, BLOCK_NUMBERS // whitening.dim)
+    step = max(1, BLOCK_NUMBERS // len(whitening.matrix))
     for start in range(0, len(found), step):
         part = rows.inputs[start : start + step].astype(np.float64)
         found[start : start + step] = integer_inputs(lengthened(part @ whitening.matrix))
