@@ -67,12 +67,6 @@ class MapShape:
         rng = np.random.default_rng([self.seed, 2])
         return rng.normal(0.0, FIRST_DEVIATION, shape)
 
-    def projected_inputs(self, inputs: Floats) -> Floats:
-        """What each map sees; one for all where nothing is projected.  # (maps or 1, rows, map_dim)"""
-        if self.projections is None:
-            return inputs[None]
-        return np.asarray(np.matmul(inputs[None], self.projections))
-
 
 @dataclass(frozen=True)
 class LocallyLinearMaps:
@@ -83,7 +77,8 @@ class LocallyLinearMaps:
 
     def answers(self, inputs: Floats) -> Floats:
         """What every map says to every input.  # (rows, maps, classes)"""
-        seen = self.shape.projected_inputs(inputs)
+        projections = self.shape.projections
+        seen = inputs[None] if projections is None else np.matmul(inputs[None], projections)  # one for all, or by map
         return np.moveaxis(np.matmul(seen, np.swapaxes(self.weights, 1, 2)), 0, 1)
 
     def scores(self, inputs: Floats) -> Floats:

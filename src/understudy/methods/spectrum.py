@@ -137,7 +137,9 @@ def dp_spectrum(
     else:
         coarse = replace(weighted, count=min(LOOK_COEFFICIENTS, num_coefficients), _cache={})
         look = _moments(coarse, terms, None, names=(LOOK_MEANS, LOOK_SECONDS))
-        split = _moments(weighted, terms, _no_planes(coarse, terms, components))
+        count = terms.num_labels * int(math.log2(components))
+        planes = Sides(coarse, terms.classes, ((0.0,) * coarse.count,) * count, (0.0,) * count)  # settled later
+        split = _moments(weighted, terms, planes)
         stages += [
             Stage("look", look, LOOK_SHARE, rule="place-reach"),
             Stage("moments", split, 1 - FIRST_SHARE - LOOK_SHARE, rule="split-classes"),
@@ -187,10 +189,3 @@ def _moments(
     if sides is not None:
         blocks.append(Block(PARTS, sides, math.sqrt(PARTS_PART), by_class))
     return Embedding(tuple(blocks), terms.classes)
-
-
-def _no_planes(coarse: Weighted, terms: Terms, components: int) -> Sides:
-    """As many planes as classes are to have; where they lie is settled later."""
-    count = terms.num_labels * int(math.log2(components))
-    flat = (0.0,) * coarse.count
-    return Sides(coarse, terms.classes, (flat,) * count, (0.0,) * count)

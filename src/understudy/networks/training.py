@@ -100,8 +100,10 @@ def train_encoder(
     planes = np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
     with one_thread() as torch:
         convolutions, share = _Learning(torch, form, planes, labels, training).run(progress)
-    basis, tilts = _components(some.reshape(len(some), -1), form.components)
-    weights = convolutions | linear_layer(form, basis * tilts[:, None])
+    # Principal directions, weighted by roots of inverse singular values, which spread noise evenly.
+    _, sizes, directions = np.linalg.svd(some.reshape(len(some), -1), full_matrices=False)
+    tilts = np.sqrt(sizes[0] / np.maximum(sizes[: form.components], 1e-3 * sizes[0]))
+    weights = convolutions | linear_layer(form, directions[: form.components] * tilts[:, None])
     return Encoder(form, weights, trained_on), share
 
 
@@ -195,15 +197,6 @@ class _Learning:
             found[f"{name}.weight"] = np.ascontiguousarray(weight.detach().numpy())
             found[f"{name}.bias"] = np.ascontiguousarray(bias.detach().numpy())
         return found
-
-
-def _components(images: npt.NDArray[np.float64], count: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Principal directions of images, and weights, roots of inverse singular values, that spread noise evenly.
-
-    # (num_images, num_pixels) -> (count, num_pixels), (count,)
-    """
-    _, sizes, directions = np.linalg.svd(images, full_matrices=False)
-    return directions[:count], np.sqrt(sizes[0] / np.maximum(sizes[:count], 1e-3 * sizes[0]))
 
 
 def linear_layer(form: EncoderForm, basis: npt.NDArray[np.float64]) -> dict[str, Singles]:
