@@ -93,7 +93,7 @@ class TableInputs:
     @property
     def dim(self) -> int:
         """Coordinates, with the constant."""
-        return len(self.names) + 1
+        return sum(len(values) for _, values in self.runs) + 1
 
     def raw(self, codes: Integers) -> Floats:
         """Hats, then memberships.  # (num_rows, dim - 1)"""

@@ -219,12 +219,12 @@ def column_weights(classifier: Classifier, map_: int, class_: int) -> dict[str, 
 
     The strongest values come first, and first the columns that move the score furthest.
     """
-    inputs, known = classifier.plan.inputs, _known(classifier)
+    inputs, (mean, spreads) = classifier.plan.inputs, _mean_and_spread(classifier)
     if not isinstance(inputs, TableInputs):
         raise TypeError("columns are of tables")
     weights = contrast(classifier.filters)[map_, class_, :-1]
     ends = np.cumsum([len(values) for _, values in inputs.runs])[:-1]
-    parts = (np.split(each, ends) for each in (weights, np.maximum(known.mean[:-1], 1e-6), known.spread[:-1]))
+    parts = (np.split(each, ends) for each in (weights, np.maximum(mean[:-1], 1e-6), spreads[:-1]))
     found: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
     for (column, values), own, shares, spread in zip(inputs.runs, *parts, strict=True):
         # What is added to all values of a column tells nothing.
@@ -244,7 +244,10 @@ def patterns(classifier: Classifier) -> Floats:
     Weights say what a map multiplies inputs by, and cancel what disturbs; the pattern that goes with
     an answer is the second moments times the weights (Haufe et al. 2014). It shows what a class looks like.
     """
-    return np.asarray(classifier.maps.filters @ np.linalg.pinv(_known(classifier).matrix))
+    found = classifier.maps.filters
+    if classifier.whitening is None:
+        return found
+    return np.asarray(found @ np.linalg.pinv(classifier.whitening.matrix))
 
 
 def drawn(classifier: Classifier, weights: Floats) -> Floats:
@@ -260,16 +263,16 @@ def drawn(classifier: Classifier, weights: Floats) -> Floats:
 
 def explain_row(classifier: Classifier, codes: Integers) -> RowExplanation:
     """Why a row is predicted as it is.  # codes: (num_feature_columns,)"""
-    inputs, known = classifier.plan.inputs, _known(classifier)
+    inputs, (mean, _) = classifier.plan.inputs, _mean_and_spread(classifier)
     seen = classifier.inputs(codes[None])
     importances, probabilities = classifier.maps.importances(seen)[0], classifier.maps.probabilities(seen)[0]
     predicted = int(probabilities.argmax())
     unit = unit_inputs(inputs, codes[None])[0]
     weighted = (importances[:, :, None] * classifier.filters).sum(axis=0)  # (classes, dim)
     against = weighted[predicted] - np.delete(weighted, predicted, axis=0).mean(axis=0)
-    # Whitening lengthens a row as a whole.
-    against /= max(1e-12, float(np.linalg.norm(unit @ known.matrix)))
-    apart = unit - known.mean
+    if classifier.whitening is not None:  # it lengthens a row as a whole
+        against /= max(1e-12, float(np.linalg.norm(unit @ classifier.whitening.matrix)))
+    apart = unit - mean
     by_column: defaultdict[str, float] = defaultdict(float)
     by_place = None
     if isinstance(inputs, TableInputs):
@@ -281,7 +284,8 @@ def explain_row(classifier: Classifier, codes: Integers) -> RowExplanation:
     return RowExplanation(probabilities, predicted, importances[:, predicted], ranked, by_place)
 
 
-def _known(classifier: Classifier) -> Whitening:
-    """What second moments of the inputs tell, or what stands for it where none were released."""
-    dim = classifier.plan.inputs.dim
-    return classifier.whitening or Whitening(np.eye(dim), np.zeros(dim), np.ones(dim), 1.0)
+def _mean_and_spread(classifier: Classifier) -> tuple[Floats, Floats]:
+    """Mean and deviation of every input over the rows, as far as they are known.  # (dim,), (dim,)"""
+    if classifier.whitening is None:
+        return np.zeros(classifier.plan.inputs.dim), np.ones(classifier.plan.inputs.dim)
+    return classifier.whitening.mean, classifier.whitening.spread

@@ -261,12 +261,11 @@ def public_table(table: object) -> pa.Table:
     try:
         return pa.Table.from_pandas(table, preserve_index=False)
     except (AttributeError, TypeError, pa.ArrowException):
-        pass
-    raise UsageError(
-        "public rows",
-        "must be an Arrow table, a pandas data frame or a mapping of columns",
-        "Read the file first; the command line does it for a FILE",
-    )
+        raise UsageError(
+            "public rows",
+            "must be an Arrow table, a pandas data frame or a mapping of columns",
+            "Read the file first; the command line does it for a FILE",
+        ) from None
 
 
 TRIES_PER_SUBSET = 200
