@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -104,10 +105,10 @@ class Classifier:
         ]
         return np.concatenate(parts) if parts else np.empty((0, len(self.classes)))
 
-    def codes(self, rows: pa.Table | pa.RecordBatch) -> Integers:
+    def codes(self, rows: pa.Table | Iterable[pa.RecordBatch]) -> Integers:
         """Rows of the feature columns as codes."""
         schema = self.plan.features
-        batches = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
+        batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
         found = [encode_batch(schema, batch) for batch in batches]
         return np.concatenate(found) if found else np.empty((0, len(schema.used)), np.int64)
 
