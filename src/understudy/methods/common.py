@@ -19,8 +19,7 @@ from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_
 from understudy.errors import InputError, UsageError
 from understudy.features import Block, Constant, Embedding, FeatureMap, Norm, Sign
 from understudy.features.points import MOST_POINTS, Points, points_of_codes, uniform_stream
-from understudy.fits.images import DECODED
-from understudy.generators.image_architectures import ARCHITECTURES
+from understudy.generators.image_architectures import ARCHITECTURES, DECODED
 from understudy.plan.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 from understudy.schema.columns import Role

@@ -18,8 +18,9 @@ from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
 from understudy.accounting.dpsgd import calibrated_descent, slack_for
 from understudy.errors import UsageError
 from understudy.features import Block, Buckets, Embedding, FeatureMap, Fourier, Grid, OneHot, Scales, product
-from understudy.fits.images import DECODED, ImageTraining
+from understudy.fits.images import ImageTraining
 from understudy.fits.network import Training
+from understudy.generators.image_architectures import DECODED
 from understudy.methods import common
 from understudy.methods.common import Labels, LengthScale, Option, Steps, Terms, scale_in, terms_of
 from understudy.networks.autoencoder import AutoEncoder
