@@ -1377,7 +1377,7 @@ MUTANTS = {
         EXTRACTOR + "test_a_cost_that_does_not_follow_from_the_plan_is_found",
     ),
     "a certified encoder taken for public": Mutant(
-        "networks/form.py",
+        "networks/public.py",
         "and (cost or not is_product)",
         "",
         EXTRACTOR + "test_an_encoder_with_a_certificate_but_without_its_cost_is_refused",

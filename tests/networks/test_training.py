@@ -12,7 +12,7 @@ from understudy.errors import InputError
 from understudy.features.perceptual import perceptual
 from understudy.networks import Encoder, EncoderTraining, load_encoder, save_encoder, train_encoder, vision_network
 from understudy.networks.activations import activations
-from understudy.networks.form import WEIGHTS
+from understudy.networks.public import WEIGHTS
 from understudy.schema.images import ImageShape
 
 TINY = EncoderTraining(depths=(6, 8), strides=(2, 2), kernels=(3, 3), components=4, steps=120, batch=48)

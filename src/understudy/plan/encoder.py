@@ -19,8 +19,7 @@ from understudy.codec import FLAT, decode, encode
 from understudy.errors import UsageError
 from understudy.features.image_bases import Cosines
 from understudy.files import canonical_sha256
-from understudy.networks.form import Encoder, EncoderForm
-from understudy.networks.public import Weights
+from understudy.networks.public import Encoder, EncoderForm, Weights
 from understudy.networks.training import EncoderTraining, linear_layer
 from understudy.plan.descent import DescentPlan
 from understudy.plan.plan import ROW_CAP

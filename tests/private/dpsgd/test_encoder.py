@@ -18,7 +18,7 @@ from understudy.accounting.dpsgd import Charge, DescentCost, epsilon_of_charges
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.files import to_json, write_directory
 from understudy.networks import EncoderTraining, load_encoder, save_encoder
-from understudy.networks.form import document_of
+from understudy.networks.public import document_of
 from understudy.plan.encoder import ExtractorPlan, extractor_plan_from_dict
 from understudy.plan.plan import Plan, plan_from_dict
 from understudy.private.dpsgd import networks
