@@ -201,10 +201,15 @@ def _one_of(choices: tuple[Any, ...], value: Any) -> Any:
     return value
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise ValueError("must be a whole number")
+def _only(kind: type, words: str) -> Callable[[Any], Any]:
+    """What reads values of one type; true and false are no numbers."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
+            return value
+        raise ValueError(f"must be {words}")
+
+    return read
 
 
 def _number(value: Any) -> float:
@@ -214,31 +219,19 @@ def _number(value: Any) -> float:
     raise ValueError("must be a number")
 
 
-def _truth(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise ValueError("must be true or false")
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise ValueError("must be text")
-
-
 def _fraction(value: Any) -> Fraction:
     """Digits, perhaps over digits: ``Fraction`` itself would also work out 1e999999999."""
-    over, _, under = _words(value).partition("/")
+    over, _, under = _SCALARS[str](value).partition("/")
     if int(under or 1) < 1:
         raise ValueError("must be a fraction")
     return Fraction(int(over), int(under or 1))
 
 
 _SCALARS: dict[Any, Callable[[Any], Any]] = {
-    int: _whole,
+    int: _only(int, "a whole number"),
     float: _number,
-    bool: _truth,
-    str: _words,
+    bool: _only(bool, "true or false"),
+    str: _only(str, "text"),
     Fraction: _fraction,
     Any: lambda value: value,
 }

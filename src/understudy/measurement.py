@@ -81,9 +81,12 @@ class Measurement:
 
     def all_tables(self, name: str) -> list[Floats]:
         """The same, with rows whose label or cells are not listed.  # (copies, *shape) of each"""
-        map_ = self.map(name)
-        root = math.sqrt(len(map_.subsets))  # each of T tables counts a row as 1 / sqrt(T)
-        return self.once(("all tables", name), lambda: list(map_.split(self.all_sums(name) * root)))
+
+        def counted() -> list[Floats]:
+            sums = self.all_sums(name)
+            return [table.counts(sums) for table in self.map(name).count_tables]
+
+        return self.once(("all tables", name), counted)
 
     def noise_of_count(self, name: str) -> float:
         """Standard deviation of the noise in the entries of ``tables(name)``."""

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.accounting import (
+    GAUSSIAN,
     Budget,
     epsilon_of,
     exceedance_probability,
@@ -16,7 +17,6 @@ from understudy.accounting import (
     mu_squared_of_budget,
     spent_mu_squared,
 )
-from understudy.accounting.mechanisms import best_guess_probability
 
 sensitivities = st.one_of(st.integers(1, 100), st.integers(1, 2**52))
 costs = st.fractions(min_value=Fraction(1, 10**9), max_value=400)
@@ -83,9 +83,9 @@ def test_equal_shares_of_a_budget_add_up_to_it(epsilon: float, parts: int) -> No
 
 
 def test_the_best_guess_is_a_coin_toss_without_a_release_and_certain_without_noise() -> None:
-    assert best_guess_probability([]) == 0.5
-    assert best_guess_probability([Fraction(4)]) == pytest.approx(0.8413447460685429, rel=1e-12)
-    assert best_guess_probability([Fraction(10**4)]) == pytest.approx(1.0)
+    assert GAUSSIAN.best_guess([]) == 0.5
+    assert GAUSSIAN.best_guess([Fraction(4)]) == pytest.approx(0.8413447460685429, rel=1e-12)
+    assert GAUSSIAN.best_guess([Fraction(10**4)]) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 10.0])

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from understudy.codec import decode, encode
-from understudy.features.kernels import SHAPES, Kernel, Term
+from understudy.features.landmarks import SHAPES, Kernel, Term
 
 Floats = npt.NDArray[np.float64]
 SPANS = ((3, 5), (5, 8))

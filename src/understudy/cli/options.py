@@ -185,8 +185,7 @@ def build_plan(
     options: Mapping[str, Any],
 ) -> Plan:
     """The plan that the command line describes; ``options`` are those of methods, by name."""
-    from understudy.accounting import Budget, neighbours_by_name
-    from understudy.accounting.mechanisms import share_of
+    from understudy.accounting import Budget, neighbours_by_name, share_of
     from understudy.methods import make_plan
     from understudy.schema import PrivacyUnit, load_schema
 

@@ -6,8 +6,7 @@ from understudy.features.embedding import Block, Embedding
 from understudy.features.fourier import Fourier, Scales
 from understudy.features.grid import Buckets, Constant, Grid, OneHot
 from understudy.features.hermite import Hermite, Mahalanobis
-from understudy.features.kernels import Kernel, Term
-from understudy.features.landmarks import KernelSums, Landmarks
+from understudy.features.landmarks import Kernel, KernelSums, Landmarks, Term
 from understudy.features.perceptual import Perceptual, perceptual
 from understudy.features.points import Points
 from understudy.features.spectrum import Lengths, Sides, Spectrum, Weighted

@@ -148,6 +148,14 @@ class PublicInput:
     """What a map holds of the world outside the schema: public rows, networks, directions of images."""
 
 
+def constant_like(cells: Array, value: Floats, kept: dict[str, Array]) -> Array:
+    """A map's own numbers as an array of the kind and precision of cells, kept for the next call."""
+    key = f"{array_api_compat.array_namespace(cells).__name__} {cells.dtype}"
+    if key not in kept:
+        kept[key] = array_api_compat.array_namespace(cells).asarray(value, dtype=cells.dtype)
+    return kept[key]
+
+
 Piece = tuple["FeatureMap", Any, float]
 """A map with some of another's features, where they lie there, and their scale here."""
 
@@ -191,12 +199,13 @@ class FeatureMap(ABC):
 
     @property
     def most_nonzeros(self) -> int:
-        """The largest number of features of one row that are not zero: few, where features are counts.
+        """The largest number of features of one row that are not zero: one of each table, if all are counts.
 
         Nothing private rests on it: the private side checks L1 norms row by row. It decides how large features may be
         made without being cut there.
         """
-        return self.dim
+        tables = self.count_tables
+        return len(tables) if sum(table.size for table in tables) == self.dim else self.dim
 
     @property
     def l1_bound(self) -> float:

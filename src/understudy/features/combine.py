@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats, Integers
-from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, Piece, PublicInput, Sign
+from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, Piece, Sign
 from understudy.features.grid import Buckets
 from understudy.schema import Layout
 
@@ -75,11 +75,7 @@ class Tensors(FeatureMap):
 
     def sign_of(self, part: tuple[int, ...]) -> Sign:
         """What is known of inner products of these factors' products."""
-        signs = {self.factors[j].sign for j in part}
-        for sign in (Sign.SIGNED, Sign.NONNEGATIVE):
-            if sign in signs:
-                return sign
-        return Sign.CONSTANT
+        return max((self.factors[j].sign for j in part), key=lambda sign: sign.replace_factor_squared)
 
     @property
     def components(self) -> tuple[FeatureMap, ...]:
@@ -99,11 +95,6 @@ class Tensors(FeatureMap):
     def is_differentiable(self) -> bool:
         """As far as its factors are."""
         return any(self.factors[j].is_differentiable for j in self._used)
-
-    @property
-    def public_inputs(self) -> tuple[PublicInput, ...]:
-        """Those of its factors."""
-        return tuple(each for factor in self.factors for each in factor.public_inputs)
 
     def nonzeros_of(self, part: tuple[int, ...]) -> int:
         """The largest number of products of these factors that are not zero in one row."""
@@ -133,15 +124,14 @@ class Tensors(FeatureMap):
 
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """Every subset's products by themselves."""
-        found, start, scale = [], 0, math.sqrt(len(self.subsets))
-        for subset, size in zip(self.subsets, self.sizes, strict=True):
+        found = []
+        for place, subset in enumerate(self.subsets):
             own = [group.columns for j in subset for group in self.factors[j].groups(layout)]
             columns = None
             if None not in own:
                 columns = tuple(dict.fromkeys(name for names in own for name in names or ()))
-            only = Tensors(self.factors, (subset,))
-            found.append(FeatureGroup(columns, np.arange(start, start + size), scale, map=only))
-            start += size
+            only, features, scale = self.part(slice(place, place + 1))
+            found.append(FeatureGroup(columns, np.arange(features.start, features.stop), scale, map=only))
         return tuple(found)
 
     @cached_property
@@ -195,13 +185,10 @@ class Tensors(FeatureMap):
     @cached_property
     def places(self) -> npt.NDArray[np.int64]:
         """Where each feature lies in the flat Gram matrix of the used factors, side by side."""
-        dims = [self.factors[j].dim for j in self._used]
-        starts = dict(zip(self._used, np.cumsum([0, *dims[:-1]]).tolist(), strict=True))
-        rows_and_columns = [
-            (starts[i] + np.arange(self.factors[i].dim), starts[j] + np.arange(self.factors[j].dim))
-            for i, j in self.subsets
-        ]
-        return np.concatenate([(rows[:, None] * sum(dims) + columns).ravel() for rows, columns in rows_and_columns])
+        edges = pairwise(accumulate((self.factors[j].dim for j in self._used), initial=0))
+        rows = {j: np.arange(start, stop) for j, (start, stop) in zip(self._used, edges, strict=True)}
+        products = [rows[i][:, None] * self.size_of_stack + rows[j] for i, j in self.subsets]
+        return np.concatenate([each.ravel() for each in products])
 
     def means(self, cells: Array, sizes: Sequence[int]) -> tuple[Array, Array]:
         """Mean embedding, and mean squared norm of features, of each of several groups of consecutive rows.

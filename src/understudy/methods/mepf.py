@@ -123,7 +123,7 @@ def dp_mepf(
     )
     stages = [Stage("moments", Embedding(blocks, columns.classes), 1.0 - stopping)]
     if stopping:
-        top = perceptual(network, image, layers=first.layers[-1:], rectified=rectified)
+        top = perceptual(network, image, layers=first.source.layers[-1:], rectified=rectified)
         embedding = Embedding((Block(STOPPING, top, 1.0, by_class),), columns.classes)
         stages.append(Stage(STOPPING, embedding, stopping))
     settings = {
@@ -136,7 +136,7 @@ def dp_mepf(
         },
         "generator": "perceptual",
         "training": asdict(_training(training, generator, steps, seed)),
-        "explanation": _explanation(network, first.layers, list(maps), multiplied, stopping),
+        "explanation": _explanation(network, first.source.layers, list(maps), multiplied, stopping),
     }
     return terms.plan("dp-mepf", tuple(stages), settings)
 

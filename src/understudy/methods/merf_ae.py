@@ -22,7 +22,7 @@ from understudy.methods.common import (
 from understudy.methods.merf import dp_merf
 from understudy.methods.options import Option
 from understudy.networks.autoencoder import AutoEncoder
-from understudy.plan.descent import DecoderPlan, DescentPlan
+from understudy.plan.descent import DecoderPlan
 from understudy.plan.plan import Plan
 from understudy.schema import Schema
 
@@ -125,5 +125,5 @@ def dp_merf_ae(
         settings=(*plan.settings, ("explanation", explanation)),
         method="dp-merf-ae",
         stages=tuple(replace(stage, share=embedding_share) for stage in plan.stages),
-        decoder=DecoderPlan(network, DescentPlan(budget, cost, CLIP, LEARNING_RATE, rows, seed)),
+        descent=DecoderPlan(network, cost, CLIP, LEARNING_RATE, rows, seed),
     )

@@ -152,7 +152,7 @@ def dp_spectrum(
         second = _moments(weighted, columns, None)
         stages.append(Stage("moments", second, 1 - FIRST_SHARE, rule="place-reach"))
     else:
-        coarse = replace(weighted, count=min(LOOK_COEFFICIENTS, num_coefficients), _cache={})
+        coarse = replace(weighted, count=min(LOOK_COEFFICIENTS, num_coefficients))
         look = _moments(coarse, columns, None, names=(LOOK_MEANS, LOOK_SECONDS))
         split = _moments(weighted, columns, _no_planes(coarse, columns, components))
         stages += [

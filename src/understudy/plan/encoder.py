@@ -96,16 +96,8 @@ class ExtractorPlan:
     @property
     def form(self) -> EncoderForm:
         """The network, with as many cosine components as are asked for."""
-        training, channels = self.training, self.image.channels
-        return EncoderForm(
-            self.image,
-            (PIXEL_MEAN,) * channels,
-            (PIXEL_DEVIATION,) * channels,
-            tuple(training.depths),
-            tuple(training.strides),
-            tuple(training.kernels),
-            min(training.components, self.image.num_pixels),
-        )
+        means, deviations = ((each,) * self.image.channels for each in (PIXEL_MEAN, PIXEL_DEVIATION))
+        return self.training.form(self.image, means, deviations, most=self.image.num_pixels)
 
     def encoder(self, convolutions: Weights, facts: dict[str, Any]) -> Encoder:
         """The encoder with convolutions that were learnt, beside weighted cosines, and what it cost."""

@@ -39,7 +39,7 @@ def scale_by_histograms(planned: Measurement, earlier: Sequence[Measurement]) ->
     def rescaled(map_: Fourier) -> Fourier:
         own = zip(map_.length_scales, map_.numbers, strict=True)
         scales = tuple(scale * factor.get(number, 1.0) for scale, number in own)
-        return replace(map_, length_scales=scales, cache={})
+        return replace(map_, length_scales=scales)
 
     return target.with_maps(Fourier, rescaled)
 
@@ -51,8 +51,7 @@ def spreads(counts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     middles = (np.arange(counts.shape[1]) + 0.5) / counts.shape[1]
     means = shares @ middles
     variances = shares @ middles**2 - means**2
-    found: npt.NDArray[np.float64] = np.sqrt(np.maximum(variances, 1.0 / counts.shape[1] ** 2))
-    return found
+    return np.asarray(np.sqrt(np.maximum(variances, 1.0 / counts.shape[1] ** 2)))
 
 
 RULES: dict[str, Rule] = {

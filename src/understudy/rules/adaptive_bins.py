@@ -120,7 +120,6 @@ class Pieces:
     lows: tuple[int, ...]
     masses: Floats
     atoms: npt.NDArray[np.bool_]
-    null_mass: float
 
 
 def place_bins(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
@@ -189,7 +188,7 @@ def _split(pieces: Pieces, num_codes: int, limit: float) -> Pieces:
     place = np.arange(len(whole)) - np.repeat(np.cumsum(parts) - parts, parts)
     starts = lows[whole] + place * spans[whole] // parts[whole]
     masses = pieces.masses[whole] / parts[whole]
-    return Pieces(tuple(starts.tolist()), masses, pieces.atoms[whole], pieces.null_mass)
+    return Pieces(tuple(starts.tolist()), masses, pieces.atoms[whole])
 
 
 def _level_pieces(first: Measurement, column: int) -> Pieces:
@@ -203,8 +202,7 @@ def _level_pieces(first: Measurement, column: int) -> Pieces:
     if cells.is_ordered and cells.num_known > 2:
         known[inner] = haar_threshold(known[inner], noise, deviations=TOP_DEVIATIONS)
     masses = project_to_simplex(np.append(known, counts[cells.num_known :]), total_rows(first))
-    null_mass = float(masses[cells.num_known]) if cells.has_null else 0.0
-    masses = masses[: cells.num_known]
+    masses = masses[: cells.num_known]  # the rest are nulls
     fine = _fine(first, column)
     if has_bounds:
         stands_out = known[[0, -1]] > TOP_DEVIATIONS * noise
@@ -214,8 +212,8 @@ def _level_pieces(first: Measurement, column: int) -> Pieces:
     if fine is None:
         lows = tuple(cells.first_codes.tolist())
         is_atom = cells.is_ordered & (masses > ATOM_DEVIATIONS * noise) & (cells.num_codes > cells.num_pieces)
-        return Pieces(lows, masses, is_atom & (cells.last_codes == cells.first_codes), null_mass)
-    return _refined(cells, masses, null_mass, *fine, tail=first.tail)
+        return Pieces(lows, masses, is_atom & (cells.last_codes == cells.first_codes))
+    return _refined(cells, masses, *fine, tail=first.tail)
 
 
 def _without_bounds(cells: Cells, masses: Floats, kept: npt.NDArray[np.bool_]) -> tuple[Cells, Floats]:
@@ -240,14 +238,7 @@ def _fine(first: Measurement, column: int) -> tuple[Cells, Floats, float] | None
 
 
 def _refined(
-    tops: Cells,
-    masses: Floats,
-    null_mass: float,
-    fine: Cells,
-    counts: Floats,
-    noise: float,
-    *,
-    tail: Callable[[float], float],
+    tops: Cells, masses: Floats, fine: Cells, counts: Floats, noise: float, *, tail: Callable[[float], float]
 ) -> Pieces:
     """Masses of coarse cells shared out by the finer histogram, where that tells of anything.
 
@@ -266,7 +257,7 @@ def _refined(
     singles = np.append(np.diff(starts), len(level) - starts[-1]) == 1
     single_codes = fine.last_codes[starts] == lows
     atoms = singles & single_codes & (level[starts] > ATOM_DEVIATIONS * noise)
-    return Pieces(tuple(lows.tolist()), runs, atoms, null_mass)
+    return Pieces(tuple(lows.tolist()), runs, atoms)
 
 
 def _cut(first: Measurement, column: int, noise: float, most: int) -> Cells:
