@@ -156,7 +156,7 @@ def test_slopes_reach_the_pixels():
 
 def test_a_map_is_told_apart_by_its_weights_and_needs_them_only_to_be_evaluated():
     one, other = (perceptual(network(seed), SHAPE) for seed in (1, 2))
-    assert one.sha256 != other.sha256
+    assert one.source.sha256 != other.source.sha256
     document = encode(one) | {"sha256": "0" * 64}
     unknown = MAP_KINDS.decode(document)
     assert unknown.dim == one.dim

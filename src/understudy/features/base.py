@@ -125,6 +125,15 @@ class CountTable:
         part = sums[:, self.start : self.start + self.size]
         return np.asarray(part * self.scale).reshape(len(sums), *self.shape)
 
+    @classmethod
+    def in_turn(cls, axes: Sequence[tuple[Axis, ...]]) -> tuple[CountTable, ...]:
+        """Tables one after another, T of them: a row adds 1 / sqrt(T) to one entry of each."""
+        found: list[CountTable] = []
+        for own in axes:
+            start = found[-1].start + found[-1].size if found else 0
+            found.append(cls(own, start, math.sqrt(len(axes))))
+        return tuple(found)
+
 
 @dataclass(frozen=True, eq=False)
 class FeatureGroup:
@@ -291,3 +300,29 @@ def _inputs_in(value: Any) -> Iterator[PublicInput]:
 
 MAP_KINDS: Registry[FeatureMap] = Registry(FeatureMap)
 """Every kind of map by the name it has in files; the conformance suite runs over this."""
+
+
+@MAP_KINDS.register("constant")
+@dataclass(frozen=True, slots=True)
+class Constant(FeatureMap):
+    """One feature that is 1 for every row: its sum is the row count."""
+
+    dim = 1
+    sign = Sign.CONSTANT
+    row_width = 0  # nothing of a row is looked at
+    is_differentiable = False
+    words = "rows with each label"
+
+    @property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """The row count."""
+        return (CountTable((), 0, 1.0),)
+
+    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
+        """No column moves it."""
+        return (FeatureGroup((), np.arange(1)),)
+
+    def __call__(self, cells: Array) -> Array:
+        """Ones.  # (num_rows, 1)"""
+        xp = array_api_compat.array_namespace(cells)
+        return xp.ones((cells.shape[0], 1), dtype=cells.dtype)

@@ -20,7 +20,7 @@ from understudy.features.base import MAP_KINDS, Array, FeatureGroup, FeatureMap,
 from understudy.features.exact import PHASE_BITS, cosines_and_sines, phases_of
 from understudy.features.points import uniforms
 from understudy.schema import Layout
-from understudy.schema.layout import POSITION_BITS
+from understudy.schema.columns import POSITION_BITS
 
 LAST_POSITION = 1 - 2.0**-POSITION_BITS
 """Positions above it are taken as it, so that a position has 16 bits."""
@@ -68,7 +68,7 @@ class Fourier(FeatureMap):
     parts: tuple[Scales, ...]
     num_features: int
     seed: int
-    _kept: dict[str, Array] = field(default_factory=dict, init=False, compare=False, repr=False)
+    cache: dict[str, Array] = field(default_factory=dict, init=False, compare=False, repr=False)
     words = "waves over the numbers (random Fourier features)"
     sign = Sign.SIGNED  # two rows' features may point in opposite directions
 
@@ -139,7 +139,7 @@ class Fourier(FeatureMap):
         first, last = self.numbers[0], self.numbers[-1]
         in_order = self.numbers == tuple(range(first, last + 1))
         picked = cells[:, first : last + 1] if in_order else cells[:, list(self.numbers)]
-        return xp.clip(picked, max=LAST_POSITION) @ constant_like(cells, self.frequencies, self._kept)
+        return xp.clip(picked, max=LAST_POSITION) @ constant_like(cells, self.frequencies, self.cache)
 
     def slice(self, start: int, stop: int) -> tuple[Fourier, npt.NDArray[np.int64]]:
         """A map with some of the frequencies, of norm one, and where its features lie here."""

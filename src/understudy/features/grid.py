@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
 
 import array_api_compat
 import numpy as np
@@ -15,9 +14,9 @@ from understudy.arrays import Integers
 from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, OwnPlaces, Sign
 from understudy.features.exact import exact_weights
 from understudy.features.points import uniforms
-from understudy.features.tables import Cells
+from understudy.features.tables import Cells, Memberships, column_of
 from understudy.schema import Column, Layout
-from understudy.schema.layout import Choice, from_position, to_position
+from understudy.schema.columns import from_position, to_position
 
 SPREAD = 64.0
 """Largest weight of a number, in turns over its range: a small change of one number sends a row to another bucket."""
@@ -37,6 +36,7 @@ class Buckets(FeatureMap):
     seed: int
     is_differentiable = False
     words = "rows in each batch"
+    sign = Sign.NONNEGATIVE  # counts are never negative
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= 2**16:
@@ -47,19 +47,9 @@ class Buckets(FeatureMap):
         return self.count
 
     @property
-    def sign(self) -> Sign:
-        """Counts are never negative."""
-        return Sign.NONNEGATIVE
-
-    @property
-    def most_nonzeros(self) -> int:
-        """A row is in one batch."""
-        return 1
-
-    @property
     def count_tables(self) -> tuple[CountTable, ...]:
         """The rows of each batch."""
-        return (CountTable((OwnPlaces("buckets", self.count),), 0, 1.0),)
+        return CountTable.in_turn([(OwnPlaces("buckets", self.count),)])
 
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """All numbers together decide on the batch."""
@@ -80,35 +70,6 @@ class Buckets(FeatureMap):
 
 
 @dataclass(frozen=True)
-class Memberships:
-    """The axis of a choice: a category, null, or for a number with a null flag, there or not."""
-
-    span: tuple[int, int]
-
-    @property
-    def dim(self) -> int:
-        """Cells of the choice."""
-        return self.span[1] - self.span[0]
-
-    def choice_in(self, layout: Layout) -> Choice:
-        """The choice that has these cells."""
-        return next(choice for choice in layout.choices if (choice.start, choice.stop) == self.span)
-
-    def cells_in(self, layout: Layout) -> Cells:
-        """Every category by itself."""
-        choice = self.choice_in(layout)
-        place, column = _column(layout, choice.column)
-        if choice.flags_null:
-            return Cells(place, column.num_steps + 1, True, is_ordered=True, lows=(0,))
-        return Cells(place, len(column.categories), choice.width > len(column.categories))
-
-    def edges_in(self, layout: Layout) -> tuple[str, Integers] | None:
-        """Categories have no edges; whether a number is null is no scale."""
-        choice = self.choice_in(layout)
-        return None if choice.flags_null else (choice.column, np.zeros(0, dtype=np.int64))
-
-
-@dataclass(frozen=True)
 class Bins:
     """The axis of a number cut into equal bins of its position."""
 
@@ -117,7 +78,7 @@ class Bins:
 
     def cells_in(self, layout: Layout) -> Cells | None:
         """The codes in each bin; a null lies among the others, so nullable numbers tell nothing."""
-        place, column = _column(layout, layout.numbers[self.number])
+        place, column = column_of(layout, layout.numbers[self.number])
         if column.nullable:
             return None
         found = _codes_in_bins(place, column, self.dim)
@@ -125,12 +86,8 @@ class Bins:
 
     def edges_in(self, layout: Layout) -> tuple[str, Integers]:
         """The codes nearest to the bins' ends."""
-        _, column = _column(layout, layout.numbers[self.number])
+        _, column = column_of(layout, layout.numbers[self.number])
         return column.name, from_position(column, np.arange(self.dim + 1) / self.dim)
-
-
-def _column(layout: Layout, name: str) -> tuple[int, Column]:
-    return next((i, column) for i, column in enumerate(layout.schema.used) if column.name == name)
 
 
 def _codes_in_bins(place: int, column: Column, count: int) -> Cells:
@@ -147,44 +104,6 @@ def _codes_in_bins(place: int, column: Column, count: int) -> Cells:
     return replace(whole, lows=tuple(np.unique(low[low <= column.num_steps]).tolist()))
 
 
-@MAP_KINDS.register("constant")
-@dataclass(frozen=True, slots=True)
-class Constant(FeatureMap):
-    """One feature that is 1 for every row: its sum is the row count."""
-
-    is_differentiable = False
-    words = "rows with each label"
-
-    @property
-    def row_width(self) -> int:
-        """Nothing of a row is looked at."""
-        return 0
-
-    @property
-    def dim(self) -> int:
-        """The row count alone."""
-        return 1
-
-    @property
-    def sign(self) -> Sign:
-        """The same for every row."""
-        return Sign.CONSTANT
-
-    @property
-    def count_tables(self) -> tuple[CountTable, ...]:
-        """The row count."""
-        return (CountTable((), 0, 1.0),)
-
-    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
-        """No column moves it."""
-        return (FeatureGroup((), np.arange(1)),)
-
-    def __call__(self, cells: Array) -> Array:
-        """Ones.  # (num_rows, 1)"""
-        xp = array_api_compat.array_namespace(cells)
-        return xp.ones((cells.shape[0], 1), dtype=cells.dtype)
-
-
 @MAP_KINDS.register("one-hot")
 @dataclass(frozen=True, slots=True)
 class OneHot(FeatureMap):
@@ -197,24 +116,16 @@ class OneHot(FeatureMap):
     spans: tuple[tuple[int, int], ...]
     is_linear = True
     words = "rows in each category"
+    sign = Sign.NONNEGATIVE  # counts are never negative
 
     @property
     def dim(self) -> int:
         return sum(stop - start for start, stop in self.spans)
 
     @property
-    def most_nonzeros(self) -> int:
-        """A row has one value of each choice."""
-        return len(self.spans)
-
-    @property
     def count_tables(self) -> tuple[CountTable, ...]:
         """The counts of each choice's values."""
-        starts = accumulate((stop - start for start, stop in self.spans[:-1]), initial=0)
-        scale = math.sqrt(len(self.spans))
-        return tuple(
-            CountTable((Memberships(span),), start, scale) for span, start in zip(self.spans, starts, strict=True)
-        )
+        return CountTable.in_turn([(Memberships(span),) for span in self.spans])
 
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """The values of each choice."""
@@ -222,11 +133,6 @@ class OneHot(FeatureMap):
             FeatureGroup((Memberships(span).choice_in(layout).column,), np.arange(t.start, t.start + t.size), t.scale)
             for span, t in zip(self.spans, self.count_tables, strict=True)
         )
-
-    @property
-    def sign(self) -> Sign:
-        """Counts are never negative."""
-        return Sign.NONNEGATIVE
 
     def __call__(self, cells: Array) -> Array:
         """Scaled memberships.  # (num_rows, dim)"""
@@ -248,24 +154,16 @@ class Grid(FeatureMap):
     num_bins: int
     is_differentiable = False
     words = "rows in each bin"
+    sign = Sign.NONNEGATIVE  # counts are never negative
 
     @property
     def dim(self) -> int:
         return len(self.numbers) * self.num_bins
 
     @property
-    def most_nonzeros(self) -> int:
-        """Every number is in one bin."""
-        return len(self.numbers)
-
-    @property
     def count_tables(self) -> tuple[CountTable, ...]:
         """A histogram of each number."""
-        scale = math.sqrt(len(self.numbers))
-        return tuple(
-            CountTable((Bins(number, self.num_bins),), i * self.num_bins, scale)
-            for i, number in enumerate(self.numbers)
-        )
+        return CountTable.in_turn([(Bins(number, self.num_bins),) for number in self.numbers])
 
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """The bins of each number, in order."""
@@ -275,11 +173,6 @@ class Grid(FeatureMap):
             )
             for number, t in zip(self.numbers, self.count_tables, strict=True)
         )
-
-    @property
-    def sign(self) -> Sign:
-        """Counts are never negative."""
-        return Sign.NONNEGATIVE
 
     def __call__(self, cells: Array) -> Array:
         """Scaled bin memberships.  # (num_rows, dim)"""

@@ -49,7 +49,7 @@ class Weighted:
     count: int
     tilt: float
     principal: Principal | None = field(default=None, metadata=OMIT_DEFAULT)
-    _kept: dict[str, Array] = field(default_factory=dict, init=False, compare=False, repr=False)
+    cache: dict[str, Array] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         most = len(self.principal.spread) if self.principal else self.shape.num_pixels
@@ -80,7 +80,7 @@ class Weighted:
 
     def __call__(self, cells: Array) -> Array:
         """Weighted coefficients.  # (num_rows, count)"""
-        return cells[:, : self.shape.num_pixels] @ constant_like(cells, self.matrix, self._kept)
+        return cells[:, : self.shape.num_pixels] @ constant_like(cells, self.matrix, self.cache)
 
     def squares(self, values: Array, unit: float) -> Array:
         """Squared lengths in units of ``unit``, the same whatever rows stand around.  # (num_rows,)
@@ -134,7 +134,7 @@ class Lengths(FeatureMap):
     @property
     def count_tables(self) -> tuple[CountTable, ...]:
         """The histogram of lengths."""
-        return (CountTable((OwnPlaces("lengths", NUM_BINS),), 0, 1.0),)
+        return CountTable.in_turn([(OwnPlaces("lengths", NUM_BINS),)])
 
     @property
     def edges(self) -> npt.NDArray[np.float64]:
@@ -194,7 +194,7 @@ class Sides(FeatureMap):
     @property
     def count_tables(self) -> tuple[CountTable, ...]:
         """The images of each part."""
-        return (CountTable((OwnPlaces("sides", self.dim),), 0, 1.0),)
+        return CountTable.in_turn([(OwnPlaces("sides", self.dim),)])
 
     @cached_property
     def weights(self) -> npt.NDArray[np.float64]:

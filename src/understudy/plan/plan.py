@@ -21,13 +21,13 @@ from understudy.accounting import Budget, Mechanism, Neighbours, mechanism_for, 
 from understudy.accounting.dpsgd import NO_CHARGE, Charge, epsilon_of_replacement, slack_for
 from understudy.codec import FLAT, OMIT_DEFAULT, decode, encode
 from understudy.errors import InputError, UsageError
-from understudy.features.base import Norm
+from understudy.features.base import Norm, PublicInput
 from understudy.features.embedding import Block, Embedding
 from understudy.files import canonical_sha256
-from understudy.measurement import Measurement
 from understudy.plan.descent import DecoderPlan
 from understudy.plan.stage import Stage, weighed_for_laplace
 from understudy.rules import RULES
+from understudy.rules.measurement import Measurement
 from understudy.schema import Layout, Schema
 
 __all__ = ["LARGEST_NOISE", "LATTICE", "LATTICE_BITS", "MOST_NUMBERS", "ROW_CAP", "Plan", "Stage", "plan_from_dict"]
@@ -195,6 +195,11 @@ class Plan:
     def layout(self) -> Layout:
         """Where the columns lie among the cells."""
         return Layout(self.schema)
+
+    @property
+    def public_inputs(self) -> tuple[PublicInput, ...]:
+        """Whatever the feature maps hold of the world outside the schema: points, networks, directions of images."""
+        return tuple(g for stage in self.stages for block in stage.embedding.blocks for g in block.map.public_inputs)
 
     @property
     def mechanism(self) -> Mechanism:

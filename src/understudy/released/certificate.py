@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
 
-from understudy.accounting import LAPLACE, Budget, Neighbours
+from understudy.accounting import LAPLACE, Budget, Neighbours, round_up
 from understudy.accounting.dpsgd import Charge
 from understudy.codec import kind_of
 from understudy.plan.descent import TrainedPlan
@@ -25,7 +25,6 @@ from understudy.released.assumptions import (
     given_points,
     public_networks,
     release_assumptions,
-    round_up,
     shared_assumptions,
 )
 from understudy.schema import Schema

@@ -11,7 +11,7 @@ from understudy.arrays import Floats, Integers
 from understudy.features.embedding import Embedding
 from understudy.features.landmarks import Kernel, KernelSums, Landmarks, times_gram
 from understudy.features.points import Points
-from understudy.measurement import Measurement
+from understudy.rules.measurement import Measurement
 
 LOOK = "look"
 COORDINATES = "coordinates"
