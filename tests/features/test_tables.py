@@ -191,7 +191,7 @@ def test_a_table_s_margin_is_the_table_of_its_columns() -> None:
 def test_tables_come_in_order_and_their_last_column_varies_fastest() -> None:
     map_ = Tables((Cells(0, 2), Cells(1, 3)), ((1,), (0, 1)))
     assert counted(map_, np.array([[1, 0]])).tolist() == [[1, 0, 0, 0, 0, 0, 1, 0, 0]]
-    assert map_.shapes == ((3,), (2, 3))
+    assert tuple(table.shape for table in map_.count_tables) == ((3,), (2, 3))
     parts = split(map_, np.arange(18).reshape(2, 9))
     assert [part.shape for part in parts] == [(2, 3), (2, 2, 3)]
     assert parts[1][0].tolist() == [[3, 4, 5], [6, 7, 8]]
@@ -284,7 +284,7 @@ def test_a_table_over_a_column_that_is_not_there_is_refused(place: int) -> None:
 def test_a_row_that_is_in_no_cell_has_one_of_its_own_if_unlisted_values_are_counted() -> None:
     codes = np.array([[UNLISTED] * 4, [NULL] * 4, [99, 4, 1, 999], [99, UNLISTED, NULL, 0]])
     map_ = Tables(FACTORS, ((0,), (1,), (2,), (2, 1)), with_unlisted=True)
-    assert map_.shapes == ((4,), (5,), (3,), (3, 5))
+    assert tuple(table.shape for table in map_.count_tables) == ((4,), (5,), (3,), (3, 5))
     age, city, ill, ill_city = (t[0] for t in split(map_, counted(map_, codes)))
     assert age.tolist() == [0, 0, 2, 2]  # no cell for nulls: they are unlisted
     assert city.tolist() == [0, 0, 1, 1, 2]  # nulls have a cell, unlisted values another

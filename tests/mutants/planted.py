@@ -649,8 +649,8 @@ MUTANTS = {
     ),
     "tables counted twice": Mutant(
         "features/tables.py",
-        "found.append(inside.reshape(num_copies, math.prod(shape)))",
-        "found.append(2 * inside.reshape(num_copies, math.prod(shape)))",
+        "found.append(inside.reshape(num_copies, table.size))",
+        "found.append(2 * inside.reshape(num_copies, table.size))",
         BALL + "[tables, sizes mixed]",
     ),
     "one table counted in another's place": Mutant(

@@ -11,37 +11,3 @@ from understudy.features.perceptual import Perceptual, perceptual
 from understudy.features.points import Points
 from understudy.features.spectrum import Lengths, Sides, Spectrum, Weighted
 from understudy.features.tables import Cells, Tables
-
-__all__ = [
-    "Block",
-    "Buckets",
-    "Cells",
-    "Constant",
-    "CountTable",
-    "Embedding",
-    "FeatureGroup",
-    "FeatureMap",
-    "Fourier",
-    "Grid",
-    "Hermite",
-    "Kernel",
-    "KernelSums",
-    "Landmarks",
-    "Lengths",
-    "Mahalanobis",
-    "Norm",
-    "OneHot",
-    "Perceptual",
-    "Points",
-    "PublicInput",
-    "Scales",
-    "Sides",
-    "Sign",
-    "Spectrum",
-    "Tables",
-    "Tensors",
-    "Term",
-    "Weighted",
-    "perceptual",
-    "product",
-]

@@ -59,6 +59,11 @@ class Tensors(FeatureMap):
         """Number of features of each subset."""
         return tuple(self.size_of(subset) for subset in self.subsets)
 
+    @cached_property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """Where the features of each subset lie."""
+        return tuple(pairwise(accumulate(self.sizes, initial=0)))
+
     def size_of(self, part: tuple[int, ...]) -> int:
         """Number of products of these factors' features."""
         return math.prod(self.factors[j].dim for j in part)
@@ -113,13 +118,12 @@ class Tensors(FeatureMap):
     @cached_property
     def count_tables(self) -> tuple[CountTable, ...]:
         """Products of memberships are tables too, if every factor is one table."""
-        found, start, root = [], 0, math.sqrt(len(self.subsets))
-        for subset, size in zip(self.subsets, self.sizes, strict=True):
+        found, root = [], math.sqrt(len(self.subsets))
+        for subset, (start, _) in zip(self.subsets, self.spans, strict=True):
             tables = [self.factors[j].count_tables for j in subset]
             if all(len(own) == 1 and own[0].size == self.factors[j].dim for j, own in zip(subset, tables, strict=True)):
                 axes = tuple(axis for (table,) in tables for axis in table.axes)
                 found.append(CountTable(axes, start, root * math.prod(table.scale for (table,) in tables)))
-            start += size
         return tuple(found)
 
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
@@ -226,10 +230,8 @@ class Tensors(FeatureMap):
 
     def part(self, chosen: slice) -> tuple[Tensors, slice, float]:
         """A map with some of the subsets, where its features lie here, and their scale there."""
-        start = sum(self.sizes[: chosen.start or 0])
-        stop = start + sum(self.sizes[chosen])
-        some = Tensors(self.factors, self.subsets[chosen])
-        return some, slice(start, stop), math.sqrt(len(self.subsets) / len(some.subsets))
+        some, spans = Tensors(self.factors, self.subsets[chosen]), self.spans[chosen]
+        return some, slice(spans[0][0], spans[-1][1]), math.sqrt(len(self.subsets) / len(some.subsets))
 
     def apart(self) -> list[Tensors]:
         """A map of its own for every subset."""

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import array_api_compat
 import numpy as np
@@ -86,14 +86,11 @@ class Term:
         return 2.0 ** math.floor((EXACT_BITS - math.log2(reach)) / 2) if self.numbers else 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(NamedTuple):
     """One operand of a Gram matrix: what a term needs of one set of rows, computed once."""
 
     positions: Array  # (num_rows, numbers); for Laplace, over the length scales
-    squares: Array  # (num_rows,)
     members: Array  # (num_rows, cells of the choices)
-    listed: Array  # (num_rows,)
 
 
 @dataclass(frozen=True)
@@ -135,8 +132,7 @@ class Kernel:
         positions = numbers / scales
         if self.shape != "laplace":
             positions = xp.round(positions * term.grid)
-        squares = xp.sum(positions * positions, axis=1)
-        return Side(positions, squares, members, xp.sum(members * members, axis=1))
+        return Side(positions, members)
 
     def _term(self, term: Term, one: Side, other: Side, *, single: bool) -> Array:
         xp = array_api_compat.array_namespace(one.positions)
@@ -157,7 +153,7 @@ class Kernel:
             total = reduce(add, (_gaps(one, other, j) ** 2 for j in columns))
         else:
             products = one.positions @ other.positions.T
-            total = one.squares[:, None] + other.squares[None, :] - 2 * products
+            total = _of_both(one.positions, other.positions) - 2 * products
         if self.shape == "gaussian":
             return total * (0.5 / term.grid**2)
         return xp.sqrt(total) * (MATERN[self.shape][0] / term.grid)
@@ -167,12 +163,17 @@ def _gaps(one: Side, other: Side, number: int) -> Array:
     return one.positions[:, number][:, None] - other.positions[:, number][None, :]
 
 
+def _of_both(one: Array, other: Array) -> Array:
+    """The sum of two rows' squared lengths.  # (left, right)"""
+    return (one * one).sum(1)[:, None] + (other * other).sum(1)[None, :]
+
+
 def _differences(term: Term, one: Side, other: Side) -> Array:
     """-log of the mismatch for every choice in which two rows differ, half of it if one of them has
     no listed value. Memberships are 0 or 1, so sums and products are exact.
     """
     agreeing = one.members @ other.members.T
-    apart = 0.5 * (one.listed[:, None] + other.listed[None, :]) - agreeing
+    apart = 0.5 * _of_both(one.members, other.members) - agreeing
     return apart * -math.log(max(term.mismatch, LEAST_MISMATCH))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from understudy.codec import FLAT, OMIT_DEFAULT
 from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureMap, OwnPlaces, Sign, constant_like
 from understudy.features.exact import exact_weights
-from understudy.features.image_bases import Cosines, Principal
+from understudy.features.image_bases import UNIT, Cosines, Principal
 from understudy.schema.images import ImageShape
 
 Basis = Cosines | Principal
@@ -75,8 +76,10 @@ class Weighted:
 
     @property
     def longest(self) -> float:
-        """No image is longer."""
-        return self.basis.longest(self.count, self.tilt)
+        """No image is longer; rounded directions have a margin."""
+        margin = 1 + len(self.principal.spread) / UNIT if self.principal else 1.0
+        largest = float(self.basis.frequencies[self.count - 1] ** self.tilt)
+        return math.sqrt(self.shape.num_pixels) * largest * margin
 
     def __call__(self, cells: Array) -> Array:
         """Weighted coefficients.  # (num_rows, count)"""

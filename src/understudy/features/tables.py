@@ -179,11 +179,6 @@ class Tables(FeatureMap):
         return products / len(self.subsets), own / math.sqrt(len(self.subsets))
 
     @cached_property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Cells of each table along each of its columns, with that of unlisted values."""
-        return tuple(table.shape for table in self.count_tables)
-
-    @cached_property
     def dim(self) -> int:
         """Cells of all tables."""
         return sum(table.size for table in self.count_tables)
@@ -198,14 +193,14 @@ class Tables(FeatureMap):
         used = sorted({j for subset in self.subsets for j in subset})
         places = {j: self.factors[j](codes[:, self.factors[j].column]) for j in used}
         found = []
-        for subset, shape in zip(self.subsets, self.shapes, strict=True):
+        for subset, table in zip(self.subsets, self.count_tables, strict=True):
             # One cell more along every column takes the rows that are in none, and is left out.
             place, size = copies, num_copies
-            for j, width in zip(subset, shape, strict=True):
+            for j, width in zip(subset, table.shape, strict=True):
                 place, size = place * (width + 1) + places[j], size * (width + 1)
-            full = np.bincount(place, minlength=size).reshape(num_copies, *(w + 1 for w in shape))
-            inside = full[(slice(None), *(slice(width) for width in shape))]
-            found.append(inside.reshape(num_copies, math.prod(shape)))
+            full = np.bincount(place, minlength=size).reshape(num_copies, *(w + 1 for w in table.shape))
+            inside = full[(slice(None), *(slice(width) for width in table.shape))]
+            found.append(inside.reshape(num_copies, table.size))
         return np.concatenate(found, axis=1)
 
     def __call__(self, cells: Array) -> Array:

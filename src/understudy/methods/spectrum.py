@@ -29,7 +29,7 @@ from understudy.methods.common import (
     terms_of,
 )
 from understudy.plan.plan import Plan, Stage
-from understudy.rules.clipping_norm import LENGTHS, LOOK_MEANS, LOOK_SECONDS
+from understudy.rules import LENGTHS, LOOK_MEANS, LOOK_SECONDS
 from understudy.schema import Schema
 from understudy.schema.encode import pixel_array
 from understudy.schema.images import ImageShape

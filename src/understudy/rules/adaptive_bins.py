@@ -53,21 +53,17 @@ def place_bins(planned: Measurement, earlier: Sequence[Measurement]) -> Embeddin
     Histograms are denoised into level runs of codes; long runs are split; runs are joined until a cell holds enough
     rows beside its noise. Values that repeat keep a cell to themselves.
     """
-    first, embedding = earlier[0], planned.embedding
-    noise = planned.noise_of_count(CELLS)
-    maps = {CELLS: planned.map(CELLS)}
-    template = maps[CELLS].factors
-    most = max(2, min(MOST_CELLS, MOST_WIDTH // len(template)))
-    cells = tuple(_cut(first, factor.column, noise, most) for factor in template)
-    maps[CELLS] = replace(maps[CELLS], factors=cells)
+    first, template = earlier[0], planned.map(CELLS)
+    noise, most = planned.noise_of_count(CELLS), max(2, min(MOST_CELLS, MOST_WIDTH // len(template.factors)))
+    cells = tuple(_cut(first, factor.column, noise, most) for factor in template.factors)
+    embedding = planned.embedding.with_map(CELLS, replace(template, factors=cells))
     if planned.has(COARSE_PAIRS):
         rows = total_rows(first)
         wanted = np.sqrt(max(rows, 1.0) / (COARSE_NOISE * planned.noise_of_count(COARSE_PAIRS)))
         count = float(np.clip(np.rint(wanted), *COARSE_CELLS))
         coarse = tuple(merged(first, each, count) for each in cells)
-        maps[COARSE_PAIRS] = replace(planned.map(COARSE_PAIRS), factors=coarse)
-    blocks = (replace(block, map=maps.get(block.name, block.map)) for block in embedding.blocks)
-    return replace(embedding, blocks=tuple(blocks))
+        embedding = embedding.with_map(COARSE_PAIRS, replace(planned.map(COARSE_PAIRS), factors=coarse))
+    return embedding
 
 
 def total_rows(first: Measurement) -> float:

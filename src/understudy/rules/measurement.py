@@ -13,15 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from understudy.accounting import GAUSSIAN
 from understudy.arrays import Floats
 from understudy.features.embedding import Embedding
 from understudy.features.tables import Tables
 
 Result = TypeVar("Result")
-
-
-def _normal(deviations: float) -> float:
-    return deviations
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Measurement:
     vector: npt.NDArray[np.int64]
     noise_std: float
     lattice: int
-    tail: Callable[[float], float] = _normal
+    tail: Callable[[float], float] = GAUSSIAN.deviations
     _kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, key: Any, make: Callable[[], Result]) -> Result:
