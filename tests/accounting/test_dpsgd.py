@@ -140,7 +140,7 @@ def test_what_transforms_lose_over_many_steps_is_allowed_for(steps: int, mu: flo
     # At a rate of 1 the curve is known exactly, so that what was lost can be seen.
     cost = DescentCost(1.0, math.sqrt(steps) / mu, steps)
     epsilons = mu * np.linspace(5, 8, 13)
-    found = np.asarray(module._losses(cost).get_delta_for_epsilon(epsilons))
+    found = np.asarray(module._losses(cost, Fraction(0)).get_delta_for_epsilon(epsilons))
     exact = norm.cdf(mu / 2 - epsilons / mu) - np.exp(epsilons + norm.logcdf(-mu / 2 - epsilons / mu))
     assert np.all(found + module._rounding(cost) / 2 >= exact)
 

@@ -12,7 +12,6 @@ from understudy.accounting import (
     GAUSSIAN,
     Budget,
     epsilon_of,
-    exceedance_probability,
     lattice_noise_std,
     mu_squared_of_budget,
     spent_mu_squared,
@@ -92,11 +91,11 @@ def test_the_best_guess_is_a_coin_toss_without_a_release_and_certain_without_noi
 def test_odds_move_past_epsilon_more_often_than_delta_says(epsilon: float) -> None:
     """Not only single outcomes count, but any event whose odds move that far."""
     cost = mu_squared_of_budget(Budget(epsilon, 1e-5))
-    found = exceedance_probability([cost], epsilon)
+    found = GAUSSIAN.exceedance([cost], epsilon)
     mu = math.sqrt(cost)
     tail_of_loss = 0.5 * math.erfc((epsilon / mu - mu / 2) / math.sqrt(2))
     assert found > tail_of_loss > 1e-5
     threshold = mu - NormalDist().inv_cdf(found)
     ratio = found / NormalDist().cdf(-threshold)
     assert ratio == pytest.approx(math.exp(epsilon), rel=1e-6)
-    assert exceedance_probability([], epsilon) == 0.0
+    assert GAUSSIAN.exceedance([], epsilon) == 0.0

@@ -158,25 +158,6 @@ def _epsilon(sigma: float, delta: float) -> float:
         return float(dp_accounting.get_epsilon_gaussian(sigma, delta)) * (1 + EPSILON_MARGIN)
 
 
-def exceedance_probability(mu_squared: Iterable[Fraction], epsilon: float) -> float:
-    """How often, at most, what anybody sees moves the odds about one person past e^epsilon.
-
-    The largest P(E) over events E with P(E) >= e^epsilon Q(E), where P = N(mu, 1) and
-    Q = N(0, 1) are the two tables' worst views: E is the tail y > t with Phi(mu - t) =
-    e^epsilon Phi(-t). It covers views that merge outcomes, and so is larger than the tail of
-    the privacy loss, which is larger than delta.
-    """
-    from scipy.optimize import brentq
-    from scipy.special import log_ndtr
-
-    mu = math.sqrt(sum(mu_squared, Fraction(0)))
-    if mu == 0:
-        return 0.0
-    edge = epsilon / mu + mu / 2  # where the likelihood ratio itself is e^epsilon
-    threshold = brentq(lambda t: log_ndtr(mu - t) - log_ndtr(-t) - epsilon, edge - 40, edge)
-    return math.exp(log_ndtr(mu - threshold))
-
-
 def mu_squared_of_epsilon(epsilon: float) -> Fraction:
     """The mu^2 for which everything that is epsilon-private is mu-GDP; rounded up.
 
@@ -205,7 +186,6 @@ class GaussianMechanism:
     noise_scale = staticmethod(lattice_noise_std)
     cost = staticmethod(spent_mu_squared)
     epsilon = staticmethod(epsilon_of)
-    exceedance = staticmethod(exceedance_probability)
 
     def deviation(self, scale: int) -> float:
         """Standard deviation of noise of a scale, which is the scale."""
@@ -229,6 +209,24 @@ class GaussianMechanism:
         Phi(mu / 2): the largest accuracy of any test between two neighbouring tables.
         """
         return self.below(math.sqrt(sum(costs, Fraction(0))) / 2)
+
+    def exceedance(self, costs: Iterable[Fraction], epsilon: float) -> float:
+        """How often, at most, what anybody sees moves the odds about one person past e^epsilon.
+
+        The largest P(E) over events E with P(E) >= e^epsilon Q(E), where P = N(mu, 1) and
+        Q = N(0, 1) are the two tables' worst views: E is the tail y > t with Phi(mu - t) =
+        e^epsilon Phi(-t). It covers views that merge outcomes, and so is larger than the tail of
+        the privacy loss, which is larger than delta.
+        """
+        from scipy.optimize import brentq
+        from scipy.special import log_ndtr
+
+        mu = math.sqrt(sum(costs, Fraction(0)))
+        if mu == 0:
+            return 0.0
+        edge = epsilon / mu + mu / 2  # where the likelihood ratio itself is e^epsilon
+        threshold = brentq(lambda t: log_ndtr(mu - t) - log_ndtr(-t) - epsilon, edge - 40, edge)
+        return math.exp(log_ndtr(mu - threshold))
 
     def mu_squared(self, costs: Iterable[Fraction]) -> tuple[Fraction, ...]:
         """What releases of these costs are charged where Gaussian costs are counted."""

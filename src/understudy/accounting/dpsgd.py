@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any
@@ -77,7 +77,8 @@ class DescentCost:
             )
         if not 0 < self.noise_multiplier <= LARGEST_MULTIPLIER:
             raise UsageError("noise multiplier", "must be above 0 and at most 2^20")
-        _check_steps(self.steps)
+        if not 1 <= self.steps <= MOST_STEPS:
+            raise UsageError("steps", f"must lie between 1 and {MOST_STEPS:,}")
 
     @property
     def is_sampled(self) -> bool:
@@ -152,11 +153,6 @@ def exact_rate(rate: float) -> float:
     return max(1, round(rate * RATE_UNITS)) / RATE_UNITS
 
 
-def _check_steps(steps: int) -> None:
-    if not 1 <= steps <= MOST_STEPS:
-        raise UsageError("steps", f"must lie between 1 and {MOST_STEPS:,}")
-
-
 def calibrated_descent(
     budget: Budget, *, sampling_rate: float, steps: int, beside: Iterable[Fraction] = ()
 ) -> DescentCost:
@@ -173,24 +169,23 @@ def calibrated_descent(
         are (epsilon, delta)-private between tables that differ by one row more or less. The noise
         depends on these numbers alone (proofs/descent.md).
     """
-    _check_steps(steps)
-    rate, others = exact_rate(sampling_rate), sum(beside, Fraction(0))
-    slack = slack_for(budget, rate)
-    left = mu_squared_of_budget(budget.without(slack)) - others
+    first = DescentCost(exact_rate(sampling_rate), 1.0, steps)
+    slack = slack_for(budget, first.sampling_rate)
+    left = mu_squared_of_budget(budget.without(slack)) - sum(beside, Fraction(0))
     if left <= 0:
         raise UsageError("budget", "is used up by the releases beside the descent")
 
-    if rate == 1:
-        return DescentCost(rate, _whole_units(math.sqrt(steps / left) * (1 + 1e-12)), steps)
+    if not first.is_sampled:
+        return replace(first, noise_multiplier=_whole_units(math.sqrt(steps / left) * (1 + 1e-12)))
 
     def excess(multiplier: float) -> float:
         """How far the charge is above what may be spent, as a logarithm of mu."""
-        spent = DescentCost(rate, multiplier, steps).charge(slack).mu_squared
+        spent = replace(first, noise_multiplier=multiplier).charge(slack).mu_squared
         return math.log(spent / left) / 2
 
     # The search starts where mu^2 is about q^2 T (e^(1 / nm^2) - 1), as for many steps (Dong, Roth & Su 2022).
-    guess = 1 / math.sqrt(math.log1p(float(left) / (rate**2 * steps)))
-    return DescentCost(rate, _least_multiplier(excess, guess), steps)
+    guess = 1 / math.sqrt(math.log1p(float(left) / (first.sampling_rate**2 * steps)))
+    return replace(first, noise_multiplier=_least_multiplier(excess, guess))
 
 
 def slack_for(budget: Budget, sampling_rate: float) -> Fraction:
@@ -217,7 +212,7 @@ def _dominating_mu_squared(cost: DescentCost, slack: float) -> Fraction:
             "is too small to be accounted for with so many sampled steps",
             "Take fewer steps, a larger delta, or a sampling rate of 1",
         )
-    curve = _losses(cost)
+    curve = _losses(cost, Fraction(0))
     reach = float(curve.get_epsilon_for_delta(slack - rounding))
     if not math.isfinite(reach):
         raise UsageError("noise multiplier", "is too small to be accounted for", "Add more noise")
@@ -253,13 +248,13 @@ def epsilon_of_replacement(epsilon_at: Callable[[float], float], delta: float) -
 
 
 @lru_cache(maxsize=64)
-def _losses(cost: DescentCost, mu_squared: Fraction = Fraction(0)) -> Any:
+def _losses(cost: DescentCost, mu_squared: Fraction) -> Any:
     """Privacy loss distribution of a descent composed with a Gaussian mechanism."""
     from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
 
     rounded = partial(from_gaussian_mechanism, value_discretization_interval=_interval(cost))
     if mu_squared:
-        return _losses(cost).compose(rounded(1 / math.sqrt(mu_squared)))
+        return _losses(cost, Fraction(0)).compose(rounded(1 / math.sqrt(mu_squared)))
     return rounded(cost.noise_multiplier, sampling_prob=cost.sampling_rate).self_compose(cost.steps)
 
 

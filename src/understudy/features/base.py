@@ -120,6 +120,11 @@ class CountTable:
     def size(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def features(self) -> Integers:
+        """Which of the map's features they are."""
+        return np.arange(self.start, self.start + self.size)
+
     def counts(self, sums: Floats) -> Floats:
         """The counts in sums of the map's features.  # (copies, dim) -> (copies, *shape)"""
         part = sums[:, self.start : self.start + self.size]

@@ -21,9 +21,6 @@ from understudy.features.tables import Tables
 FINEST_ROUNDING = 2**24
 """Integer norm at which features are rounded at most: squares of 24-bit integers add up exactly in float64."""
 
-Half = tuple[int, ...]
-"""The factors in one half of a subset of ``Tensors``."""
-
 Map = TypeVar("Map", bound=FeatureMap)
 
 
@@ -96,7 +93,7 @@ class Block:
         unit = max(1, lattice // FINEST_ROUNDING) if self.norm is Norm.L2 else 1
         return radius // unit, unit
 
-    def half_radii(self, map_: Tensors, lattice: int) -> dict[Half, int]:
+    def half_radii(self, map_: Tensors, lattice: int) -> dict[tuple[int, ...], int]:
         """At which integer norm each half of a block of products is rounded.
 
         P products of halves of norm r have Euclidean norm sqrt(P) r^2 at most. L1 norms multiply,

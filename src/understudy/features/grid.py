@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import array_api_compat
@@ -100,8 +100,8 @@ def _codes_in_bins(place: int, column: Column, count: int) -> Cells:
         reached = to_position(column, middle) >= edges
         high = np.where(reached, middle, high)
         low = np.where(reached | (low >= high), low, middle + 1)
-    whole = Cells(place, column.num_steps + 1, is_ordered=True)
-    return replace(whole, lows=tuple(np.unique(low[low <= column.num_steps]).tolist()))
+    lows = np.unique(low[low <= column.num_steps])
+    return Cells(place, column.num_steps + 1, is_ordered=True, lows=tuple(lows.tolist()))
 
 
 @MAP_KINDS.register("one-hot")
@@ -130,7 +130,7 @@ class OneHot(FeatureMap):
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """The values of each choice."""
         return tuple(
-            FeatureGroup((Memberships(span).choice_in(layout).column,), np.arange(t.start, t.start + t.size), t.scale)
+            FeatureGroup((Memberships(span).choice_in(layout).column,), t.features, t.scale)
             for span, t in zip(self.spans, self.count_tables, strict=True)
         )
 
@@ -168,9 +168,7 @@ class Grid(FeatureMap):
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """The bins of each number, in order."""
         return tuple(
-            FeatureGroup(
-                (layout.numbers[number],), np.arange(t.start, t.start + t.size), t.scale, num_ordered=self.num_bins
-            )
+            FeatureGroup((layout.numbers[number],), t.features, t.scale, num_ordered=self.num_bins)
             for number, t in zip(self.numbers, self.count_tables, strict=True)
         )
 

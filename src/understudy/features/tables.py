@@ -150,9 +150,7 @@ class Tables(FeatureMap):
         used = layout.schema.used
         return tuple(
             FeatureGroup(
-                tuple(dict.fromkeys(used[self.factors[j].column].name for j in subset)),
-                np.arange(table.start, table.start + table.size),
-                table.scale,
+                tuple(dict.fromkeys(used[self.factors[j].column].name for j in subset)), table.features, table.scale
             )
             for subset, table in zip(self.subsets, self.count_tables, strict=True)
         )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -71,15 +71,11 @@ class ExtractorPlan:
 
     @property
     def image(self) -> ImageShape:
-        if self.schema.image is None:
-            raise ValueError("the schema has no images")
-        return self.schema.image
+        return cast(ImageShape, self.schema.image)  # plans without images or a label are refused above
 
     @property
     def label(self) -> Column:
-        if self.schema.label is None:
-            raise ValueError("the schema has no label")
-        return self.schema.label
+        return cast(Column, self.schema.label)
 
     @property
     def expected_rows(self) -> int:
