@@ -134,7 +134,7 @@ def _decoder(hint: Any) -> Callable[[Any], Any]:
 def _fields_decoder(cls: Any) -> Callable[[Any], Any]:
     hints = typing.get_type_hints(cls)
     written = [(field, hints[field.name], _decoder(hints[field.name])) for field in _written(cls)]
-    known = _keys(cls)
+    known = keys_of(cls)
 
     def read(document: Any) -> Any:
         unknown = _table(document).keys() - known
@@ -143,7 +143,7 @@ def _fields_decoder(cls: Any) -> Callable[[Any], Any]:
         values = {}
         for field, hint, read_field in written:
             if field.metadata == FLAT:
-                own = _keys(hint)
+                own = keys_of(hint)
                 values[field.name] = read_field({key: value for key, value in document.items() if key in own})
             elif field.name in document:
                 try:
@@ -162,11 +162,12 @@ def _written(cls: Any) -> list[Field[Any]]:
 
 
 @cache
-def _keys(cls: Any) -> frozenset[str]:
+def keys_of(cls: Any) -> frozenset[str]:
+    """The fields that a document of a class may have."""
     hints = typing.get_type_hints(cls)
     found: set[str] = set()
     for field in _written(cls):
-        found |= _keys(hints[field.name]) if field.metadata == FLAT else {field.name}
+        found |= keys_of(hints[field.name]) if field.metadata == FLAT else {field.name}
     return frozenset(found)
 
 

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from understudy.accounting import Budget, Mechanism, Neighbours, mechanism_for, neighbours_by_name
 from understudy.accounting.dpsgd import NO_CHARGE, Charge, epsilon_of_replacement, slack_for
-from understudy.codec import FLAT, OMIT_DEFAULT, decode, encode
+from understudy.codec import FLAT, OMIT_DEFAULT, decode, encode, keys_of
 from understudy.errors import InputError, UsageError
 from understudy.features.base import Norm, PublicInput
 from understudy.features.embedding import Block, Embedding
@@ -391,7 +391,8 @@ def plan_from_dict(document: dict[str, Any]) -> Plan:
     try:
         if document["lattice_bits"] != LATTICE_BITS:
             raise ValueError("another version's plan")
-        fields = {key: value for key, value in document.items() if key != "lattice_bits"}
+        # Whatever else it says has no say: noise and cost follow from these fields.
+        fields = {key: value for key, value in document.items() if key in keys_of(Plan)}
         return decode(Plan, fields | {"settings": list(document["settings"].items())})
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, UsageError):
         pass
