@@ -2,8 +2,9 @@
 
 ``encode`` turns a value into dicts, lists, numbers and words; sorted JSON of that is the canonical form whose SHA-256
 is a fingerprint. ``decode`` builds the value again by the annotations of its class, and refuses what they do not
-allow; what the annotations cannot say is checked in ``__post_init__``. Fields that are not compared are caches and no
-part of a document. A class whose document has another form has a method ``to_dict`` or a class method ``from_dict``.
+allow; what the annotations cannot say is checked in ``__post_init__``. Fields that are not compared, caches and arrays
+that have a file of their own, are no part of a document. A class whose document has another form has a method
+``to_dict`` or a class method ``from_dict``.
 """
 
 from __future__ import annotations
@@ -95,13 +96,13 @@ def _plain(value: Any) -> Any:
     return encode(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def decode(wanted: type[T], document: Any) -> T:
-    """The value that ``encode`` described.
+def decode(wanted: type[T], document: Any, **apart: Any) -> T:
+    """The value that ``encode`` described; ``apart`` are fields that are no part of its document.
 
     Raises:
         ValueError: a field is missing, unknown, or not what its annotation says; the words name it.
     """
-    found: T = _decoder(typing.cast(Any, wanted))(document)
+    found: T = _decoder(typing.cast(Any, wanted))(document, **apart)
     return found
 
 
@@ -136,7 +137,7 @@ def _fields_decoder(cls: Any) -> Callable[[Any], Any]:
     written = [(field, hints[field.name], _decoder(hints[field.name])) for field in _written(cls)]
     known = keys_of(cls)
 
-    def read(document: Any) -> Any:
+    def read(document: Any, **apart: Any) -> Any:
         unknown = _table(document).keys() - known
         if unknown:
             raise ValueError(f"{cls.__name__} has no field '{min(unknown)}'")
@@ -152,7 +153,7 @@ def _fields_decoder(cls: Any) -> Callable[[Any], Any]:
                     raise ValueError(f"{cls.__name__}, field '{field.name}': {error}") from None
             elif field.metadata != OMIT_DEFAULT:
                 raise ValueError(f"{cls.__name__} lacks its field '{field.name}'")
-        return cls(**values)
+        return cls(**apart, **values)
 
     return read
 

@@ -12,10 +12,9 @@ from understudy.arrays import LossProgress
 from understudy.errors import UsageError
 from understudy.files import refusing_damage
 from understudy.fits.anova import AnovaTraining
-from understudy.fits.images import ImageTraining, train_image_network
+from understudy.fits.images import ImageTraining, PerceptualTraining, train_image_network, train_perceptual
 from understudy.fits.mixture import MixtureTraining, train_mixture
 from understudy.fits.network import Training, train_network
-from understudy.fits.perceptual import PerceptualTraining, train_perceptual
 from understudy.fits.reduced_set import ReducedSet, find_reduced_set
 from understudy.fits.spectral import SpectralFit, fit_spectra
 from understudy.fits.weighting import Weighting, weigh_points

@@ -19,9 +19,8 @@ from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_
 from understudy.errors import InputError, UsageError
 from understudy.features import Block, Constant, FeatureMap, Norm, Sign
 from understudy.features.points import MOST_POINTS, Points, points_of_codes, uniform_stream
-from understudy.fits.images import DECODED, ImageTraining
-from understudy.fits.perceptual import PerceptualTraining
-from understudy.generators.image_architectures import ARCHITECTURES
+from understudy.fits.images import ImageTraining, PerceptualTraining
+from understudy.generators.image_architectures import ARCHITECTURES, DECODED
 from understudy.plan.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 from understudy.schema.columns import Role

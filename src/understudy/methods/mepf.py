@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from understudy.accounting import Budget, Neighbours
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Tensors, perceptual
-from understudy.fits.perceptual import FIRST, PRODUCTS, SECOND, STOPPING, PerceptualTraining
+from understudy.fits.images import FIRST, PRODUCTS, SECOND, STOPPING, PerceptualTraining
 from understudy.methods.common import (
     COUNT_SHARE,
     Labels,

@@ -9,7 +9,8 @@ from typing import Annotated
 from understudy.accounting import Budget, Neighbours, mu_squared_of_budget, neighbours_by_name
 from understudy.accounting.dpsgd import calibrated_descent, slack_for
 from understudy.errors import UsageError
-from understudy.fits.images import DECODED, ImageTraining
+from understudy.fits.images import ImageTraining
+from understudy.generators.image_architectures import DECODED
 from understudy.methods.common import (
     ROWS_IF_UNSAID,
     Labels,
