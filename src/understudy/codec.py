@@ -135,7 +135,7 @@ def _decoder(hint: Any) -> Callable[[Any], Any]:
 def _fields_decoder(cls: Any) -> Callable[[Any], Any]:
     hints = typing.get_type_hints(cls)
     written = [(field, hints[field.name], _decoder(hints[field.name])) for field in _written(cls)]
-    known = _keys(cls)
+    known = keys_of(cls)
 
     def read(document: Any, **apart: Any) -> Any:
         unknown = _table(document).keys() - known
@@ -144,7 +144,7 @@ def _fields_decoder(cls: Any) -> Callable[[Any], Any]:
         values = {}
         for field, hint, read_field in written:
             if field.metadata == FLAT:
-                own = _keys(hint)
+                own = keys_of(hint)
                 values[field.name] = read_field({key: value for key, value in document.items() if key in own})
             elif field.name in document:
                 try:
@@ -163,11 +163,12 @@ def _written(cls: Any) -> list[Field[Any]]:
 
 
 @cache
-def _keys(cls: Any) -> frozenset[str]:
+def keys_of(cls: Any) -> frozenset[str]:
+    """The fields that a document of a class may have."""
     hints = typing.get_type_hints(cls)
     found: set[str] = set()
     for field in _written(cls):
-        found |= _keys(hints[field.name]) if field.metadata == FLAT else {field.name}
+        found |= keys_of(hints[field.name]) if field.metadata == FLAT else {field.name}
     return frozenset(found)
 
 
@@ -202,10 +203,15 @@ def _one_of(choices: tuple[Any, ...], value: Any) -> Any:
     return value
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise ValueError("must be a whole number")
+def _only(kind: type, words: str) -> Callable[[Any], Any]:
+    """What reads values of one type; true and false are no numbers."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
+            return value
+        raise ValueError(f"must be {words}")
+
+    return read
 
 
 def _number(value: Any) -> float:
@@ -215,31 +221,19 @@ def _number(value: Any) -> float:
     raise ValueError("must be a number")
 
 
-def _truth(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise ValueError("must be true or false")
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise ValueError("must be text")
-
-
 def _fraction(value: Any) -> Fraction:
     """Digits, perhaps over digits: ``Fraction`` itself would also work out 1e999999999."""
-    over, _, under = _words(value).partition("/")
+    over, _, under = _SCALARS[str](value).partition("/")
     if int(under or 1) < 1:
         raise ValueError("must be a fraction")
     return Fraction(int(over), int(under or 1))
 
 
 _SCALARS: dict[Any, Callable[[Any], Any]] = {
-    int: _whole,
+    int: _only(int, "a whole number"),
     float: _number,
-    bool: _truth,
-    str: _words,
+    bool: _only(bool, "true or false"),
+    str: _only(str, "text"),
     Fraction: _fraction,
     Any: lambda value: value,
 }

@@ -101,7 +101,7 @@ def test_components_are_products_with_an_orthogonal_basis_of_pixels(channels: in
 
 def test_layers_of_an_encoder_make_a_map(trained: tuple[Encoder, float]):
     map_ = perceptual(trained[0].network("stripes"), SHAPE)
-    assert map_.layers == ("conv1", "conv2")
+    assert map_.source.layers == ("conv1", "conv2")
     assert map_.sizes == (6 * 16, 8 * 4)
 
 

@@ -222,7 +222,7 @@ class Moments:
 
     def means(self, layers: Mapping[str, Any]) -> Any:
         """Mean features of a batch of activations.  # (copies, dim)"""
-        features = self.map.of_activations([layers[name] for name in self.map.layers])
+        features = self.map.of_activations([layers[name] for name in self.map.source.layers])
         if not self.has_products:
             return self.averaging @ features
         found = [
@@ -292,8 +292,8 @@ def activations_seen(release: Release, moments: Sequence[Moments]) -> Callable[[
     """A function from images to the outputs of every layer that some moments are of."""
     shape = image_shape(release.plan.schema)
     maps = [each.map for each in moments]
-    network: PublicNetwork = registered_network(maps[0].sha256, maps[0].network)
-    layers = tuple(dict.fromkeys(name for map_ in maps for name in map_.layers))
+    network: PublicNetwork = registered_network(maps[0].source.sha256, maps[0].source.network)
+    layers = tuple(dict.fromkeys(name for map_ in maps for name in map_.source.layers))
 
     def see(images: Any) -> Mapping[str, Any]:
         return dict(zip(layers, activations(network, images, shape, layers), strict=True))

@@ -24,8 +24,7 @@ from understudy.accounting import Budget, Neighbours
 from understudy.arrays import Integers
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Fourier, Kernel, Landmarks, Points, Scales, Term
-from understudy.features.kernels import SHAPES
-from understudy.features.landmarks import kernel_sums
+from understudy.features.landmarks import SHAPES, kernel_sums
 from understudy.features.points import Draw, drawn_points
 from understudy.fits.reduced_set import EMBEDDING, ReducedSet
 from understudy.methods import common

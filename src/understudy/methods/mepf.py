@@ -105,7 +105,7 @@ def dp_mepf(
     weight = math.sqrt((1 - common.COUNT_SHARE) / len(maps))
     stages = [Stage("moments", terms.embedding(maps, dict.fromkeys(maps, weight)), 1.0 - stopping)]
     if stopping:
-        top = perceptual(network, image, layers=first.layers[-1:], rectified=rectified)
+        top = perceptual(network, image, layers=first.source.layers[-1:], rectified=rectified)
         embedding = Embedding((Block(STOPPING, top, 1.0, terms.classes is not None),), terms.classes)
         stages.append(Stage(STOPPING, embedding, stopping))
     settings = {
@@ -119,7 +119,7 @@ def dp_mepf(
         **common.generator_settings(
             {"perceptual": PerceptualTraining(seed=seed)}, generator=generator, training=training, steps=steps
         ),
-        "explanation": _explanation(network, first.layers, list(maps), multiplied, stopping),
+        "explanation": _explanation(network, first.source.layers, list(maps), multiplied, stopping),
     }
     return terms.plan("dp-mepf", stages, settings)
 

@@ -24,7 +24,7 @@ from understudy.generators.image_architectures import DECODED
 from understudy.methods import common
 from understudy.methods.common import Labels, LengthScale, Option, Steps, Terms, scale_in, terms_of
 from understudy.networks.autoencoder import AutoEncoder
-from understudy.plan.descent import DecoderPlan, DescentPlan
+from understudy.plan.descent import DecoderPlan
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import epsilon_parts
 from understudy.rules import HISTOGRAMS
@@ -308,5 +308,5 @@ def dp_merf_ae(
         settings=(*plan.settings, ("explanation", explanation)),
         method="dp-merf-ae",
         stages=tuple(replace(stage, share=embedding_share) for stage in plan.stages),
-        decoder=DecoderPlan(network, DescentPlan(budget, cost, CLIP, LEARNING_RATE, rows, seed)),
+        descent=DecoderPlan(network, cost, CLIP, LEARNING_RATE, rows, seed),
     )

@@ -18,7 +18,7 @@ from understudy.fits.spectral import MEANS, PARTS, SECONDS, SpectralFit
 from understudy.methods import common
 from understudy.methods.common import Option, PublicFile, Steps, Terms, terms_of
 from understudy.plan.plan import Plan, Stage
-from understudy.rules.clipping_norm import LENGTHS, LOOK_MEANS, LOOK_SECONDS
+from understudy.rules import LENGTHS, LOOK_MEANS, LOOK_SECONDS
 from understudy.schema import Schema
 from understudy.schema.encode import pixel_array
 from understudy.schema.images import ImageShape
@@ -135,7 +135,7 @@ def dp_spectrum(
         second = _moments(weighted, terms, None)
         stages.append(Stage("moments", second, 1 - FIRST_SHARE, rule="place-reach"))
     else:
-        coarse = replace(weighted, count=min(LOOK_COEFFICIENTS, num_coefficients), _cache={})
+        coarse = replace(weighted, count=min(LOOK_COEFFICIENTS, num_coefficients))
         look = _moments(coarse, terms, None, names=(LOOK_MEANS, LOOK_SECONDS))
         count = terms.num_labels * int(math.log2(components))
         planes = Sides(coarse, terms.classes, ((0.0,) * coarse.count,) * count, (0.0,) * count)  # settled later

@@ -55,6 +55,13 @@ class EncoderTraining:
             if not all(1 <= value <= most for value in np.ravel(getattr(self, name))):
                 raise UsageError(name, f"must lie between 1 and {most:,}")
 
+    def form(
+        self, image: ImageShape, means: tuple[float, ...], deviations: tuple[float, ...], *, most: int
+    ) -> EncoderForm:
+        """The network for images of a shape, with ``most`` linear components at most."""
+        convolutions = tuple(self.depths), tuple(self.strides), tuple(self.kernels)
+        return EncoderForm(image, means, deviations, *convolutions, min(self.components, most))
+
 
 def train_encoder(
     images: Bytes,
@@ -88,15 +95,8 @@ def train_encoder(
     some = pixels[sample].astype(np.float64) / LIGHTEST
     means, deviations = (each.ravel() for each in (some.mean((0, 1, 2)), some.std((0, 1, 2))))
     deviations = np.maximum(deviations, 1e-3)
-    form = EncoderForm(
-        shape,
-        tuple(means.tolist()),
-        tuple(deviations.tolist()),
-        tuple(training.depths),
-        tuple(training.strides),
-        tuple(training.kernels),
-        min(training.components, shape.num_pixels, len(sample)),
-    )
+    most = min(shape.num_pixels, len(sample))
+    form = training.form(shape, tuple(means.tolist()), tuple(deviations.tolist()), most=most)
     planes = np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
     with one_thread() as torch:
         convolutions, share = _Learning(torch, form, planes, labels, training).run(progress)
