@@ -28,17 +28,19 @@ from scipy.stats import chi2, rankdata
 from scipy.stats import t as student
 
 from understudy import release_table
+from understudy.accounting import Budget
 from understudy.accounting.dpsgd import DescentCost
 from understudy.classifier.maps import MapShape
 from understudy.classifier.plan import RADIUS as INPUT_RADIUS
 from understudy.classifier.plan import ClassifierPlan
+from understudy.plan.descent import DescentPlan
 from understudy.plan.plan import Plan
 from understudy.private.dpsgd import classifier, linear, networks
 from understudy.private.dpsgd.linear import IntegerRows
-from understudy.private.dpsgd.steps import OptimizerSettings
+from understudy.private.dpsgd.steps import Descent
 from understudy.private.noise import ExactNoise, LongNoise
 from understudy.private.spending import Receipt
-from understudy.private.sums import sum_rows
+from understudy.private.sums import Work
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -213,7 +215,7 @@ def stage_parts(plan: Plan, vectors: Sequence[Integers], table: pa.Table, row: p
 
 
 def _summed(plan: Plan, table: pa.Table, embedding: Any) -> Integers:
-    return sum_rows(table.to_batches(), layout=plan.layout, embedding=embedding, lattice=plan.lattice)[0]
+    return Work(plan.layout, embedding, plan.lattice).sum(table.to_batches())[:-1]
 
 
 # Descents
@@ -397,16 +399,8 @@ def _canaries(cost: DescentCost, canaries: int, believed: DescentCost) -> tuple[
         return real_sum(rows, shape, weights, places, clip=clip)
 
     with patch.object(linear, "gradient_sum", summed):
-        linear.train_maps(
-            rows,
-            shape,
-            cost=cost,
-            clip=0.1,
-            expected_rows=1.0,
-            steps=OptimizerSettings(0.01),
-            receipt=unrecorded(),
-            noise=noise,
-        )
+        descent = DescentPlan(Budget(1.0), cost, clip=0.1, learning_rate=0.01, expected_rows=1)
+        linear.train_maps(rows, shape, Descent(descent, unrecorded(), noise))
     deviation = believed.noise_multiplier * INPUT_RADIUS**2
     total = np.zeros(2 * canaries)
     for moved, published in zip(moves, noise.published, strict=True):

@@ -154,7 +154,7 @@ ESCAPES = [
     "from understudy import release_table",
     "from understudy import Synthesizer",
     "from understudy import *",
-    "from ..private.sums import sum_rows",
+    "from ..private.sums import Work",
     "from .. import private",
     "from ...understudy import private",
     "import understudy as u\ngetattr(u, 'release' + '_table')",

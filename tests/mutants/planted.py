@@ -322,7 +322,7 @@ MUTANTS = {
     ),
     "a checkpoint of files that have changed": Mutant(
         "private/checkpoints.py",
-        "or not set(stored[1]) <= set(names)",
+        " and set(files) <= set(self._names.values())",
         "",
         "private/test_checkpoints.py::test_what_was_summed_of_something_else_is_not_used[a file]",
     ),
@@ -346,8 +346,8 @@ MUTANTS = {
     ),
     "division by the true count": Mutant(
         "private/sums.py",
-        "return total[:-1], int(total[-1])",
-        "return total[:-1] // max(int(total[-1]), 1), int(total[-1])",
+        "                self.add(total, self.partial(batch))\n",
+        "                self.add(total, self.partial(batch))\n        total[:-1] //= max(int(total[-1]), 1)\n",
         "private/test_sums.py::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
     ),
     "the true count in the certificate": Mutant(
@@ -733,7 +733,7 @@ MUTANTS = {
     ),
     "unlisted labels counted as the last one": Mutant(
         "private/sums.py",
-        "last = choice.width - 1 if self._null_is_last(choice) else choice.width",
+        "last = choice.width - 1 if null_is_last else choice.width",
         "last = choice.width - 1",
         "private/test_sums.py::test_which_label_a_row_has_is_read_the_same_from_its_codes_as_from_its_cells",
     ),
@@ -1041,35 +1041,33 @@ MUTANTS = {
         "methods/test_merf_ae.py::test_a_plan_whose_parts_cost_more_than_the_budget_is_no_plan",
     ),
     "gradients of linear maps not clipped": Mutant(
-        "private/dpsgd/linear.py",
-        "slopes / np.maximum(row_norms(slopes), clip)[:, None]",
-        "slopes / clip",
+        "private/dpsgd/steps.py",
+        "gradients / np.maximum(row_norms(gradients), clip)[:, None]",
+        "gradients / clip",
         DESCENT + "test_linear.py::test_a_long_gradient_is_shortened_and_keeps_its_direction[maps]",
     ),
     "norms of linear gradients not checked": Mutant(
         "private/dpsgd/linear.py",
-        "pulls = to_lattice(_clipped(slopes.reshape(len(part), -1), clip), RADIUS)",
+        "pulls = to_lattice(clipped(slopes.reshape(len(part), -1), clip), RADIUS)",
         "pulls = np.rint(slopes.reshape(len(part), -1) / clip * RADIUS)",
         DESCENT + "test_linear.py::test_no_row_moves_a_sum_further_than_the_radius[maps]",
     ),
     "gradients that are rounded past their radius": Mutant(
         "private/dpsgd/networks.py",
-        "total += to_lattice(_clipped(found, clip), RADIUS)",
-        "total += np.rint(np.nan_to_num(_clipped(found, clip)) * RADIUS)",
+        "total += to_lattice(clipped(found, clip), RADIUS)",
+        "total += np.rint(np.nan_to_num(clipped(found, clip)) * RADIUS)",
         DESCENT + "test_adversarial_gradients.py::test_no_gradient_is_longer_than_what_noise_is_paid_for",
     ),
     "half the noise in the last step of maps": Mutant(
-        "private/dpsgd/linear.py",
-        "sums, radius=RADIUS**2, noise_multiplier=cost.noise_multiplier, noise=source",
-        "sums, radius=RADIUS**2, noise=source,"
-        " noise_multiplier=cost.noise_multiplier / (2 if done == cost.steps - 1 else 1)",
+        "private/dpsgd/steps.py",
+        "noise_multiplier=cost.noise_multiplier,",
+        "noise_multiplier=cost.noise_multiplier / (2 if done == cost.steps - 1 else 1),",
         AUDIT + "[classifier]",
     ),
     "half the noise in the last step of networks": Mutant(
-        "private/dpsgd/networks.py",
-        "sums, radius=RADIUS, noise_multiplier=cost.noise_multiplier, noise=source",
-        "sums, radius=RADIUS, noise=source,"
-        " noise_multiplier=cost.noise_multiplier / (2 if done == cost.steps - 1 else 1)",
+        "private/dpsgd/steps.py",
+        "noise_multiplier=cost.noise_multiplier,",
+        "noise_multiplier=cost.noise_multiplier / (2 if done == cost.steps - 1 else 1),",
         AUDIT + "[private encoder]",
     ),
     "half the noise on second moments": Mutant(
@@ -1079,9 +1077,9 @@ MUTANTS = {
         AUDIT + "[classifier]",
     ),
     "rows drawn more often than is paid for": Mutant(
-        "private/dpsgd/linear.py",
-        "places = draw(len(rows.labels), cost.sampling_rate)",
-        "places = draw(len(rows.labels), min(1.0, 2 * cost.sampling_rate))",
+        "private/dpsgd/steps.py",
+        "places = drawn_rows(num_rows, cost.sampling_rate)",
+        "places = drawn_rows(num_rows, min(1.0, 2 * cost.sampling_rate))",
         "private/test_audit_releases.py::test_likelihood_ratios_of_all_steps_lie_on_the_claimed_curve[few rows]",
     ),
     "answers that are not exact": Mutant(
@@ -1092,9 +1090,9 @@ MUTANTS = {
         DESCENT + "test_linear.py::test_answers_are_exact_however_many_inputs_there_are",
     ),
     "steps divided by the rows that were drawn": Mutant(
-        "private/dpsgd/linear.py",
-        "optimizer.step(noisy * (clip / (cost.sampling_rate * expected_rows)))",
-        "optimizer.step(noisy * (clip / max(1, len(places))))",
+        "private/dpsgd/steps.py",
+        "optimizer.step(scale * noisy)",
+        "optimizer.step(noisy * (self.plan.clip / max(1, len(places))))",
         DESCENT + "test_linear.py::test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there",
     ),
     "noise for another norm": Mutant(
@@ -1116,7 +1114,7 @@ MUTANTS = {
         DESCENT + "test_drawing.py::test_two_draws_differ",
     ),
     "gradients of networks not clipped": Mutant(
-        "private/dpsgd/networks.py",
+        "private/dpsgd/steps.py",
         "gradients / np.maximum(row_norms(gradients), clip)[:, None]",
         "gradients / clip",
         DESCENT + "test_networks.py::test_a_step_adds_up_gradients_that_were_clipped_one_by_one",
@@ -1129,8 +1127,8 @@ MUTANTS = {
     ),
     "slack that is not charged": Mutant(
         "private/ledger.py",
-        "units = math.ceil(Fraction(slack) * UNITS_PER_SLACK)",
-        "units = math.floor(Fraction(slack) * UNITS_PER_SLACK / 2)",
+        "slack_units = math.ceil(Fraction(slack) * UNITS_PER_SLACK)",
+        "slack_units = math.floor(Fraction(slack) * UNITS_PER_SLACK / 2)",
         "private/test_ledger.py::test_slack_is_granted_exactly_while_the_reserve_holds_it",
     ),
     "a reserve that is spent twice": Mutant(
@@ -1158,7 +1156,7 @@ MUTANTS = {
         PARTIES + "test_a_ledger_is_given_in_every_round_or_in_none",
     ),
     "norms that hang on the block": Mutant(
-        "private/dpsgd/networks.py",
+        "private/dpsgd/steps.py",
         "np.maximum(row_norms(gradients), clip)",
         "np.maximum(np.sqrt(np.einsum('ij,ij->i', gradients, gradients)), clip)",
         "private/dpsgd/test_networks.py::test_a_long_gradient_is_clipped_alike_alone_and_beside_others",
@@ -1183,8 +1181,8 @@ MUTANTS = {
     ),
     "noise for one factor of an outer product": Mutant(
         "private/dpsgd/linear.py",
-        "sums, radius=RADIUS**2, noise_multiplier",
-        "sums, radius=RADIUS, noise_multiplier",
+        "radius=RADIUS**2)",
+        "radius=RADIUS)",
         TRAINING + "test_noise_is_what_the_plan_says_whatever_the_rows_are",
     ),
     "gradients in blocks of their own number": Mutant(
@@ -1207,8 +1205,8 @@ MUTANTS = {
     ),
     "people and rows in one ledger": Mutant(
         "private/ledger.py",
-        "        check_unit(path, state.units, unit)\n",
-        "",
+        "others = set(state.units) - {unit}",
+        "others: set[str] = set()",
         UNITS + "test_a_spend_for_others_is_refused_in_the_moment_of_spending",
     ),
     "a unit read from words": Mutant(
@@ -1264,8 +1262,8 @@ MUTANTS = {
     ),
     "slack past the reserve": Mutant(
         "private/ledger.py",
-        "if units <= state.remaining_slack_units:",
-        "if units <= 2 * state.slack_cap_units:",
+        "if slack_units > state.remaining_slack_units:",
+        "if slack_units > 2 * state.slack_cap_units:",
         "private/test_ledger.py::test_slack_is_granted_exactly_while_the_reserve_holds_it",
     ),
     "a descent beside stages past the budget": Mutant(
@@ -1282,7 +1280,7 @@ MUTANTS = {
     ),
     "files summed again after a resume": Mutant(
         "private/checkpoints.py",
-        "if name not in set(done)]",
+        "if name not in done]",
         "]",
         "private/test_checkpoints.py::test_a_pass_that_was_cut_short_reads_each_file_once_in_all",
     ),

@@ -32,37 +32,14 @@ class Checkpoint:
     key: bytes
 
     def begin(self, work: Work, parts: list[RowStream], query: str | None) -> Progress:
-        """Resume: the files that are left to read, and the sum of those that are not.
-
-        A file counts as done if its path, length and time of change are what they were. If the work
-        is another, or a file that was summed is gone or has changed, the pass starts anew.
-        """
+        """Resume: the files that are left to read, and the sum of those that are not."""
         if query is not None or not all(part.paths for part in parts):
             raise InputError(
                 "checkpoint",
                 "is kept by file, and this source is not read by files",
                 "Leave out --checkpoint, or pass a directory of Parquet or text files",
             )
-        names = {name_of_part(part): part for part in parts}
-        progress = Progress(self, work, {part: name for name, part in names.items()})
-        stored = self._load(work)
-        if stored is None or stored[0] != progress.work_name or not set(stored[1]) <= set(names):
-            progress.left = list(names.values())
-            return progress
-        _, done, total = stored
-        progress.summed = Summed(total, tuple(done))
-        progress.left = [part for name, part in names.items() if name not in set(done)]
-        return progress
-
-    def _load(self, work: Work) -> tuple[str, list[str], Integers] | None:
-        if not self.path.exists():
-            return None
-        header, content = read_secret(self.path, [self.key])
-        size = int(header.get("size", 0))
-        total = np.frombuffer(content[:size], dtype=np.int64).copy()
-        if header.get("kind") != "checkpoint" or total.shape != work.zero_sum().shape:
-            return None
-        return str(header["work"]), json.loads(content[size:]), total
+        return Progress(self, work, parts)
 
 
 class Summed(NamedTuple):
@@ -80,11 +57,29 @@ class Progress:
         checkpoint, the sum is that of just the files that are named with it (proofs/parties.md).
     """
 
-    def __init__(self, checkpoint: Checkpoint, work: Work, names: dict[RowStream, str]) -> None:
-        self.work_name, self.summed = _name_of(work), Summed(work.zero_sum(), ())
-        self.left: list[RowStream] = []
-        self._names = names  # as files were before they were read: a change while reading is one
+    def __init__(self, checkpoint: Checkpoint, work: Work, parts: list[RowStream]) -> None:
         self._checkpoint, self._work, self._saved = checkpoint, work, time.monotonic()
+        self._work_name = hashlib.sha256(work.to_json().encode()).hexdigest()
+        # As files were before they were read: a change while reading is one.
+        self._names = {part: name_of_part(part) for part in parts}
+        self.summed = self._stored() or Summed(work.zero_sum(), ())
+        done = set(self.summed.files)
+        self.left = [part for part, name in self._names.items() if name not in done]
+
+    def _stored(self) -> Summed | None:
+        """What was summed before; none if the work is another, or a file that was summed is gone or has changed.
+
+        A file is the same if its path, length and time of change are what they were.
+        """
+        if not self._checkpoint.path.exists():
+            return None
+        header, content = read_secret(self._checkpoint.path, [self._checkpoint.key])
+        if header.get("kind") != "checkpoint" or header["work"] != self._work_name:
+            return None
+        size = int(header["size"])
+        total, files = np.frombuffer(content[:size], dtype=np.int64).copy(), json.loads(content[size:])
+        is_same = total.shape == self._work.zero_sum().shape and set(files) <= set(self._names.values())
+        return Summed(total, tuple(files)) if is_same else None
 
     def part_done(self, part: RowStream, partial: Integers) -> None:
         """Note a part, and save every few seconds."""
@@ -98,7 +93,7 @@ class Progress:
         """Encrypt the current sum and its file names, and replace the checkpoint."""
         summed = self.summed
         sums = summed.total.tobytes()
-        header = {"kind": "checkpoint", "work": self.work_name, "size": len(sums)}
+        header = {"kind": "checkpoint", "work": self._work_name, "size": len(sums)}
         content = sums + json.dumps(summed.files).encode()
         write_secret(self._checkpoint.path, header, content, key=self._checkpoint.key)
         self._saved = time.monotonic()
@@ -112,7 +107,3 @@ def name_of_part(part: RowStream) -> str:
     """A digest that identifies a file by path, size and modification time."""
     facts = [(str(path), (s := path.stat()).st_size, s.st_mtime_ns) for path in part.paths]
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
-
-
-def _name_of(work: Work) -> str:
-    return hashlib.sha256(work.to_json().encode()).hexdigest()

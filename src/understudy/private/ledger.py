@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,17 +24,8 @@ from numbers import Rational
 from pathlib import Path
 from typing import Any, Literal
 
-from understudy.accounting import (
-    GAUSSIAN,
-    LAPLACE,
-    UNITS_PER_COST,
-    Budget,
-    Neighbours,
-    mechanism_for,
-    neighbours_by_name,
-)
+from understudy.accounting import UNITS_PER_COST, Budget, Neighbours, mechanism_for, neighbours_by_name
 from understudy.errors import BudgetError, InputError, UsageError
-from understudy.schema import Schema
 
 APPLICATION_ID = 0x554E4453  # "UNDS"
 GAUSSIAN_VERSION = 4
@@ -192,27 +183,11 @@ PER = "; per "
 OF = " of at most "
 
 
-def described(method: str, schema: Schema) -> str:
-    """What a ledger's line says of a release, for people alone."""
-    return f"{method} on {schema.name}"
-
-
 def unit_in(description: str) -> str:
     """Whom a line of an older ledger counts for: before units had a column, its words told them."""
     if PER not in description:
         return "row"
     return description.rpartition(PER)[2].rpartition(OF)[0]
-
-
-def check_unit(path: str | Path, units: Iterable[str], unit: str) -> None:
-    """Refuse a ledger that counts for others than a release does."""
-    others = set(units) - {unit}
-    if others:
-        raise InputError(
-            f"ledger '{path}'",
-            f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
-            "Keep a ledger for each unit of privacy",
-        )
 
 
 Cost = Fraction | float
@@ -273,10 +248,8 @@ class LedgerState:
 
     def epsilon_of(self, units: int) -> float:
         """What so many units allow, at the ledger's delta without its reserve."""
-        if self.is_pure:
-            return LAPLACE.epsilon([Fraction(units, UNITS_PER_COST)], 0.0)
-        delta = _without_reserve(self.delta, self.slack_cap_units)
-        return GAUSSIAN.epsilon([Fraction(units, UNITS_PER_COST)], delta)
+        spendable = Budget(self.epsilon, _without_reserve(self.delta, self.slack_cap_units))
+        return mechanism_for(spendable).epsilon([Fraction(units, UNITS_PER_COST)], spendable.delta)
 
 
 def create_ledger(
@@ -362,12 +335,8 @@ def spend(
         after this returns is always paid for (proofs/ledger.md).
     """
     _check_texts({"key": key, "plan_id": plan_id, "description": description, "unit": unit})
-    units = _whole(costs)
     with _writing(path) as (connection, state):
-        _check_plan(state, key, plan_id)
-        check_unit(path, state.units, unit)
-        _check_cap(state, units, path)
-        slack_units = _check_reserve(state, slack, path)
+        units, slack_units = _granted(state, path, key=key, plan_id=plan_id, unit=unit, costs=costs, slack=slack)
         number = len(state.rows) + 1
         spent_at = datetime.now(UTC).isoformat(timespec="minutes")
         row = [number, key, plan_id, description, sum(units), "spent", None, None, spent_at]
@@ -378,12 +347,11 @@ def spend(
     return number
 
 
-def check_affordable(path: Path | str, costs: Sequence[Cost], *, unit: str, slack: Cost = 0) -> None:
-    """Refuse early what `spend` would refuse now, before time goes into reading rows."""
-    state = read_ledger(path)
-    check_unit(path, state.units, unit)
-    _check_cap(state, _whole(costs), path)
-    _check_reserve(state, slack, path)
+def check_affordable(
+    path: Path | str, costs: Sequence[Cost], *, key: str, plan_id: str, unit: str, slack: Cost = 0
+) -> None:
+    """Refuse early what `spend` would refuse now, before rows are read."""
+    _granted(read_ledger(path), path, key=key, plan_id=plan_id, unit=unit, costs=costs, slack=slack)
 
 
 def mark_published(path: Path | str, number: int, *, fingerprint: str, directory: str | None) -> None:
@@ -425,31 +393,45 @@ def _whole(costs: Sequence[Cost]) -> list[int]:
     return [after - before for before, after in pairwise(units)]
 
 
-def _check_cap(state: LedgerState, costs: list[int], path: Path | str) -> None:
-    if sum(costs) <= state.remaining_units:
-        return
-    asked, left = (state.epsilon_of(units) for units in (sum(costs), state.remaining_units))
-    raise BudgetError(
-        f"ledger '{path}'",
-        f"the release costs epsilon {asked:.4f}, and what is left of the cap of epsilon "
-        f"{state.epsilon:g} allows {math.floor(left * 1e4) / 1e4:.4f} (delta {state.delta:g}, "
-        f"{state.neighbours.value})",
-        "Ask for a smaller epsilon, or reuse a published release",
-    )
-
-
-def _check_reserve(state: LedgerState, slack: Cost, path: Path | str) -> int:
-    """A slack in whole units, rounded up, if the reserve still holds it."""
+def _granted(
+    state: LedgerState,
+    path: Path | str,
+    *,
+    key: str,
+    plan_id: str,
+    unit: str,
+    costs: Sequence[Cost],
+    slack: Cost,
+) -> tuple[list[int], int]:
+    """A spend in whole units, rounded up: those of each mechanism, and the slack; or why the ledger refuses it."""
+    ledger, units = f"ledger '{path}'", _whole(costs)
+    _check_plan(state, key, plan_id)
+    others = set(state.units) - {unit}
+    if others:
+        raise InputError(
+            ledger,
+            f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
+            "Keep a ledger for each unit of privacy",
+        )
+    if sum(units) > state.remaining_units:
+        asked, left = (state.epsilon_of(total) for total in (sum(units), state.remaining_units))
+        raise BudgetError(
+            ledger,
+            f"the release costs epsilon {asked:.4f}, and what is left of the cap of epsilon "
+            f"{state.epsilon:g} allows {math.floor(left * 1e4) / 1e4:.4f} (delta {state.delta:g}, "
+            f"{state.neighbours.value})",
+            "Ask for a smaller epsilon, or reuse a published release",
+        )
     if not isinstance(slack, float | Rational) or not 0 <= slack <= 1:
         raise UsageError("slack", "must be a chance, from 0 to 1")
-    units = math.ceil(Fraction(slack) * UNITS_PER_SLACK)
-    if units <= state.remaining_slack_units:
-        return units
-    raise BudgetError(
-        f"ledger '{path}'",
-        "has no delta left in reserve for a descent that samples rows",
-        "Look at all rows in every step (a sampling rate of 1), or make a ledger with a --reserve",
-    )
+    slack_units = math.ceil(Fraction(slack) * UNITS_PER_SLACK)
+    if slack_units > state.remaining_slack_units:
+        raise BudgetError(
+            ledger,
+            "has no delta left in reserve for a descent that samples rows",
+            "Look at all rows in every step (a sampling rate of 1), or make a ledger with a --reserve",
+        )
+    return units, slack_units
 
 
 def _without_reserve(delta: float, slack_units: int) -> float:

@@ -112,6 +112,7 @@ def release_table(
         draw=draw,
         make=make,
         load=load_release,
+        query=query,
     )
 
 

@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -24,24 +25,18 @@ HOW_TO_MAKE = "Make one: openssl rand -hex 32 > FILE, and chmod 600 FILE"
 
 def read_key(path: Path | str | None) -> bytes:
     """A key of 32 bytes in hexadecimal, from a file, or else from the variable UNDERSTUDY_KEY."""
-    if path is None and KEY_VARIABLE not in os.environ:
-        rule = "is not set, and no key file was given"
-        raise UsageError(f"variable {KEY_VARIABLE}", rule, f"Add --key-file FILE. {HOW_TO_MAKE}")
-    if path is not None and not Path(path).is_file():
-        raise UsageError(f"key file '{path}'", "is not there", HOW_TO_MAKE)
     where = f"key file '{path}'" if path is not None else f"variable {KEY_VARIABLE}"
-    try:
-        text = os.environ[KEY_VARIABLE] if path is None else _key_text(path)
-        key = bytes.fromhex(text.strip())
-    except (InputError, KeyError, ValueError):
-        key = b""
+    if path is None and KEY_VARIABLE not in os.environ:
+        raise UsageError(where, "is not set, and no key file was given", f"Add --key-file FILE. {HOW_TO_MAKE}")
+    if path is not None and not Path(path).is_file():
+        raise UsageError(where, "is not there", HOW_TO_MAKE)
+    key = b""
+    with suppress(InputError, ValueError):
+        found = os.environ[KEY_VARIABLE] if path is None else read_file(path, most=MOST_KEY_BYTES, follow=True).decode()
+        key = bytes.fromhex(found.strip())
     if len(key) != KEY_BYTES:
         raise UsageError(where, f"must hold a key of {2 * KEY_BYTES} hexadecimal digits", HOW_TO_MAKE)
     return key
-
-
-def _key_text(path: Path | str) -> str:
-    return read_file(path, most=MOST_KEY_BYTES, follow=True).decode()
 
 
 def check_secret_target(path: Path | str, key: bytes) -> None:
@@ -95,21 +90,13 @@ def read_secret(path: Path | str, keys: Sequence[bytes]) -> tuple[dict[str, Any]
     except (InputError, ValueError):
         raise InputError(where, "is not a secret file of this program", "Check the path") from None
     front, nonce, sealed = whole[:end], whole[end : end + NONCE_BYTES], whole[end + NONCE_BYTES :]
-    for key in keys:
-        content = _opened(key, nonce, sealed, front)
-        if content is not None:
-            return header, content
-    raise InputError(where, "no key given opens it, or it was changed", "Use the key that it was written with")
-
-
-def _opened(key: bytes, nonce: bytes, sealed: bytes, front: bytes) -> bytes | None:
-    cipher = _cipher(key)
+    ciphers = [_cipher(key) for key in keys]
     from cryptography.exceptions import InvalidTag
 
-    try:
-        return bytes(cipher.decrypt(nonce, sealed, front))
-    except (InvalidTag, ValueError):
-        return None
+    for cipher in ciphers:
+        with suppress(InvalidTag, ValueError):
+            return header, bytes(cipher.decrypt(nonce, sealed, front))
+    raise InputError(where, "no key given opens it, or it was changed", "Use the key that it was written with")
 
 
 def _cipher(key: bytes) -> Any:

@@ -23,7 +23,7 @@ from understudy.files import check_new_directory, write_directory
 from understudy.plan.descent import TrainedPlan
 from understudy.plan.plan import Plan
 from understudy.private import ledger as ledgers
-from understudy.private.ledger import LedgerState, described
+from understudy.private.ledger import LedgerState
 from understudy.private.sealed import sealed
 from understudy.schema import Schema
 
@@ -38,6 +38,10 @@ class Product(Protocol):
     @property
     def is_private(self) -> bool:
         """Whether all noise that it rests on was real."""
+
+    @property
+    def facts(self) -> tuple[tuple[str, Any], ...]:
+        """Its public circumstances, the query among them."""
 
     def files(self) -> dict[str, bytes]:
         """Every file of its directory."""
@@ -200,6 +204,7 @@ def spend(
     draw: Callable[[_Private, Receipt], _Noisy],
     make: Callable[[_Noisy, Receipt], _Product],
     load: Callable[[str], _Product] | None = None,
+    query: str | None = None,
 ) -> _Product:
     """Make a product, or give back the one that was paid for under the same key.
 
@@ -213,6 +218,7 @@ def spend(
         draw: adds the noise; see ``paid``.
         make: the product, from what is noisy and public.
         load: reads a stored product; without it a key is never resumed.
+        query: what selects the rows; a key is resumed with the same one only.
 
     Guarantee:
         If rows are refused in the first pass, nothing is spent; nothing is written before all noise has been
@@ -221,7 +227,7 @@ def spend(
     if directory is not None:
         check_new_directory(directory)
     if ledger is not None and key is not None and load is not None:
-        found = _stored(ledger, key=key, plan_id=bill.plan_id, load=load)
+        found = _stored(ledger, key=key, plan_id=bill.plan_id, load=load, query=query)
         if found is not None:
             if directory is not None:
                 write_directory(directory, found.files())
@@ -254,7 +260,7 @@ def paid(
         ahead: later bills of the same plan that the ledger must have room for as well.
     """
     if ledger is not None:
-        _check_affordable(ledger, (bill, *ahead))
+        _check_affordable(ledger, str(key), (bill, *ahead))
     if check is not None:
         check()
 
@@ -278,7 +284,7 @@ def charge(bill: Bill, *, ledger: str | Path | None, key: str | None) -> Receipt
             key=str(key),
             plan_id=bill.plan_id,
             costs=bill.costs_in(ledger, ledgers.read_ledger(ledger)),
-            description=described(bill.what, bill.schema),
+            description=f"{bill.what} on {bill.schema.name}",  # for people alone
             unit=bill.schema.privacy.unit,
             slack=bill.slack,
         )
@@ -287,12 +293,13 @@ def charge(bill: Bill, *, ledger: str | Path | None, key: str | None) -> Receipt
     return receipt
 
 
-def _check_affordable(ledger: str | Path, bills: Sequence[Bill]) -> None:
+def _check_affordable(ledger: str | Path, key: str, bills: Sequence[Bill]) -> None:
     """Refuse what the ledger would refuse, before rows are read; bills are charged one by one."""
     state, first = ledgers.read_ledger(ledger), bills[0]
     try:
         costs = tuple(cost for bill in bills for cost in bill.costs_in(ledger, state))
-        ledgers.check_affordable(ledger, costs, unit=first.schema.privacy.unit, slack=first.slack)
+        unit = first.schema.privacy.unit
+        ledgers.check_affordable(ledger, costs, key=key, plan_id=first.plan_id, unit=unit, slack=first.slack)
     except BudgetError as refusal:
         if not first.is_pure or state.is_pure:
             raise
@@ -300,10 +307,12 @@ def _check_affordable(ledger: str | Path, bills: Sequence[Bill]) -> None:
         raise BudgetError(refusal.where, refusal.rule, remedy) from None
 
 
-def _stored(ledger: str | Path, *, key: str, plan_id: str, load: Callable[[str], _Product]) -> _Product | None:
+def _stored(
+    ledger: str | Path, *, key: str, plan_id: str, load: Callable[[str], _Product], query: str | None
+) -> _Product | None:
     """What was paid for before under a key, if its directory is still there, unchanged and private.
 
-    Giving out the same bits again costs nothing.
+    Giving out the same bits again costs nothing. Those of another query would be of other rows.
     """
     row = ledgers.find_published(ledger, key=key, plan_id=plan_id)
     if row is None or row.directory is None or not Path(row.directory).is_dir():
@@ -311,6 +320,8 @@ def _stored(ledger: str | Path, *, key: str, plan_id: str, load: Callable[[str],
     found = load(row.directory)
     if found.fingerprint != row.fingerprint or not found.is_private:
         return None
+    if dict(found.facts).get("query") != query:
+        raise InputError(f"key '{key}'", "was used with another query", "Choose a new key")
     return found
 
 

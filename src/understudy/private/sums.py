@@ -25,9 +25,9 @@ from understudy.features.embedding import kept_radius
 from understudy.private.kernels import Positions, centred, fourier_sums, has_kernel
 from understudy.private.lattice import inside, to_lattice
 from understudy.schema import Layout
-from understudy.schema.columns import UNLISTED
+from understudy.schema.columns import UNLISTED, Column
 from understudy.schema.encode import encode_batch
-from understudy.schema.layout import Choice, to_position
+from understudy.schema.layout import to_position
 from understudy.schema.table import parse_schema
 
 
@@ -43,28 +43,28 @@ class Rows:
         """Positions and memberships.  # (num_rows, width)"""
         return self.layout.expand(self.codes)
 
+    @cached_property
+    def columns(self) -> dict[str, tuple[Column, Integers]]:
+        """Every used column by its name, with the rows' codes of it."""
+        used = self.layout.schema.used
+        return {column.name: (column, codes) for column, codes in zip(used, self.codes.T, strict=True)}
+
     def positions(self, numbers: tuple[int, ...]) -> Positions:
         """Positions of some numbers, column by column.  # (numbers, num_rows)"""
-        used = {column.name: i for i, column in enumerate(self.layout.schema.used)}
         found = np.empty((len(numbers), len(self.codes)), dtype=np.int16)
         for place, number in enumerate(numbers):
-            at = used[self.layout.numbers[number]]
-            found[place] = centred(to_position(self.layout.schema.used[at], self.codes[:, at]))
+            found[place] = centred(to_position(*self.columns[self.layout.numbers[number]]))
         return found
 
     def slots(self, span: tuple[int, int]) -> Integers:
         """Which value of a choice each row has; one past the last if it has none.  # (num_rows,)"""
         choice = next(c for c in self.layout.choices if (c.start, c.stop) == span)
-        names = [column.name for column in self.layout.schema.used]
-        codes = self.codes[:, names.index(choice.column)]
+        column, codes = self.columns[choice.column]
         if choice.flags_null:
             return np.asarray(codes < 0, dtype=np.int64)
-        last = choice.width - 1 if self._null_is_last(choice) else choice.width
+        null_is_last = choice.width > len(column.categories)
+        last = choice.width - 1 if null_is_last else choice.width
         return np.where(codes < 0, last, codes)
-
-    def _null_is_last(self, choice: Choice) -> bool:
-        column = next(c for c in self.layout.schema.used if c.name == choice.column)
-        return choice.width > len(column.categories)
 
 
 def copies_of(rows: Rows, block: Block, embedding: Embedding) -> tuple[Integers, int]:
@@ -166,6 +166,14 @@ class Work:
             total[:-1] += partial_sum(rows, embedding=self.embedding, lattice=self.lattice)
         return total
 
+    def sum(self, batches: Iterable[pa.RecordBatch]) -> Integers:
+        """The sum over all rows of all batches, in one thread, and how many there are.  # (dim + 1,)"""
+        total = self.zero_sum()
+        with one_blas_thread():
+            for batch in batches:
+                self.add(total, self.partial(batch))
+        return total
+
     def zero_sum(self) -> Integers:
         """The sum over no rows, from which partial sums are accumulated.  # (dim + 1,)"""
         return np.zeros(self.embedding.dim + 1, dtype=np.int64)
@@ -203,18 +211,6 @@ def one_blas_thread() -> Any:
 def _thread_pools() -> Any:
     """The BLAS libraries of this process. Finding them takes as long as a small sum."""
     return ThreadpoolController()
-
-
-def sum_rows(
-    batches: Iterable[pa.RecordBatch], *, layout: Layout, embedding: Embedding, lattice: int
-) -> tuple[Integers, int]:
-    """The integer sum over all rows, and how many rows there were, in one thread."""
-    work = Work(layout, embedding, lattice)
-    total = work.zero_sum()
-    with one_blas_thread():
-        for batch in batches:
-            work.add(total, work.partial(batch))
-    return total[:-1], int(total[-1])
 
 
 def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
@@ -305,7 +301,7 @@ def check_row_independence(layout: Layout, embedding: Embedding, lattice: int) -
     Raises:
         InputError: element-wise functions here depend on a row's place in memory.
     """
-    codes = _made_up_codes(layout)
+    codes = made_up_codes(layout)
 
     def summed(rows: npt.NDArray[np.int64]) -> Integers:
         return partial_sum(Rows(layout, rows), embedding=embedding, lattice=lattice)
@@ -334,13 +330,8 @@ def _kernel_agrees(rows: Rows, embedding: Embedding, lattice: int) -> bool:
     return True
 
 
-def probe(layout: Layout, embedding: Embedding, lattice: int) -> Integers:
-    """The sum over made-up rows, the same ones on every machine.  # (dim,)"""
-    rows = Rows(layout, _made_up_codes(layout))
-    return partial_sum(rows, embedding=embedding, lattice=lattice)
-
-
-def _made_up_codes(layout: Layout) -> Integers:
+def made_up_codes(layout: Layout) -> Integers:
+    """Rows to try a machine with, the same ones on every machine.  # (PROBE_ROWS, num_used)"""
     largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in layout.schema.used]
     rng = np.random.default_rng(0)
     return rng.integers(UNLISTED, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))

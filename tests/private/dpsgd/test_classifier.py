@@ -165,7 +165,7 @@ def test_a_name_cannot_pass_rows_off_as_people(tmp_path: Path) -> None:
     people = replace(SCHEMA, privacy=PrivacyUnit("person", 3))
     per_person = make_plan(people, Budget(1.0), method="dp-merf", options={"num_features": 4})
     with pytest.raises(InputError, match="holds releases per row, and a cost per person"):
-        _check_affordable(ledger, [release_bill(per_person)])
+        _check_affordable(ledger, "k", [release_bill(per_person)])
 
 
 def test_a_machine_whose_gradients_hang_on_the_block_is_refused_before_anything_is_paid(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from understudy.private.dpsgd.linear import (
     integer_inputs,
     train_maps,
 )
-from understudy.private.dpsgd.steps import OptimizerSettings, check_size
+from understudy.private.dpsgd.steps import Descent, check_size
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.release import release_facts
 from understudy.private.sealed import sealed
@@ -86,6 +87,7 @@ def train_classifier(
         draw=draw,
         make=make,
         load=load_classifier,
+        query=query,
     )
 
 
@@ -105,23 +107,14 @@ def noisy_maps(
 ) -> tuple[LocallyLinearMaps, Whitening | None]:
     """Noisy second moments for whitening, if the plan asks for them, then DP-SGD."""
     receipt.check_plan(plan.fingerprint)
-    whitening, num_rows = None, plan.expected_rows
+    whitening = None
+    descent = Descent(plan.descent, receipt, noise, averaged=plan.training.averaged, progress=progress)
     if plan.look_noise is not None:
         whitening = _noisy_whitening(rows, plan.look_noise, noise, receipt)
         rows = sealed(lambda: _whitened(rows, whitening))
-        num_rows = plan.num_rows or round(whitening.num_rows)
-    maps = train_maps(
-        rows,
-        plan.shape,
-        cost=plan.descent.cost,
-        clip=plan.descent.clip,
-        expected_rows=float(num_rows or 1),
-        steps=OptimizerSettings(plan.descent.learning_rate, averaged=plan.training.averaged),
-        receipt=receipt,
-        noise=noise,
-        progress=progress,
-    )
-    return maps, whitening
+        expected = replace(plan.descent, expected_rows=plan.num_rows or round(whitening.num_rows))
+        descent = replace(descent, plan=expected)
+    return train_maps(rows, plan.shape, descent), whitening
 
 
 def integer_rows(data: object, plan: ClassifierPlan, *, query: str | None) -> IntegerRows:

@@ -11,7 +11,7 @@ from understudy.arrays import Bytes, StepProgress
 from understudy.networks.public import load_torch
 from understudy.plan.encoder import ExtractorPlan
 from understudy.private.dpsgd.networks import Tensors, check_row_gradients, noisy_descent
-from understudy.private.dpsgd.steps import OptimizerSettings, check_size
+from understudy.private.dpsgd.steps import Descent, check_size
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.release import SOFTWARE, release_facts
 from understudy.private.sealed import sealed
@@ -61,18 +61,8 @@ def train_private_encoder(
 
     def draw(rows: Rows, receipt: Receipt) -> Tensors:
         receipt.check_plan(plan.fingerprint)
-        return noisy_descent(
-            start,
-            row_loss,
-            rows,
-            cost=plan.descent.cost,
-            clip=plan.clip,
-            expected_rows=float(plan.expected_rows),
-            steps=OptimizerSettings(plan.training.learning_rate, rule="adam"),
-            receipt=receipt,
-            noise=source,
-            progress=progress,
-        )
+        descent = Descent(plan.descent, receipt, source, rule="adam", progress=progress)
+        return noisy_descent(start, row_loss, rows, descent)
 
     def make(learnt: Tensors, receipt: Receipt) -> PrivateEncoder:
         convolutions = {name: value.numpy() for name, value in learnt.items() if not name.startswith("last.")}

@@ -8,23 +8,16 @@ float64 because every number in it stays below 2^53. No gradient of a single row
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from threadpoolctl import threadpool_limits
 
-from understudy.accounting.dpsgd import DescentCost
-from understudy.arrays import Floats, Integers, StepProgress
+from understudy.arrays import Floats, Integers
 from understudy.classifier.maps import LocallyLinearMaps, MapShape, answer_gradients
 from understudy.classifier.plan import RADIUS
 from understudy.errors import InputError
-from understudy.features.exact import row_norms
-from understudy.private.dpsgd.steps import Draw, Optimizer, OptimizerSettings, drawn_rows, noisy_sum
+from understudy.private.dpsgd.steps import Descent, clipped
 from understudy.private.lattice import to_lattice
-from understudy.private.noise import LongNoise, NoiseSource
-from understudy.private.sealed import sealed
-from understudy.private.spending import Receipt
 
 WEIGHT_UNIT = 2.0**20
 """Weights are rounded to multiples of one over this, so that products with integer inputs are exact."""
@@ -64,55 +57,24 @@ def integer_inputs(inputs: Floats) -> npt.NDArray[np.int16]:
     return to_lattice(inputs, RADIUS).astype(np.int16)
 
 
-def train_maps(
-    rows: IntegerRows,
-    shape: MapShape,
-    *,
-    cost: DescentCost,
-    clip: float,
-    expected_rows: float,
-    steps: OptimizerSettings,
-    receipt: Receipt,
-    draw: Draw = drawn_rows,
-    noise: NoiseSource | None = None,
-    progress: StepProgress | None = None,
-) -> LocallyLinearMaps:
-    """Train maps on private rows by DP-SGD.
+def train_maps(rows: IntegerRows, shape: MapShape, descent: Descent) -> LocallyLinearMaps:
+    """Train maps, of a shape with public projections, on private rows by DP-SGD.
 
-    Args:
-        rows: integer inputs and labels.
-        shape: maps, classes and public projections.
-        cost: sampling rate, noise multiplier and number of steps.
-        clip: norm to which per-example derivatives by the maps' answers are clipped, for inputs of norm one.
-        expected_rows: rows that there are, as far as it is public; it sets the length of steps.
-        steps: learning rate and rule.
-        receipt: pays for the noise of every step.
-        draw: for tests only.
-        noise: for tests only.
-        progress: called with the steps done and the steps in all.
+    The plan's clipping norm is for per-example derivatives by the maps' answers, for inputs of norm one.
 
     Guarantee:
-        The maps are private as ``cost`` states, between tables with one row more or less. Every row adds
+        The maps are private as the plan's cost states, between tables with one row more or less. Every row adds
         an integer matrix of norm at most RADIUS^2 to a step's sum, a function of that row and of
         earlier noisy sums alone, and the sum is exact (proofs/descent.md).
     """
-    source = noise or LongNoise()
-    rows = rows.unpacked()
-    first = shape.first_weights()
+    rows, first, clip = rows.unpacked(), shape.first_weights(), descent.plan.clip
     check_row_independence(shape, first, clip)
-    optimizer = Optimizer(first.ravel(), steps, cost.steps)
-    with threadpool_limits(limits=1, user_api="blas"):
-        for done in range(cost.steps):
-            places = draw(len(rows.labels), cost.sampling_rate)
-            weights = optimizer.parameters.reshape(first.shape)
-            sums = sealed(partial(gradient_sum, rows, shape, weights, places, clip=clip))
-            noisy = noisy_sum(
-                sums, radius=RADIUS**2, noise_multiplier=cost.noise_multiplier, noise=source, receipt=receipt
-            )
-            optimizer.step(noisy * (clip / (cost.sampling_rate * expected_rows)))
-            if progress is not None:
-                progress(done + 1, cost.steps)
-    return LocallyLinearMaps(shape, optimizer.result.reshape(first.shape))
+
+    def summed(weights: Floats, drawn: Integers) -> Integers:
+        return gradient_sum(rows, shape, weights.reshape(first.shape), drawn, clip=clip)
+
+    found = descent.run(first.ravel(), summed, num_rows=len(rows.labels), radius=RADIUS**2)
+    return LocallyLinearMaps(shape, found.reshape(first.shape))
 
 
 def exact_answers(seen: Floats, whole: Floats) -> Floats:
@@ -139,7 +101,7 @@ def gradient_sum(rows: IntegerRows, shape: MapShape, weights: Floats, places: In
         answers = exact_answers(seen, whole)
         by_row = np.moveaxis(answers, 0, 1).reshape(len(part), shape.num_maps, shape.num_classes)
         slopes = answer_gradients(by_row, rows.labels[part], shape.inverse_temperature)
-        pulls = to_lattice(_clipped(slopes.reshape(len(part), -1), clip), RADIUS)
+        pulls = to_lattice(clipped(slopes.reshape(len(part), -1), clip), RADIUS)
         by_group = np.moveaxis(pulls.reshape(len(part), groups, -1), 0, 2)
         total += np.matmul(by_group, seen).astype(np.int64)
     return total.reshape(weights.shape)
@@ -166,11 +128,6 @@ def check_row_independence(shape: MapShape, weights: Floats, clip: float) -> Non
         raise InputError(
             "this machine", "computes a row's gradient differently in different blocks", "Use another build of NumPy"
         )
-
-
-def _clipped(slopes: Floats, clip: float) -> Floats:
-    """Per-example clipping, in units of the clipping norm: longer rows are scaled to norm 1."""
-    return np.asarray(slopes / np.maximum(row_norms(slopes), clip)[:, None])
 
 
 def _whole_weights(weights: Floats) -> Floats:
