@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 from understudy.accounting import LAPLACE, Budget, Neighbours
 from understudy.accounting.dpsgd import Charge
+from understudy.accounting.mechanisms import round_up
 from understudy.codec import kind_of
 from understudy.plan.descent import TrainedPlan
 from understudy.plan.plan import Plan
@@ -25,7 +26,6 @@ from understudy.released.assumptions import (
     given_points,
     public_networks,
     release_assumptions,
-    round_up,
     shared_assumptions,
 )
 from understudy.schema import Schema

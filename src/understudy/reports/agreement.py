@@ -18,7 +18,7 @@ from understudy.released import Release
 from understudy.released.tables import walk_tables
 from understudy.reports.charts import Series, short
 from understudy.schema import Column
-from understudy.schema.layout import decode_column
+from understudy.schema.encode import decode_column
 
 STEP_ROWS = 2**12
 MOST_ROWS = 400_000
