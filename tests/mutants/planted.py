@@ -123,8 +123,8 @@ MUTANTS = {
     ),
     "seeded noise": Mutant(
         "private/noise.py",
-        "np.asarray(mechanism(sums.tolist()), dtype=np.int64)",
-        "SeededNoise(0).add_noise(sums, noise_std)",
+        'return _opendp_noise("gaussian", sums, scale=float(noise_std))',
+        "return sums + np.rint(np.random.default_rng(0).normal(0.0, noise_std, len(sums))).astype(np.int64)",
         NOISE + "test_two_calls_give_different_noise[OpenDP]",
     ),
     "no noise": Mutant(
@@ -141,8 +141,8 @@ MUTANTS = {
     ),
     "settled maps not probed": Mutant(
         "private/release.py",
-        "    check_row_independence(work.layout, work.embedding, work.lattice)\n",
-        "",
+        "    check_row_independence(work.layout, work.embedding, work.lattice)\n    return sum_table",
+        "    return sum_table",
         RELEASE + "test_maps_that_noise_has_settled_are_probed_as_well[1e-05]",
     ),
     "given points not told of": Mutant(
@@ -224,9 +224,11 @@ MUTANTS = {
         LOCAL + "test_any_split_order_and_number_of_threads_gives_the_same_integers[dp-merf]",
     ),
     "appended rows that nobody paid for": Mutant(
-        "private/append.py",
-        "        ledger=ledger,\n",
-        "        ledger=None,\n",
+        "private/release.py",
+        "        ledger=ledger,\n        key=key,\n        directory=directory,\n        check=check,\n"
+        "        read=read,\n        draw=draw,\n        make=make,\n    )\n",
+        "        ledger=None,\n        key=key,\n        directory=directory,\n        check=check,\n"
+        "        read=read,\n        draw=draw,\n        make=make,\n    )\n",
         "private/test_append.py::test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn",
     ),
     "Fourier features not checked": Mutant(
@@ -267,7 +269,7 @@ MUTANTS = {
         PARTIES + "test_a_party_has_the_same_query_in_every_round",
     ),
     "query of an earlier part dropped": Mutant(
-        "private/append.py",
+        "private/release.py",
         "facts_of_all([earlier_facts, own])",
         "facts_of_all([own | {'is_private': earlier_facts['is_private']}])",
         "private/test_append.py::test_queries_of_all_parts_stay_in_the_certificate",
@@ -835,8 +837,8 @@ MUTANTS = {
     ),
     "seeded Laplace noise": Mutant(
         "private/noise.py",
-        "np.asarray(laplace(sums.tolist()), dtype=np.int64)",
-        "SeededNoise(0).add_laplace_noise(sums, scale)",
+        'return _opendp_noise("laplace", sums, scale=float(scale))',
+        "return sums + np.rint(np.random.default_rng(0).laplace(0.0, scale, len(sums))).astype(np.int64)",
         LAPLACE_NOISE + "test_two_calls_give_different_noise",
     ),
     "Gaussian noise where there may be no delta": Mutant(

@@ -20,16 +20,15 @@ from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.errors import InputError, UsageError
 from understudy.methods import dp_merf
 from understudy.plan.request import Request
-from understudy.private import append, release, spending
 from understudy.private import ledger as ledgers
-from understudy.private.append import append_rows
+from understudy.private import release, spending
 from understudy.private.dpsgd import classifier
-from understudy.private.dpsgd.classifier import classifier_bill, integer_rows, noisy_maps, train_classifier
+from understudy.private.dpsgd.classifier import integer_rows, noisy_maps, train_classifier
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.noise import ExactNoise, LongNoise, OpenDPNoise, SeededNoise
 from understudy.private.parties import merge_partials, write_partial
-from understudy.private.release import noisy, release_table
-from understudy.private.spending import Receipt, charge, release_bill
+from understudy.private.release import append_rows, noisy, release_table
+from understudy.private.spending import Receipt, charge, release_bill, training_bill
 from understudy.schema import load_schema
 
 SCHEMA = load_schema(
@@ -122,7 +121,7 @@ def test_a_receipt_says_whether_a_ledger_was_charged(tmp_path: Path) -> None:
 @pytest.mark.parametrize("look", [0.0, 0.3])
 def test_a_training_is_charged_for_the_noise_of_every_step_and_no_more(look: float) -> None:
     plan = ClassifierPlan(SCHEMA, Budget(1.0, 1e-5), Training(steps=3, look=look))
-    receipt = charge(classifier_bill(plan), ledger=None, key=None)
+    receipt = charge(training_bill(plan, "classifier"), ledger=None, key=None)
     noisy_maps(integer_rows(ROWS, plan, query=None), plan, noise=SeededNoise(0), receipt=receipt)
     with pytest.raises(UsageError, match="not paid for"):
         SeededNoise(0).add_noise(ZEROS, 10, receipt)
@@ -178,7 +177,7 @@ def test_every_verb_goes_through_the_steps_in_order(verb: str, tmp_path: Path, m
     for step, name in steps.items():
         watch(ledgers, name, step)
     watch(spending, "write_directory", "write")
-    for owner, name in ((release, "sum_table"), (append, "sum_table"), (classifier, "integer_rows")):
+    for owner, name in ((release, "sum_table"), (classifier, "integer_rows")):
         watch(owner, name, "read")
     VERBS[verb](tmp_path, ledger=tmp_path / "ledger", noise=Watched(told))
     told = told[told.index("afford") :]

@@ -112,7 +112,7 @@ def append(
     Nobody may have rows in both: then each is protected by the release's epsilon, once, and the ledger is that of the
     new rows. The noise of the parts adds up. For people who have rows in both, release the whole table again.
     """
-    from understudy.private.append import append_rows
+    from understudy.private.release import append_rows
     from understudy.released import load_release
 
     with running(engine=engine, threads=threads, checkpoint=checkpoint, key_file=key_file, as_json=as_json) as run:

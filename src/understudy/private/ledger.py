@@ -124,8 +124,11 @@ _REFUSALS = {
 
 
 @contextmanager
-def transaction(path: Path | str, *, begin: str) -> Iterator[sqlite3.Connection]:
-    """Commit if the body ends well; an exception rolls back."""
+def transaction(path: Path | str, *, writes: bool = False) -> Iterator[tuple[sqlite3.Connection, LedgerState]]:
+    """The ledger at one moment, locked if it is to be changed. Commit if the body ends well; an exception rolls back.
+
+    An older file that is changed gets its column of units in the same commit.
+    """
     with open_ledger(path) as connection:
         # Before any write: a file of another program must stay as it is.
         connection.execute("BEGIN")  # one moment: another process may be adding the column of units
@@ -136,8 +139,16 @@ def transaction(path: Path | str, *, begin: str) -> Iterator[sqlite3.Connection]
             raise InputError(f"ledger '{path}'", *DAMAGED)
         connection.execute("ROLLBACK")
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(begin)
-        yield connection
+        connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        state, version = _load(connection, path), version_of(connection)
+        if writes and version in OLDER_VERSIONS:
+            connection.execute(UNIT_COLUMN)
+            named = [(row.unit, row.number) for row in state.rows]
+            connection.executemany("UPDATE releases SET unit = ? WHERE number = ?", named)
+            for trigger in UNIT_TRIGGERS:
+                connection.execute(trigger)
+            connection.execute(f"PRAGMA user_version = {OLDER_VERSIONS[version]}")
+        yield connection, state
         connection.execute("COMMIT")
 
 
@@ -314,8 +325,8 @@ def create_capped_ledger(
 
 def read_ledger(path: Path | str) -> LedgerState:
     """Read the ledger as of one moment, and check that its parts agree."""
-    with transaction(path, begin="BEGIN") as connection:
-        return _load(connection, path)
+    with transaction(path) as (_, state):
+        return state
 
 
 def spend(
@@ -335,7 +346,7 @@ def spend(
         after this returns is always paid for (proofs/ledger.md).
     """
     _check_texts({"key": key, "plan_id": plan_id, "description": description, "unit": unit})
-    with _writing(path) as (connection, state):
+    with transaction(path, writes=True) as (connection, state):
         units, slack_units = _granted(state, path, key=key, plan_id=plan_id, unit=unit, costs=costs, slack=slack)
         number = len(state.rows) + 1
         spent_at = datetime.now(UTC).isoformat(timespec="minutes")
@@ -357,7 +368,7 @@ def check_affordable(
 def mark_published(path: Path | str, number: int, *, fingerprint: str, directory: str | None) -> None:
     """Record which release row `number` led to, and its directory unless it stayed in memory."""
     _check_texts({"fingerprint": fingerprint, "directory": directory})
-    with _writing(path) as (connection, state):
+    with transaction(path, writes=True) as (connection, state):
         if number not in {row.number for row in state.rows if row.state == "spent"}:
             rule = f"row {number} is not a spend that awaits publication"
             raise UsageError(f"ledger '{path}'", rule, "Pass, once, the number that spend returned")
@@ -457,21 +468,6 @@ def _check_texts(texts: dict[str, str | None]) -> None:
 def _check_plan(state: LedgerState, key: str, plan_id: str) -> None:
     if any(row.key == key and row.plan_id != plan_id for row in state.rows):
         raise InputError(f"key '{key}'", "was used for another plan", "Choose a new key")
-
-
-@contextmanager
-def _writing(path: Path | str) -> Iterator[tuple[sqlite3.Connection, LedgerState]]:
-    """The ledger, locked for a change; an older file gets its column of units in the same commit."""
-    with transaction(path, begin="BEGIN IMMEDIATE") as connection:
-        state, version = _load(connection, path), version_of(connection)
-        if version in OLDER_VERSIONS:
-            connection.execute(UNIT_COLUMN)
-            named = [(row.unit, row.number) for row in state.rows]
-            connection.executemany("UPDATE releases SET unit = ? WHERE number = ?", named)
-            for trigger in UNIT_TRIGGERS:
-                connection.execute(trigger)
-            connection.execute(f"PRAGMA user_version = {OLDER_VERSIONS[version]}")
-        yield connection, state
 
 
 def _load(connection: sqlite3.Connection, path: Path | str) -> LedgerState:

@@ -177,17 +177,9 @@ def merge_partials(
         )
     parts = sorted((answer.header for answer in answers), key=lambda header: str(header["party"]))
     together = facts_of_all(parts)
-
-    def following(vector: Integers, charged: dict[str, Any] | None) -> Request:
-        return request.after(
-            vector,
-            charged,
-            is_private=source.is_private and together["is_private"],
-            answered_by={header["party"]: header["query"] for header in parts},
-        )
-
+    receipt, charged = None, None
     if own_noise:
-        after, receipt = following(_added(answers), request.ledger), None
+        vector = _added(answers)
     else:
         bill, *ahead = (release_bill(plan, stage=stage) for stage in range(request.round, len(plan.stages)))
         if ledger is not None:
@@ -206,7 +198,13 @@ def merge_partials(
 
         # The same sums may be merged again, and the mean of many noises is less than one: each is charged.
         vector, receipt = paid(bill, ledger=ledger, key=key, read=exact, draw=draw, ahead=ahead)
-        after = following(vector, receipt.charged or request.ledger)
+        charged = receipt.charged
+    after = request.after(
+        vector,
+        charged or request.ledger,
+        is_private=source.is_private and together["is_private"],
+        answered_by={header["party"]: header["query"] for header in parts},
+    )
     if after.round < len(plan.stages):
         publish(after.fingerprint, ledger=ledger, receipt=receipt)
         return after

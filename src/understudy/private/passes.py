@@ -187,28 +187,23 @@ class Run:
         if self.threads is not None and not 1 <= self.threads <= MOST_REQUESTED_THREADS:
             raise UsageError("threads", f"must lie between 1 and {MOST_REQUESTED_THREADS}")
 
-    def check(self, work: Work) -> None:
-        """Refuse what a pass could not do, before rows are read."""
-        if self.checkpoint is not None and not work.layout.schema.privacy.is_row:
-            raise UsageError(
-                "checkpoint", "is kept by file, and a person's rows may lie in several", "Leave out --checkpoint"
-            )
 
-
-def can_be_read_again(data: object) -> bool:
-    """Whether a second pass would find the rows again."""
-    return engine_of(data) is not None or not is_one_pass(data)
+def check_read_again(data: object, why: str) -> None:
+    """Refuse a stream, where a second pass would not find the rows again, though ``why`` needs one."""
+    if engine_of(data) is None and is_one_pass(data):
+        raise InputError("data", f"{why}, and a stream can be read once", "Pass a file, a table or a dataset")
 
 
 def sum_table(data: object, work: Work, *, query: str | None, run: Run) -> Integers:
     """The sum over the rows of a table, and how many count. PRIVATE.  # (dim + 1,)"""
-    run.check(work)
-    elsewhere = _sum_elsewhere(data, work, query=query, run=run)
-    if elsewhere is not None:
-        return elsewhere
-    if work.layout.schema.privacy.is_row:
-        return _sum_rows(data, work, query=query, run=run)
-    return _sum_persons(data, work, query=query, run=run)
+    is_row, engine = work.layout.schema.privacy.is_row, engine_of(data) or run.engine
+    if run.checkpoint is not None and not is_row:
+        raise UsageError(
+            "checkpoint", "is kept by file, and a person's rows may lie in several", "Leave out --checkpoint"
+        )
+    if engine in ("spark", "ray"):
+        return _sum_elsewhere(data, work, engine, query=query, run=run)
+    return (_sum_rows if is_row else _sum_persons)(data, work, query=query, run=run)
 
 
 def engine_of(data: object) -> str | None:
@@ -219,21 +214,17 @@ def engine_of(data: object) -> str | None:
     return "ray" if any(each.__module__.startswith("ray.data") for each in kind.__mro__) else None
 
 
-def _sum_elsewhere(data: object, work: Work, *, query: str | None, run: Run) -> Integers | None:
-    """The sum by Spark or Ray, if the data is theirs or they were asked for."""
-    own = engine_of(data)
-    engine = own or run.engine
-    if engine in ("auto", "local"):
-        return None
-    from understudy.private.engines.ray import sum_files_by_ray, sum_ray_dataset
-    from understudy.private.engines.spark import sum_files_by_spark, sum_spark_frame
+def _sum_elsewhere(data: object, work: Work, engine: str, *, query: str | None, run: Run) -> Integers:
+    """The sum by Spark or Ray, whose data it is, or who were asked for."""
+    from understudy.private.engines import ray, spark
 
+    sum_frame, sum_files = (spark.sum_frame, spark.sum_files) if engine == "spark" else (ray.sum_frame, ray.sum_files)
     if run.engine not in ("auto", engine):
         raise UsageError("engine", f"is {run.engine}, and the data is for {engine}", "Leave it out")
     if query is not None or run.checkpoint is not None:
         raise UsageError("engine", f"{engine} takes no query and no checkpoint", "Select rows before")
-    if own is not None:
-        return (sum_spark_frame if own == "spark" else sum_ray_dataset)(data, work)
+    if engine_of(data) is not None:
+        return sum_frame(data, work)
     parts = open_parts(data, columns=work.columns)
     paths = [str(path) for part in parts for path in part.paths]
     if len(paths) != len(parts):
@@ -242,7 +233,7 @@ def _sum_elsewhere(data: object, work: Work, *, query: str | None, run: Run) -> 
             f"{engine} reads files of rows, and this source is not read by files",
             "Pass a directory of Parquet or text files, or a data frame of the engine",
         )
-    return (sum_files_by_spark if engine == "spark" else sum_files_by_ray)(paths, work)
+    return sum_files(paths, work)
 
 
 def _sum_rows(data: object, work: Work, *, query: str | None, run: Run) -> Integers:
@@ -263,12 +254,7 @@ def _sum_rows(data: object, work: Work, *, query: str | None, run: Run) -> Integ
 
 
 def _sum_persons(data: object, work: Work, *, query: str | None, run: Run) -> Integers:
-    if not can_be_read_again(data):
-        raise InputError(
-            "data",
-            "rows of one person may lie anywhere in it, and a stream can be read once",
-            "Pass a file, a table or a dataset",
-        )
+    check_read_again(data, "rows of one person may lie anywhere in it")
 
     def batches() -> Iterator[pa.RecordBatch]:
         with open_source(data, columns=work.columns, query=query) as stream:

@@ -160,8 +160,8 @@ def release_bill(plan: Plan, *, stage: int | None = None) -> Bill:
     )
 
 
-def training_bill(plan: TrainedPlan, *, what: str, num_draws: int) -> Bill:
-    """What noisy descent costs that trains a classifier or an encoder."""
+def training_bill(plan: TrainedPlan, what: str) -> Bill:
+    """What noisy descent costs that trains a classifier or an encoder: every step, and what is released beside it."""
 
     def costs_in(ledger: str | Path, state: LedgerState) -> tuple[Fraction, ...]:
         costs = tuple(each.mu_squared for each in plan.descent.charges)
@@ -181,7 +181,7 @@ def training_bill(plan: TrainedPlan, *, what: str, num_draws: int) -> Bill:
         plan.fingerprint,
         what,
         plan.schema,
-        num_draws=num_draws,
+        num_draws=plan.descent.cost.steps + len(plan.descent.beside),
         costs_in=costs_in,
         slack=sum((each.slack for each in plan.descent.charges), Fraction(0)),
     )

@@ -25,7 +25,7 @@ from understudy.private.dpsgd.steps import Descent, check_size
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.release import release_facts
 from understudy.private.sealed import sealed
-from understudy.private.spending import Bill, Receipt, spend, training_bill
+from understudy.private.spending import Receipt, spend, training_bill
 from understudy.readers import open_source
 from understudy.schema.columns import NULL
 from understudy.schema.encode import encode_batch
@@ -78,7 +78,7 @@ def train_classifier(
         return Classifier(plan, *found, (*facts, ("ledger", receipt.charged)))
 
     return spend(
-        classifier_bill(plan),
+        training_bill(plan, "classifier"),
         ledger=ledger,
         key=key,
         directory=directory,
@@ -89,12 +89,6 @@ def train_classifier(
         load=load_classifier,
         query=query,
     )
-
-
-def classifier_bill(plan: ClassifierPlan) -> Bill:
-    """The noise of every step, and that of second moments if inputs are whitened by them."""
-    moment_draws = 0 if plan.look_noise is None else 1
-    return training_bill(plan, what="classifier", num_draws=plan.descent.cost.steps + moment_draws)
 
 
 def noisy_maps(

@@ -69,7 +69,7 @@ def train_private_encoder(
         return PrivateEncoder(plan, plan.encoder(convolutions, dict(own)), own)
 
     return spend(
-        training_bill(plan, what="encoder", num_draws=plan.training.steps),
+        training_bill(plan, "encoder"),
         ledger=ledger,
         key=key,
         directory=directory,

@@ -12,10 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from understudy.arrays import Floats, Integers, Singles
+from understudy.arrays import Floats, Integers, Singles, load_torch, one_thread
 from understudy.errors import InputError, UsageError
 from understudy.networks.autoencoder import DECODER
-from understudy.networks.public import load_torch, one_thread
 from understudy.plan.descent import DecoderPlan
 from understudy.plan.plan import Plan
 from understudy.private.dpsgd.steps import Descent, clipped

@@ -33,7 +33,7 @@ LEAST_STORE_BYTES = 2**27
 """Ray's object store, if Understudy starts it."""
 
 
-def sum_ray_dataset(dataset: Any, work: Work) -> Integers:
+def sum_frame(dataset: Any, work: Work) -> Integers:
     """The sum over the rows of a dataset.  # (dim + 1,)"""
     start()
     _silence(dataset.context)
@@ -50,7 +50,7 @@ def sum_ray_dataset(dataset: Any, work: Work) -> Integers:
     return total
 
 
-def sum_files_by_ray(paths: list[str], work: Work) -> Integers:
+def sum_files(paths: list[str], work: Work) -> Integers:
     """The sum over the rows of files that every worker can open.  # (dim + 1,)"""
     ray, described = start(), work.to_json()
     if not work.layout.schema.privacy.is_row:

@@ -34,23 +34,25 @@ Task = Callable[..., Batches]
 """From the batches of a partition to those that Spark goes on with."""
 
 
-def sum_spark_frame(frame: Any, work: Work) -> Integers:
+def sum_frame(frame: Any, work: Work) -> Integers:
     """The sum over the rows of a data frame.  # (dim + 1,)"""
     remote.check_columns("data frame", frame.columns, work)
+    _check_storage(frame.sparkSession, work)
     chosen = frame.select(*(f"`{name.replace('`', '``')}`" for name in work.columns))
     return _sum(chosen, work, _sum_partition, _encode_partition, parts=None)
 
 
-def sum_files_by_spark(paths: list[str], work: Work, session: Any = None) -> Integers:
+def sum_files(paths: list[str], work: Work, session: Any = None) -> Integers:
     """The sum over the rows of files that every worker can open.  # (dim + 1,)"""
-    files = (session or new_session()).createDataFrame(list(enumerate(paths)), "part bigint, path string")
+    session = session or new_session()
+    _check_storage(session, work, sums=len(paths))  # a task may get them all
+    files = session.createDataFrame(list(enumerate(paths)), "part bigint, path string")
     return _sum(files.repartition(len(paths), "part"), work, _sum_files, _encode_files, parts=len(paths))
 
 
 def _sum(frame: Any, work: Work, sum_task: Task, encode_task: Task, *, parts: int | None) -> Integers:
     """The sum that tasks make of a frame, row by row or person by person, of so many parts if that is known."""
     described, is_row = work.to_json(), work.layout.schema.privacy.is_row
-    _check_storage(frame.sparkSession, work, sums=parts or 1, shuffles=not is_row)  # a task may get all parts
     if is_row:
         sums = frame.mapInArrow(partial(sum_task, described=described), _SUMS)
     else:
@@ -73,8 +75,9 @@ def new_session() -> Any:
     return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
 
 
-def _check_storage(session: Any, work: Work, *, sums: int = 1, shuffles: bool = False) -> None:
+def _check_storage(session: Any, work: Work, *, sums: int = 1) -> None:
     """Refuse to let rows, or so many sums of one task, lie unencrypted on workers' disks."""
+    shuffles = not work.layout.schema.privacy.is_row
     if not shuffles and sums * work.zero_sum().nbytes <= DIRECT_BYTES:
         return
     if not _is_encrypted(session):
