@@ -225,10 +225,8 @@ MUTANTS = {
     ),
     "appended rows that nobody paid for": Mutant(
         "private/release.py",
-        "        ledger=ledger,\n        key=key,\n        directory=directory,\n        check=check,\n"
-        "        read=read,\n        draw=draw,\n        make=make,\n    )\n",
-        "        ledger=None,\n        key=key,\n        directory=directory,\n        check=check,\n"
-        "        read=read,\n        draw=draw,\n        make=make,\n    )\n",
+        "account = Account(ledger, key, directory)",
+        "account = Account(None, key, directory)",
         "private/test_append.py::test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn",
     ),
     "Fourier features not checked": Mutant(
@@ -323,7 +321,7 @@ MUTANTS = {
         PARTIES + "test_a_file_tells_nothing_but_its_header",
     ),
     "a checkpoint of files that have changed": Mutant(
-        "private/checkpoints.py",
+        "private/secret_files.py",
         " and set(files) <= set(self._names.values())",
         "",
         "private/test_checkpoints.py::test_what_was_summed_of_something_else_is_not_used[a file]",
@@ -1049,7 +1047,7 @@ MUTANTS = {
         DESCENT + "test_linear.py::test_a_long_gradient_is_shortened_and_keeps_its_direction[maps]",
     ),
     "norms of linear gradients not checked": Mutant(
-        "private/dpsgd/linear.py",
+        "private/dpsgd/classifier.py",
         "pulls = to_lattice(clipped(slopes.reshape(len(part), -1), clip), RADIUS)",
         "pulls = np.rint(slopes.reshape(len(part), -1) / clip * RADIUS)",
         DESCENT + "test_linear.py::test_no_row_moves_a_sum_further_than_the_radius[maps]",
@@ -1063,13 +1061,13 @@ MUTANTS = {
     "half the noise in the last step of maps": Mutant(
         "private/dpsgd/steps.py",
         "noise_multiplier=cost.noise_multiplier,",
-        "noise_multiplier=cost.noise_multiplier / (2 if done == cost.steps - 1 else 1),",
+        "noise_multiplier=cost.noise_multiplier / (2 if step == cost.steps else 1),",
         AUDIT + "[classifier]",
     ),
     "half the noise in the last step of networks": Mutant(
         "private/dpsgd/steps.py",
         "noise_multiplier=cost.noise_multiplier,",
-        "noise_multiplier=cost.noise_multiplier / (2 if done == cost.steps - 1 else 1),",
+        "noise_multiplier=cost.noise_multiplier / (2 if step == cost.steps else 1),",
         AUDIT + "[private encoder]",
     ),
     "half the noise on second moments": Mutant(
@@ -1085,7 +1083,7 @@ MUTANTS = {
         "private/test_audit_releases.py::test_likelihood_ratios_of_all_steps_lie_on_the_claimed_curve[few rows]",
     ),
     "answers that are not exact": Mutant(
-        "private/dpsgd/linear.py",
+        "private/dpsgd/classifier.py",
         "np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT)",
         "np.matmul(seen.astype(np.float32), np.swapaxes(whole, 1, 2).astype(np.float32)).astype(np.float64)"
         " / (RADIUS * WEIGHT_UNIT)",
@@ -1093,8 +1091,8 @@ MUTANTS = {
     ),
     "steps divided by the rows that were drawn": Mutant(
         "private/dpsgd/steps.py",
-        "optimizer.step(scale * noisy)",
-        "optimizer.step(noisy * (self.plan.clip / max(1, len(places))))",
+        "gradient = scale * noisy",
+        "gradient = noisy * (plan.clip / max(1, len(places)))",
         DESCENT + "test_linear.py::test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there",
     ),
     "noise for another norm": Mutant(
@@ -1182,7 +1180,7 @@ MUTANTS = {
         "private/dpsgd/test_drawing.py::test_every_row_is_drawn_with_the_same_chance_and_by_itself",
     ),
     "noise for one factor of an outer product": Mutant(
-        "private/dpsgd/linear.py",
+        "private/dpsgd/classifier.py",
         "radius=RADIUS**2)",
         "radius=RADIUS)",
         TRAINING + "test_noise_is_what_the_plan_says_whatever_the_rows_are",
@@ -1198,6 +1196,18 @@ MUTANTS = {
         "tuple(4 * cost for cost",
         "tuple(1 * cost for cost",
         TRAINING + "test_replaced_rows_are_charged_as_removed_and_added",
+    ),
+    "a stored release of another query": Mutant(
+        "private/spending.py",
+        'if dict(found.facts).get("query") != account.query:',
+        "if False:",
+        SPENDING + "test_a_key_is_not_resumed_with_another_query[release]",
+    ),
+    "a key of another plan found after reading": Mutant(
+        "private/ledger.py",
+        "    _granted(read_ledger(path), path, key=key, plan_id=plan_id, unit=unit",
+        "    _granted(read_ledger(path), path, key=' ', plan_id=plan_id, unit=unit",
+        SPENDING + "test_a_key_of_another_plan_is_refused_before_rows_are_read[append]",
     ),
     "rows without a label add": Mutant(
         "private/dpsgd/classifier.py",
@@ -1281,7 +1291,7 @@ MUTANTS = {
         PARTIES + "test_the_same_file_or_party_twice_is_refused",
     ),
     "files summed again after a resume": Mutant(
-        "private/checkpoints.py",
+        "private/secret_files.py",
         "if name not in done]",
         "]",
         "private/test_checkpoints.py::test_a_pass_that_was_cut_short_reads_each_file_once_in_all",
@@ -1293,7 +1303,7 @@ MUTANTS = {
         "readers/test_readers.py::test_a_file_that_is_found_several_times_is_read_once",
     ),
     "a sum in a checkpoint before its file": Mutant(
-        "private/checkpoints.py",
+        "private/secret_files.py",
         "total = self.summed.total.copy()",
         "total = self.summed.total",
         "private/test_checkpoints.py::test_an_interrupt_between_a_sum_and_its_name_leaves_neither[4]",
@@ -1311,7 +1321,7 @@ MUTANTS = {
         LOCAL + "test_an_interrupt_ends_the_pass_after_the_batches_at_hand",
     ),
     "a file named after it was read": Mutant(
-        "private/checkpoints.py",
+        "private/secret_files.py",
         "(*self.summed.files, self._names[part])",
         "(*self.summed.files, name_of_part(part))",
         "private/test_checkpoints.py::test_a_file_that_changes_while_it_is_read_is_read_again",

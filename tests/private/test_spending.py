@@ -21,7 +21,7 @@ from understudy.errors import InputError, UsageError
 from understudy.methods import dp_merf
 from understudy.plan.request import Request
 from understudy.private import ledger as ledgers
-from understudy.private import release, spending
+from understudy.private import parties, release, spending
 from understudy.private.dpsgd import classifier
 from understudy.private.dpsgd.classifier import integer_rows, noisy_maps, train_classifier
 from understudy.private.ledger import create_ledger, read_ledger
@@ -234,3 +234,48 @@ def test_an_answer_that_cannot_be_written_is_refused_before_it_is_paid_for(
     with pytest.raises((UsageError, InputError)):
         write_partial(ROWS, asked, party="north", path=tmp_path / file, key=key, ledger=tmp_path / "ledger")
     assert not read_ledger(tmp_path / "ledger").rows
+
+
+MADE: dict[str, Callable[..., Any]] = {
+    "release": lambda data, **given: release_table(data, PLAN, **given),
+    "classifier": lambda data, **given: train_classifier(data, LEARNING, **given),
+}
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_a_key_is_not_resumed_with_another_query(made: Callable[..., Any], tmp_path: Path) -> None:
+    """What is stored is of the rows that its own query selected."""
+    create_ledger(tmp_path / "ledger", Budget(9.0, 1e-5))
+    older, younger = "SELECT * FROM data WHERE age > 50", "SELECT * FROM data WHERE age < 50"
+    paid = {"ledger": tmp_path / "ledger", "key": "k"}
+    first = made(ROWS, directory=tmp_path / "first", query=older, **paid)
+    for other in (younger, None):
+        with pytest.raises(InputError, match="key 'k': was used with another query"):
+            made("no such file.csv", directory=tmp_path / "other", query=other, **paid)
+    assert made("no such file.csv", query=older, **paid).fingerprint == first.fingerprint
+    assert not (tmp_path / "other").exists()
+    assert len(read_ledger(tmp_path / "ledger").rows) == 1
+
+
+def _append_nothing(folder: Path, **given: Any) -> None:
+    append_rows("no such file.csv", release_table(ROWS, PLAN), key="k", **given)
+
+
+UNREAD = {name: lambda _, made=each, **given: made("no such file.csv", key="k", **given) for name, each in MADE.items()}
+UNREAD |= {"append": _append_nothing, "merge": lambda folder, **given: _merge(folder, key="k", **given)}
+
+
+@pytest.mark.parametrize("verb", UNREAD)
+def test_a_key_of_another_plan_is_refused_before_rows_are_read(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_ledger(tmp_path / "ledger", Budget(9.0, 1e-5))
+    ledgers.spend(tmp_path / "ledger", key="k", plan_id="another", description="d", unit="row", costs=[0.01])
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(parties, "check_row_count", never)
+    with pytest.raises(InputError, match="key 'k': was used for another plan"):
+        UNREAD[verb](tmp_path, ledger=tmp_path / "ledger")
+    assert len(read_ledger(tmp_path / "ledger").rows) == 1

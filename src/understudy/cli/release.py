@@ -227,9 +227,8 @@ def running(
     *, engine: str, threads: int | None, checkpoint: Path | None, key_file: Path | None, as_json: bool
 ) -> Iterator[Run]:
     """A run as the options ask for it, with a bar on the operator's screen."""
-    from understudy.private.checkpoints import Checkpoint
     from understudy.private.passes import Run
-    from understudy.private.secret_files import read_key
+    from understudy.private.secret_files import Checkpoint, read_key
 
     if key_file is not None and checkpoint is None:
         raise UsageError("key file", "is for a checkpoint, and none was given", "Add --checkpoint FILE")

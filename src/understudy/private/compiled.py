@@ -155,21 +155,10 @@ by_instruction = intrinsic(_typed)
 add_pairs = by_instruction if has_pair_instruction() else by_loop
 
 
-def _add_rows(
-    positions: Any,
-    order: Any,
-    bounds: Any,
-    starts: Any,
-    pairs: Any,
-    steps: Any,
-    offsets: Any,
-    shifts: Any,
-    amplitude: Any,
-    tile: Any,
-    total: Any,
-) -> None:
+def _add_rows(positions: Any, order: Any, bounds: Any, tasks: Any, amplitude: Any, tile: Any, total: Any) -> None:
     """Add features of rows to ``total``: block by block of a copy's rows, group by group of frequencies."""
     int32, int64 = np.int32, np.int64
+    _, starts, pairs, steps, offsets, shifts = tasks
     block = tile.shape[1]
     phases = np.empty((TILE_FREQUENCIES, block), np.int32)
     for copy in range(len(bounds) - 1):

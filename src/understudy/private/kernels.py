@@ -56,15 +56,15 @@ def fourier_sums(
     count = map_.num_features // 2
     if longest_pair(amplitude) * count > radius**2:
         return None
-    places, *groups = _tasks(map_)
+    tasks = _tasks(map_)
     order = np.argsort(slots, kind="stable")
     bounds = np.searchsorted(slots[order], np.arange(copies + 1))
     pairs = (len(positions) + 1) // 2
-    total = np.zeros((copies, len(places), 2), dtype=np.int64)
+    total = np.zeros((copies, len(tasks.order), 2), dtype=np.int64)
     tile = np.zeros((pairs, _block_rows(amplitude, pairs), 2), dtype=np.int16)
-    add_rows(positions, order, bounds, *groups, amplitude, tile, total)
+    add_rows(positions, order, bounds, tasks, amplitude, tile, total)
     found = np.empty((copies, 2, count), dtype=np.int64)
-    found[:, :, places[:count]] = total[:, :count].transpose(0, 2, 1)
+    found[:, :, tasks.order[:count]] = total[:, :count].transpose(0, 2, 1)
     return found.reshape(copies, 2 * count)
 
 

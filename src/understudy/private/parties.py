@@ -21,7 +21,7 @@ from understudy.files import check_new_directory
 from understudy.plan.request import Request
 from understudy.private.noise import ExactNoise, NoiseSource
 from understudy.private.passes import Run
-from understudy.private.release import check_row_count, noisy, private_total, release_facts, work_of
+from understudy.private.release import check_row_count, exact_sum, noisy, private_total, release_facts, work_of
 from understudy.private.sealed import sealed
 from understudy.private.secret_files import check_secret_target, read_secret, write_secret
 from understudy.private.spending import Receipt, paid, publish, release_bill
@@ -179,7 +179,8 @@ def merge_partials(
     together = facts_of_all(parts)
     receipt, charged = None, None
     if own_noise:
-        vector = _added(answers)
+        refusal = InputError("partial sums", "are too large to be added", "Release parts of the table")
+        vector = exact_sum([answer.vector for answer in answers], refusal)
     else:
         bill, *ahead = (release_bill(plan, stage=stage) for stage in range(request.round, len(plan.stages)))
         if ledger is not None:
@@ -271,12 +272,3 @@ def _check_together(request: Request, answers: Sequence[Answer]) -> None:
             f"are {len(answers)}, and the plan is for {wanted} parties",
             "The noise that the release states is that of all of them",
         )
-
-
-def _added(answers: Sequence[Answer]) -> Integers:
-    """The sum of noisy vectors, if integers hold it."""
-    largest = sum(int(np.abs(answer.vector).max(initial=0)) for answer in answers)
-    if largest >= 2**63:
-        raise InputError("partial sums", "are too large to be added", "Release parts of the table")
-    total: Integers = np.sum([answer.vector for answer in answers], axis=0, dtype=np.int64)
-    return total

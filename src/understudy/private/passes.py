@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from understudy.arrays import Integers, ReadProgress
 from understudy.errors import InputError, UsageError
-from understudy.private.checkpoints import Checkpoint
 from understudy.private.contribution_bounding import kept_rows
 from understudy.private.sealed import sealed
+from understudy.private.secret_files import Checkpoint
 from understudy.private.sums import Work, one_blas_thread
 from understudy.readers import RowStream, is_one_pass, open_parts, open_source
 from understudy.schema import Schema
@@ -33,14 +33,7 @@ PartDone = Callable[[RowStream, Integers], None]
 """Told when a part has been summed, with its sum; one call at a time."""
 
 
-def sum_parts(
-    parts: Sequence[RowStream],
-    work: Work,
-    *,
-    threads: int | None = None,
-    progress: ReadProgress | None = None,
-    part_done: PartDone | None = None,
-) -> Integers:
+def sum_parts(parts: Sequence[RowStream], work: Work, run: Run, *, part_done: PartDone | None = None) -> Integers:
     """The sum over all rows of all parts, and how many rows there are.  # (dim + 1,)
 
     Each thread holds one batch at a time and starts on a part of its own; when there are no more, it helps
@@ -50,8 +43,8 @@ def sum_parts(
         Every batch is summed once, and sums are exact, so the result is the same for any number
         of threads and however rows are split into parts (proofs/lattice.md).
     """
-    number = threads or usable_threads()
-    queue = _PartQueue(parts, work, _Reporter(parts, progress), part_done)
+    number = run.threads or usable_threads()
+    queue = _PartQueue(parts, work, _Reporter(parts, run.progress), part_done)
     with one_blas_thread():
         if number == 1:
             queue.work_through()
@@ -242,10 +235,10 @@ def _sum_rows(data: object, work: Work, *, query: str | None, run: Run) -> Integ
         for part in parts:
             stack.enter_context(part)
         if run.checkpoint is None:
-            return sum_parts(parts, work, threads=run.threads, progress=run.progress)
+            return sum_parts(parts, work, run)
         noted = run.checkpoint.begin(work, parts, query)
         try:
-            sum_parts(noted.left, work, threads=run.threads, progress=run.progress, part_done=noted.part_done)
+            sum_parts(noted.left, work, run, part_done=noted.part_done)
         except BaseException:
             noted.save()
             raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import platform
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import version
@@ -22,10 +22,11 @@ from understudy.arrays import Integers
 from understudy.errors import InputError, UsageError
 from understudy.features.perceptual import NetworkLayers
 from understudy.plan.plan import Plan
-from understudy.private.dpsgd.networks import Images, Weights, check_decoder, read_images, train_decoder
+from understudy.private.dpsgd.networks import Weights, check_decoder, read_images, train_decoder
+from understudy.private.dpsgd.steps import Arrays
 from understudy.private.noise import ExactNoise, NoiseSource
 from understudy.private.passes import Run, check_read_again, sum_table
-from understudy.private.spending import Receipt, release_bill, spend
+from understudy.private.spending import Account, Receipt, release_bill, spend
 from understudy.private.sums import Work, check_row_independence
 from understudy.released.assumptions import facts_of_all
 from understudy.released.release import Release, Settled, load_release
@@ -56,8 +57,9 @@ def release_table(
         plan: what to release; see ``understudy.methods``.
         directory: where to write the release; it must not exist.
         ledger: an SQLite ledger made by ``create_ledger``; it is charged before noise is drawn.
-        key: names this release in the ledger. The same key and plan give the stored release back,
-            at no further cost and without reading the data. By default it is a new random name.
+        key: names this release in the ledger. The same key, plan and query give the stored release back,
+            at no further cost and without reading the data; another plan or query is refused. By default it is a new
+            random name.
         query: SQL that selects the rows; a file or frame is called ``data`` in it.
         run: how rows are passed over: threads and progress.
         noise: for tests only.
@@ -92,13 +94,13 @@ def release_table(
         check_row_count(plan, int(total[-1]))
         return total[:-1]
 
-    def read() -> tuple[Images | None, Integers]:
+    def read() -> tuple[Arrays | None, Integers]:
         if len(plan.stages) > 1 or plan.decoder is not None:
             check_read_again(data, ONCE_PER_STAGE)
         images = read_images(data, plan, query=query) if plan.decoder is not None else None
         return images, total_after(())
 
-    def draw(private: tuple[Images | None, Integers], receipt: Receipt) -> tuple[Vectors, Weights]:
+    def draw(private: tuple[Arrays | None, Integers], receipt: Receipt) -> tuple[Vectors, Weights]:
         images, first = private
         weights: Weights = {}
         if plan.decoder is not None and images is not None:
@@ -111,15 +113,12 @@ def release_table(
 
     return spend(
         release_bill(plan),
-        ledger=ledger,
-        key=key,
-        directory=directory,
+        Account(ledger, key, directory, query),
         check=check,
         read=read,
         draw=draw,
         make=make,
         load=load_release,
-        query=query,
     )
 
 
@@ -164,7 +163,8 @@ def append_rows(
 
     def draw(first: Integers, receipt: Receipt) -> Vectors:
         added = noisy_stages(first, plan, total_after=total_after, source=source, receipt=receipt)
-        return tuple(_sum(before, vector) for before, vector in zip(earlier.vectors, added, strict=True))
+        refusal = InputError("release", "is too large to be added to", "Make a release of its own")
+        return tuple(exact_sum(pair, refusal) for pair in zip(earlier.vectors, added, strict=True))
 
     def make(vectors: Vectors, receipt: Receipt) -> Release:
         facts = (
@@ -182,22 +182,16 @@ def append_rows(
             settled = Settled(earlier.vectors, earlier.plan.parties)
         return Release(plan, vectors, tuple(facts.items()), settled=settled)
 
-    return spend(
-        release_bill(plan),
-        ledger=ledger,
-        key=key,
-        directory=directory,
-        check=check,
-        read=read,
-        draw=draw,
-        make=make,
-    )
+    account = Account(ledger, key, directory)
+    return spend(release_bill(plan), account, check=check, read=read, draw=draw, make=make)
 
 
-def _sum(before: Integers, vector: Integers) -> Integers:
-    if int(np.abs(before).max(initial=0)) + int(np.abs(vector).max(initial=0)) >= 2**63:
-        raise InputError("release", "is too large to be added to", "Make a release of its own")
-    return before + vector
+def exact_sum(vectors: Sequence[Integers], refusal: InputError) -> Integers:
+    """The sum of noisy vectors, if integers hold it."""
+    if sum(int(np.abs(vector).max(initial=0)) for vector in vectors) >= 2**63:
+        raise refusal
+    total: Integers = np.sum(vectors, axis=0, dtype=np.int64)
+    return total
 
 
 def work_of(plan: Plan, vectors: Vectors) -> Work:

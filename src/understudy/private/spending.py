@@ -193,46 +193,57 @@ def _no_delta(ledger: str | Path, remedy: str) -> InputError:
     )
 
 
+@dataclass(frozen=True)
+class Account:
+    """Who pays for a product, and how it is found again.
+
+    Args:
+        ledger: charged before noise is drawn, and told what came of it.
+        key: names the product in the ledger; by default it is a new random name.
+        directory: where to write the product; it must not exist.
+        query: what selects its rows; a key is resumed with the same one only.
+    """
+
+    ledger: str | Path | None
+    key: str | None
+    directory: str | Path | None
+    query: str | None = None
+
+
 def spend(
     bill: Bill,
+    account: Account,
     *,
-    ledger: str | Path | None,
-    key: str | None,
-    directory: str | Path | None,
     check: Callable[[], None],
     read: Callable[[], _Private],
     draw: Callable[[_Private, Receipt], _Noisy],
     make: Callable[[_Noisy, Receipt], _Product],
     load: Callable[[str], _Product] | None = None,
-    query: str | None = None,
 ) -> _Product:
     """Make a product, or give back the one that was paid for under the same key.
 
     Args:
         bill: what it costs.
-        ledger: charged before noise is drawn, and told what came of it.
-        key: names the product in the ledger; by default it is a new random name.
-        directory: where to write the product; it must not exist.
+        account: who pays for it, and where it is kept.
         check: probes of this machine on made-up rows; see ``paid``.
         read: gives what has no noise yet; see ``paid``.
         draw: adds the noise; see ``paid``.
         make: the product, from what is noisy and public.
         load: reads a stored product; without it a key is never resumed.
-        query: what selects the rows; a key is resumed with the same one only.
 
     Guarantee:
         If rows are refused in the first pass, nothing is spent; nothing is written before all noise has been
         drawn, and no noise is drawn before it is charged (proofs/ledger.md).
     """
+    ledger, directory = account.ledger, account.directory
     if directory is not None:
         check_new_directory(directory)
-    if ledger is not None and key is not None and load is not None:
-        found = _stored(ledger, key=key, plan_id=bill.plan_id, load=load, query=query)
+    if load is not None:
+        found = _stored(account, bill.plan_id, load)
         if found is not None:
-            if directory is not None:
-                write_directory(directory, found.files())
+            publish(found.fingerprint, found.files, directory=directory)
             return found
-    noisy, receipt = paid(bill, ledger=ledger, key=key or bill.new_key(), check=check, read=read, draw=draw)
+    noisy, receipt = paid(bill, ledger=ledger, key=account.key or bill.new_key(), check=check, read=read, draw=draw)
     product = make(noisy, receipt)
     publish(product.fingerprint, product.files, directory=directory, ledger=ledger, receipt=receipt)
     return product
@@ -307,21 +318,21 @@ def _check_affordable(ledger: str | Path, key: str, bills: Sequence[Bill]) -> No
         raise BudgetError(refusal.where, refusal.rule, remedy) from None
 
 
-def _stored(
-    ledger: str | Path, *, key: str, plan_id: str, load: Callable[[str], _Product], query: str | None
-) -> _Product | None:
+def _stored(account: Account, plan_id: str, load: Callable[[str], _Product]) -> _Product | None:
     """What was paid for before under a key, if its directory is still there, unchanged and private.
 
     Giving out the same bits again costs nothing. Those of another query would be of other rows.
     """
-    row = ledgers.find_published(ledger, key=key, plan_id=plan_id)
+    if account.ledger is None or account.key is None:
+        return None
+    row = ledgers.find_published(account.ledger, key=account.key, plan_id=plan_id)
     if row is None or row.directory is None or not Path(row.directory).is_dir():
         return None
     found = load(row.directory)
     if found.fingerprint != row.fingerprint or not found.is_private:
         return None
-    if dict(found.facts).get("query") != query:
-        raise InputError(f"key '{key}'", "was used with another query", "Choose a new key")
+    if dict(found.facts).get("query") != account.query:
+        raise InputError(f"key '{account.key}'", "was used with another query", "Choose a new key")
     return found
 
 

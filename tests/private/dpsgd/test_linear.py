@@ -16,8 +16,8 @@ from understudy.accounting.dpsgd import DescentCost
 from understudy.classifier.maps import MapShape
 from understudy.errors import InputError
 from understudy.plan.descent import DescentPlan
-from understudy.private.dpsgd import linear
-from understudy.private.dpsgd.linear import (
+from understudy.private.dpsgd import classifier
+from understudy.private.dpsgd.classifier import (
     RADIUS,
     WEIGHT_UNIT,
     IntegerRows,
@@ -112,7 +112,7 @@ def test_a_sum_is_the_exact_sum_over_rows_in_any_blocks(shape: MapShape, monkeyp
     every = np.arange(200)
     whole = gradient_sum(rows, shape, weights, every, clip=0.7)
     singles = sum(gradient_sum(rows, shape, weights, every[i : i + 1], clip=0.7) for i in every)
-    monkeypatch.setattr(linear, "BLOCK_NUMBERS", 100)
+    monkeypatch.setattr(classifier, "BLOCK_NUMBERS", 100)
     assert np.array_equal(whole, singles)
     assert np.array_equal(whole, gradient_sum(rows, shape, weights, every[::-1], clip=0.7))
 
@@ -186,11 +186,11 @@ def test_two_runs_differ_because_noise_has_no_seed() -> None:
 
 
 def test_a_machine_that_mixes_rows_up_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    true_gradients = linear.answer_gradients
+    true_gradients = classifier.answer_gradients
 
     def mixed(answers: Floats, labels: npt.NDArray[np.int64], beta: float) -> Floats:
         return true_gradients(answers, labels, beta) * (1 + 1e-3 * len(labels))
 
-    monkeypatch.setattr(linear, "answer_gradients", mixed)
+    monkeypatch.setattr(classifier, "answer_gradients", mixed)
     with pytest.raises(InputError, match="differently in different blocks"):
-        linear.check_row_independence(SHAPES[1], some_weights(SHAPES[1]), 10.0)
+        classifier.check_row_independence(SHAPES[1], some_weights(SHAPES[1]), 10.0)

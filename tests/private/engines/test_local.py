@@ -104,7 +104,9 @@ def test_a_part_is_told_of_once_with_its_own_sum(tmp_path: Path) -> None:
     folder = write_split(table, tmp_path / "parts", [100, 120], "parquet")
     parts = local_parts(folder, work)
     told: list[tuple[str, Integers]] = []
-    total = local.sum_parts(parts, work, threads=3, part_done=lambda part, own: told.append((part.paths[0].name, own)))
+    total = local.sum_parts(
+        parts, work, Run(threads=3), part_done=lambda part, own: told.append((part.paths[0].name, own))
+    )
     assert sorted(name for name, _ in told) == ["0.parquet", "1.parquet", "2.parquet"]
     assert np.array_equal(sum(own for _, own in told), total)
     assert sorted(int(own[-1]) for _, own in told) == [20, 100, 180]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from understudy.arrays import Floats, Integers, Singles, load_torch, one_thread
@@ -17,14 +18,12 @@ from understudy.errors import InputError, UsageError
 from understudy.networks.autoencoder import DECODER
 from understudy.plan.descent import DecoderPlan
 from understudy.plan.plan import Plan
-from understudy.private.dpsgd.steps import Descent, clipped
+from understudy.private.dpsgd.steps import Arrays, Descent, clipped, read_rows
 from understudy.private.lattice import to_lattice
 from understudy.private.noise import NoiseSource
 from understudy.private.spending import Receipt
-from understudy.readers import open_source
 from understudy.schema.encode import encode_batch
 
-Arrays = tuple[npt.NDArray[Any], ...]
 Tensors = dict[str, Any]
 RowLoss = Callable[..., Any]
 """From parameters by name and the tensors of one row to its loss, a torch scalar."""
@@ -153,35 +152,37 @@ def tensors_of(parameters: Mapping[str, npt.NDArray[np.float32]]) -> Tensors:
     return {name: torch.from_numpy(value.copy()) for name, value in parameters.items()}
 
 
-Images = tuple[Singles, Singles]
 Weights = dict[str, Singles]
 AVERAGED = 0.2
 """The outcome is the mean of the last fifth of the steps."""
 
 
-def read_images(data: object, plan: Plan, *, query: str | None) -> Images:
+def read_images(data: object, plan: Plan, *, query: str | None) -> Arrays:
     """All images and their one-hot labels, in memory. PRIVATE.
 
     # (num_images, num_pixels), (num_images, num_labels)
     """
-    layout, columns = plan.layout, [column.name for column in plan.schema.used]
-    with open_source(data, columns=columns, query=query) as batches:
-        cells = [layout.expand(encode_batch(plan.schema, batch)).astype(np.float32) for batch in batches]
-    found = np.concatenate([np.empty((0, layout.width), dtype=np.float32), *cells])
-    pixels = len(layout.numbers)
-    labels = found[:, pixels:] if layout.choices else np.ones((len(found), 1), dtype=np.float32)
-    return np.ascontiguousarray(found[:, :pixels]), np.ascontiguousarray(labels)
+    layout, pixels = plan.layout, len(plan.layout.numbers)
+
+    def encode(batch: pa.RecordBatch) -> Arrays:
+        cells = layout.expand(encode_batch(plan.schema, batch)).astype(np.float32)
+        return cells[:, :pixels], cells[:, pixels:] if layout.choices else np.ones((len(cells), 1), np.float32)
+
+    return read_rows(data, [column.name for column in plan.schema.used], encode, query=query, none=_no_images(plan))
+
+
+def _no_images(plan: Plan) -> Arrays:
+    pixels = len(plan.layout.numbers)
+    return np.empty((0, pixels), np.float32), np.empty((0, max(1, plan.layout.width - pixels)), np.float32)
 
 
 def check_decoder(plan: Plan, decoder: DecoderPlan) -> None:
     """Refuse a machine whose torch gives an image different gradients beside others, before rows are read."""
-    network, layout = decoder.network, plan.layout
-    pixels = len(layout.numbers)
-    like = (np.empty((0, pixels), np.float32), np.empty((0, max(1, layout.width - pixels)), np.float32))
+    network, like = decoder.network, _no_images(plan)
     check_row_gradients(tensors_of(network.first_parameters(decoder.descent.seed)), network.loss, like)
 
 
-def train_decoder(images: Images, decoder: DecoderPlan, *, noise: NoiseSource, receipt: Receipt) -> Weights:
+def train_decoder(images: Arrays, decoder: DecoderPlan, *, noise: NoiseSource, receipt: Receipt) -> Weights:
     """Train encoder and decoder together, and hand out the decoder.
 
     The paper trains the encoder without noise. A decoder's gradients are taken through the encoder, so every

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 from understudy.accounting import lattice_noise_std
@@ -23,6 +25,10 @@ from understudy.plan.plan import ROW_CAP
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.sealed import sealed
 from understudy.private.spending import Receipt
+from understudy.readers import open_source
+
+Arrays = tuple[npt.NDArray[Any], ...]
+"""Arrays with a row at each place of their first axis."""
 
 
 def drawn_rows(num_rows: int, rate: float) -> Integers:
@@ -36,10 +42,15 @@ def drawn_rows(num_rows: int, rate: float) -> Integers:
     return np.flatnonzero(words < round(rate * RATE_UNITS))
 
 
-def check_size(num_rows: int) -> None:
-    """Refuse more rows than certificates say that sums hold."""
-    if num_rows > ROW_CAP:
+def read_rows(
+    data: object, columns: list[str], encode: Callable[[pa.RecordBatch], Arrays], *, query: str | None, none: Arrays
+) -> Arrays:
+    """All rows as arrays, in memory; ``none`` of them as the same arrays without rows. PRIVATE."""
+    with open_source(data, columns=columns, query=query) as batches:
+        parts = [none, *(encode(batch) for batch in batches)]
+    if sum(len(part[0]) for part in parts) > ROW_CAP:  # certificates say that sums hold no more
         raise InputError("data", "has more rows than can be trained on", "Train on parts of it")
+    return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
 
 
 def noisy_sum(sums: Integers, radius: int, *, noise_multiplier: float, noise: NoiseSource, receipt: Receipt) -> Floats:
@@ -93,50 +104,29 @@ class Descent:
             and of the parameters alone, the outcome is private as the plan's cost states, between tables with one
             row more or less (proofs/descent.md).
         """
-        cost, optimizer = self.plan.cost, Optimizer(start, self)
-        scale = self.plan.clip / (cost.sampling_rate * (self.plan.expected_rows or 1))
+        plan, cost, parameters = self.plan, self.plan.cost, start.astype(np.float64)
+        scale = plan.clip / (cost.sampling_rate * (plan.expected_rows or 1))
+        first, second, mean = (np.zeros_like(parameters) for _ in range(3))
+        counted = 0
         with threadpool_limits(limits=1, user_api="blas"):
-            for done in range(cost.steps):
+            for step in range(1, cost.steps + 1):
                 places = drawn_rows(num_rows, cost.sampling_rate)
-                sums = sealed(partial(gradient_sum, optimizer.parameters, places))
+                sums = sealed(partial(gradient_sum, parameters, places))
                 noisy = noisy_sum(
                     sums, radius, noise_multiplier=cost.noise_multiplier, noise=self.noise, receipt=self.receipt
                 )
-                optimizer.step(scale * noisy)
+                # From here on no row is seen: momentum or Adam (Kingma & Ba 2015), with a cosine schedule.
+                gradient = scale * noisy
+                first = 0.9 * first + 0.1 * gradient
+                direction = first / (1 - 0.9**step)
+                if self.rule == "adam":
+                    second = 0.999 * second + 0.001 * gradient**2
+                    direction /= np.sqrt(second / (1 - 0.999**step)) + 1e-8
+                pace = plan.learning_rate * 0.5 * (1 + math.cos(math.pi * ((step - 1) / cost.steps)))
+                parameters = parameters - pace * direction
+                if step > cost.steps * (1 - self.averaged):
+                    counted += 1
+                    mean += (parameters - mean) / counted
                 if self.progress is not None:
-                    self.progress(done + 1, cost.steps)
-        return optimizer.result
-
-
-class Optimizer:
-    """Momentum or Adam (Kingma & Ba 2015) on a flat vector of parameters, with a cosine schedule. It sees no rows."""
-
-    def __init__(self, start: Floats, descent: Descent) -> None:
-        self.parameters = start.astype(np.float64)
-        self._descent, self._total, self._done = descent, descent.plan.cost.steps, 0
-        self._first, self._second = np.zeros_like(self.parameters), np.zeros_like(self.parameters)
-        self._mean, self._counted = np.zeros_like(self.parameters), 0
-
-    def step(self, gradient: Floats) -> None:
-        """Update the parameters by a noisy gradient."""
-        self._done += 1
-        done = (self._done - 1) / self._total
-        pace = self._descent.plan.learning_rate * 0.5 * (1 + math.cos(math.pi * done))
-        self.parameters -= pace * self._direction(gradient)
-        if self._done > self._total * (1 - self._descent.averaged):
-            self._counted += 1
-            self._mean += (self.parameters - self._mean) / self._counted
-
-    def _direction(self, gradient: Floats) -> Floats:
-        self._first = 0.9 * self._first + 0.1 * gradient
-        first = self._first / (1 - 0.9**self._done)
-        if self._descent.rule == "momentum":
-            return first
-        self._second = 0.999 * self._second + 0.001 * gradient**2
-        second = self._second / (1 - 0.999**self._done)
-        return np.asarray(first / (np.sqrt(second) + 1e-8))
-
-    @property
-    def result(self) -> Floats:
-        """The last parameters, or the mean over the last part of the steps."""
-        return self._mean if self._counted else self.parameters
+                    self.progress(step, cost.steps)
+        return mean if counted else parameters

@@ -81,7 +81,8 @@ def start() -> Any:
         store = min(STORE_BYTES, _free_memory() // 2)
         # Objects that do not fit the store go into files of this folder, and Ray Data's logs tell row counts.
         folder = tempfile.mkdtemp(prefix="us-", dir=MEMORY)
-        atexit.register(_stop, ray, folder)
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        atexit.register(ray.shutdown)  # what was registered last is called first
         ray.init(
             include_dashboard=False,
             log_to_driver=False,
@@ -105,11 +106,6 @@ def _free_memory() -> int:
             "Give it more (a container: --shm-size), use --engine local, or start Ray on encrypted disks yourself",
         )
     return free
-
-
-def _stop(ray: Any, folder: str) -> None:
-    ray.shutdown()
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _silence(context: Any) -> None:

@@ -80,22 +80,15 @@ def _check_storage(session: Any, work: Work, *, sums: int = 1) -> None:
     shuffles = not work.layout.schema.privacy.is_row
     if not shuffles and sums * work.zero_sum().nbytes <= DIRECT_BYTES:
         return
-    if not _is_encrypted(session):
+    # A session's own settings can be changed after its context was made, which changes nothing about it. Those of a
+    # server of Spark Connect are the server's.
+    has_context = not type(session).__module__.startswith("pyspark.sql.connect")
+    settings = session.sparkContext.getConf() if has_context else session.conf
+    if settings.get(_ENCRYPTION, "false") != "true":
         what = "rows are brought together by person" if shuffles else "sums are long"
         raise InputError(
             "Spark session", f"{what}, and would lie unencrypted on workers' disks", f"Start it with {_ENCRYPTION}=true"
         )
-
-
-def _is_encrypted(session: Any) -> bool:
-    """Whether what workers write is encrypted.
-
-    A session's own settings can be changed after its context was made, which changes nothing about it. Those of a
-    server of Spark Connect are the server's.
-    """
-    has_context = not type(session).__module__.startswith("pyspark.sql.connect")
-    settings = session.sparkContext.getConf() if has_context else session.conf
-    return bool(settings.get(_ENCRYPTION, "false") == "true")
 
 
 def _partition() -> int:
