@@ -1,6 +1,6 @@
 """DP-SGD for any torch function, with per-example gradients by ``torch.func``, and the image decoder trained by it.
 
-The one place on the private side that loads torch, and only when it is called.
+Torch is loaded when a function is called, and not before.
 """
 
 from __future__ import annotations
