@@ -264,13 +264,13 @@ def _sum_persons(data: object, work: Work, *, query: str | None, run: Run) -> In
 
 def misfits_of(data: object, schema: Schema, *, query: str | None = None) -> dict[str, Misfits]:
     """For every used column, how many cells are no value of it. PRIVATE: exact counts of rows."""
-    return sealed(lambda: _counted(data, schema, query))
-
-
-def _counted(data: object, schema: Schema, query: str | None) -> dict[str, Misfits]:
     found = {column.name: Misfits() for column in schema.used}
-    with open_source(data, columns=list(found), query=query) as batches:
-        for batch in batches:
-            for column in schema.used:
-                found[column.name] += count_misfits(column, batch.column(column.name))
+
+    def count_cells() -> None:
+        with open_source(data, columns=list(found), query=query) as batches:
+            for batch in batches:
+                for column in schema.used:
+                    found[column.name] += count_misfits(column, batch.column(column.name))
+
+    sealed(count_cells)
     return found

@@ -69,7 +69,7 @@ def train_classifier(
         plan: what to train.
         directory: where to write the classifier; it must not exist.
         ledger: an SQLite ledger; it is charged before noise is drawn.
-        key: names this classifier in the ledger. The same key and plan give the stored one back.
+        key: names this classifier in the ledger. The same key, plan and query give the stored one back.
         query: SQL that selects the rows; a file or frame is called ``data`` in it.
         noise: for tests only.
         progress: called with the steps done and the steps in all.
@@ -112,13 +112,12 @@ def noisy_maps(
 ) -> tuple[LocallyLinearMaps, Whitening | None]:
     """Noisy second moments for whitening, if the plan asks for them, then DP-SGD."""
     receipt.check_plan(plan.fingerprint)
-    whitening = None
-    descent = Descent(plan.descent, receipt, noise, averaged=plan.training.averaged, progress=progress)
+    whitening, steps = None, plan.descent
     if plan.look_noise is not None:
         whitening = _noisy_whitening(rows, plan.look_noise, noise, receipt)
         rows = sealed(lambda: _whitened(rows, whitening))
-        expected = replace(plan.descent, expected_rows=plan.num_rows or round(whitening.num_rows))
-        descent = replace(descent, plan=expected)
+        steps = replace(steps, expected_rows=plan.num_rows or round(whitening.num_rows))
+    descent = Descent(steps, receipt, noise, averaged=plan.training.averaged, progress=progress)
     return train_maps(rows, plan.shape, descent), whitening
 
 
@@ -135,8 +134,8 @@ def integer_rows(data: object, plan: ClassifierPlan, *, query: str | None) -> In
         whole[label == NULL] = 0
         return whole, np.where(label == NULL, 0, label)
 
-    none = np.empty((0, plan.inputs.dim), np.int16), np.empty(0, np.int64)
-    return IntegerRows(*read_rows(data, names, encode, query=query, none=none))
+    empty = np.empty((0, plan.inputs.dim), np.int16), np.empty(0, np.int64)
+    return IntegerRows(*read_rows(data, names, encode, query=query, empty=empty))
 
 
 def _encoded(inputs: Inputs, codes: Integers) -> npt.NDArray[np.int16]:

@@ -94,8 +94,8 @@ def _rows(data: object, plan: ExtractorPlan) -> Arrays:
     shape = (-1, plan.image.height, plan.image.width, plan.image.channels)
 
     def encode(batch: pa.RecordBatch) -> Arrays:
-        planes = pixel_array(batch, plan.image).reshape(shape).transpose(0, 3, 1, 2)
+        planes = np.ascontiguousarray(pixel_array(batch, plan.image).reshape(shape).transpose(0, 3, 1, 2))
         codes = encode_column(plan.label, batch.column(plan.label.name))
         return planes, np.where(codes == NULL, 0, codes), (codes != NULL).astype(np.float32)
 
-    return read_rows(data, [*plan.image.names, plan.label.name], encode, query=None, none=_no_rows(plan))
+    return read_rows(data, [*plan.image.names, plan.label.name], encode, query=None, empty=_no_rows(plan))

@@ -43,11 +43,11 @@ def drawn_rows(num_rows: int, rate: float) -> Integers:
 
 
 def read_rows(
-    data: object, columns: list[str], encode: Callable[[pa.RecordBatch], Arrays], *, query: str | None, none: Arrays
+    data: object, columns: list[str], encode: Callable[[pa.RecordBatch], Arrays], *, query: str | None, empty: Arrays
 ) -> Arrays:
-    """All rows as arrays, in memory; ``none`` of them as the same arrays without rows. PRIVATE."""
+    """All rows as arrays, in memory, batch by batch; ``empty`` are the same arrays without rows. PRIVATE."""
     with open_source(data, columns=columns, query=query) as batches:
-        parts = [none, *(encode(batch) for batch in batches)]
+        parts = [empty, *(encode(batch) for batch in batches)]
     if sum(len(part[0]) for part in parts) > ROW_CAP:  # certificates say that sums hold no more
         raise InputError("data", "has more rows than can be trained on", "Train on parts of it")
     return tuple(np.concatenate(arrays) for arrays in zip(*parts, strict=True))
