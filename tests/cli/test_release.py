@@ -196,7 +196,7 @@ def test_the_id_column_is_never_read(run: Any, office: Any, quick: Any) -> None:
 def test_a_key_with_another_query_is_refused_and_nothing_is_given_back(run: Any, office: Any, quick: Any) -> None:
     words = ("-s", office.schema, "-e", 0.5, *quick, "--ledger", office.ledger, "--key", "spring", "--json")
     one, other = "SELECT * FROM data WHERE age > 30", "SELECT * FROM data WHERE age < 30"
-    first = run("release", office.csv, *words, "--query", one, "-o", office.path("first"))
+    first = run("release", office.parquet, *words, "--query", one, "-o", office.path("first"))
     assert first.code == 0
     spent = office.spent()
     for query in (("--query", other), ()):

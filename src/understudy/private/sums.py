@@ -25,7 +25,7 @@ from understudy.features.combine import tensor
 from understudy.features.embedding import kept_radius
 from understudy.private.kernels import Positions, centred, fourier_sums
 from understudy.private.lattice import inside, to_lattice
-from understudy.schema import Layout
+from understudy.schema import Layout, Schema
 from understudy.schema.columns import UNLISTED, Column, to_position
 from understudy.schema.encode import encode_batch
 from understudy.schema.table import parse_schema
@@ -207,10 +207,8 @@ def one_blas_thread() -> Any:
     return _thread_pools().limit(limits=1, user_api="blas")
 
 
-@cache
-def _thread_pools() -> Any:
-    """The BLAS libraries of this process. Finding them takes as long as a small sum."""
-    return ThreadpoolController()
+_thread_pools = cache(ThreadpoolController)
+"""The BLAS libraries of this process. Finding them takes as long as a small sum."""
 
 
 def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
@@ -301,7 +299,7 @@ def check_row_independence(layout: Layout, embedding: Embedding, lattice: int) -
     Raises:
         InputError: element-wise functions here depend on a row's place in memory.
     """
-    codes = made_up_codes(layout)
+    codes = made_up_codes(layout.schema)
 
     def summed(rows: npt.NDArray[np.int64]) -> Integers:
         return partial_sum(Rows(layout, rows), embedding=embedding, lattice=lattice)
@@ -330,11 +328,11 @@ def _kernel_agrees(rows: Rows, embedding: Embedding, lattice: int) -> bool:
     return True
 
 
-def made_up_codes(layout: Layout) -> Integers:
+def made_up_codes(schema: Schema, *, lowest: int = UNLISTED) -> Integers:
     """Rows to try a machine with, the same ones on every machine.  # (PROBE_ROWS, num_used)"""
-    largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in layout.schema.used]
+    largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in schema.used]
     rng = np.random.default_rng(0)
-    return rng.integers(UNLISTED, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))
+    return rng.integers(lowest, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))
 
 
 def has_kernel() -> bool:

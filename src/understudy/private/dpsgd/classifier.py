@@ -26,6 +26,7 @@ from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.release import release_facts
 from understudy.private.sealed import sealed
 from understudy.private.spending import Account, Receipt, spend, training_bill
+from understudy.private.sums import PROBE_ROWS, made_up_codes
 from understudy.schema.columns import NULL
 from understudy.schema.encode import encode_batch
 
@@ -37,9 +38,6 @@ LARGEST_WEIGHTS = 2.0**38
 
 PROJECTION_UNIT = 2.0**20
 """Public projections are rounded to multiples of one over this, for the same reason."""
-
-PROBE_ROWS = 24
-"""Made-up rows on which row independence is checked."""
 
 ENCODED_ROWS = 1024
 """Rows whose inputs are computed at a time, as floats, before they are rounded to 16 bits."""
@@ -182,12 +180,9 @@ def _whitened(rows: IntegerRows, whitening: Whitening) -> IntegerRows:
 
 def _check_inputs(inputs: Inputs) -> None:
     """Check on made-up rows that this machine computes a row's inputs the same way in any batch."""
-    rng = np.random.default_rng(0)
-    used = inputs.schema.used
-    largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in used]
-    codes = rng.integers(0, np.asarray(largest) + 1, (PROBE_ROWS, len(used)))
+    codes = made_up_codes(inputs.schema, lowest=0)
     whole = _encoded(inputs, codes)
-    if any(not np.array_equal(whole[i], _encoded(inputs, codes[i : i + 1])[0]) for i in range(PROBE_ROWS)):
+    if any(not np.array_equal(whole[i], _encoded(inputs, codes[i : i + 1])[0]) for i in range(len(codes))):
         raise InputError(
             "this machine", "computes a row's inputs differently in different batches", "Use another build of NumPy"
         )
