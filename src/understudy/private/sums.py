@@ -88,14 +88,8 @@ def is_fourier(block: Block) -> bool:
     return isinstance(block.map, Fourier) and block.norm is Norm.L2
 
 
-def sums_of_fourier(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> npt.NDArray[Any]:
-    """Sums of random Fourier features, which are made as integers; a row per copy."""
-    found = compiled_sums(rows, block, slots, copies, lattice) if has_kernel() else None
-    return found if found is not None else numpy_sums(rows, block, slots, copies, lattice)
-
-
 def compiled_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> Integers | None:
-    """By the compiled kernel, unless a row could leave its radius there."""
+    """Sums of random Fourier features by the compiled kernel, unless a row could leave its radius; a row per copy."""
     map_, (radius, unit) = cast(Fourier, block.map), block.rounding(lattice)
     amplitude = map_.amplitude(kept_radius(radius, map_.dim))
     positions = rows.positions(map_.numbers)
@@ -104,7 +98,7 @@ def compiled_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattic
 
 
 def numpy_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> Floats:
-    """By NumPy, where every row's norm is checked against its radius."""
+    """The same by NumPy, where every row's norm is checked against its radius."""
     map_, (radius, unit) = cast(Fourier, block.map), block.rounding(lattice)
     target, members = kept_radius(radius, map_.dim), one_hot_copies(slots, copies)
     total, step = np.zeros((copies, map_.dim)), max(1, CACHED_FEATURES // map_.dim)
@@ -211,8 +205,8 @@ _thread_pools = cache(ThreadpoolController)
 """The BLAS libraries of this process. Finding them takes as long as a small sum."""
 
 
-def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
-    """The integer sum over one block of rows.  # (dim,)"""
+def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int, by_numpy: bool = False) -> Integers:
+    """The integer sum over one block of rows, by the compiled kernel where there is one.  # (dim,)"""
     parts: list[npt.NDArray[Any]] = []
     for block in embedding.blocks:
         slots, copies = copies_of(rows, block, embedding)
@@ -221,16 +215,18 @@ def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
             parts.append((counted * block.rounding(lattice)[0]).ravel())
             continue
         if is_fourier(block):
-            parts.append(sums_of_fourier(rows, block, slots, copies, lattice).ravel())
+            compiled = compiled_sums(rows, block, slots, copies, lattice) if has_kernel() and not by_numpy else None
+            found = compiled if compiled is not None else numpy_sums(rows, block, slots, copies, lattice)
+            parts.append(found.ravel())
             continue
         members = one_hot_copies(slots, copies)
         summed = _product_sums if isinstance(block.map, Tensors) else _plain_sums
         given: Any = rows.codes if block.map.reads_codes else rows.cells if block.map.row_width else members
         parts.append(summed(given, block, members, lattice).ravel())
-    found = np.concatenate(parts).astype(np.int64)
-    if found.shape != (embedding.dim,):
+    total = np.concatenate(parts).astype(np.int64)
+    if total.shape != (embedding.dim,):
         raise ValueError("a sum of another length than the embedding's")
-    return found
+    return total
 
 
 def _plain_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
@@ -301,31 +297,20 @@ def check_row_independence(layout: Layout, embedding: Embedding, lattice: int) -
     """
     codes = made_up_codes(layout.schema)
 
-    def summed(rows: npt.NDArray[np.int64]) -> Integers:
-        return partial_sum(Rows(layout, rows), embedding=embedding, lattice=lattice)
+    def summed(rows: npt.NDArray[np.int64], *, by_numpy: bool = False) -> Integers:
+        return partial_sum(Rows(layout, rows), embedding=embedding, lattice=lattice, by_numpy=by_numpy)
 
     whole, single = summed(codes), sum(summed(codes[i : i + 1]) for i in range(PROBE_ROWS))
     if not np.array_equal(whole, single):
         raise InputError(
             "this machine", "computes a row's features differently in different batches", "Use another build of NumPy"
         )
-    if has_kernel() and not _kernel_agrees(Rows(layout, codes), embedding, lattice):
+    if has_kernel() and not np.array_equal(whole, summed(codes, by_numpy=True)):
         raise InputError(
             "this machine",
             "compiles sums of features to others than NumPy's",
             "Remove numba, or use another build of it",
         )
-
-
-def _kernel_agrees(rows: Rows, embedding: Embedding, lattice: int) -> bool:
-    for block in embedding.blocks:
-        if is_fourier(block):
-            slots, copies = copies_of(rows, block, embedding)
-            compiled = compiled_sums(rows, block, slots, copies, lattice)
-            by_numpy = numpy_sums(rows, block, slots, copies, lattice)
-            if compiled is not None and not np.array_equal(compiled, by_numpy):
-                return False
-    return True
 
 
 def made_up_codes(schema: Schema, *, lowest: int = UNLISTED) -> Integers:
