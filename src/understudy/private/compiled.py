@@ -144,8 +144,10 @@ def _wave(phase: Any, amplitude: Any) -> Any:
     odd = int32(int32(kept ^ double) >> SIGN_SHIFT)
     z = np.float32(double) * QUARTER
     y = z * z
-    cosine = exact.C0 + y * (exact.C1 + y * (exact.C2 + y * (exact.C3 + y * exact.C4)))
-    sine = z * (exact.S0 + y * (exact.S1 + y * (exact.S2 + y * (exact.S3 + y * exact.S4))))
+    c0, c1, c2, c3, c4 = exact.COSINE_SERIES
+    s0, s1, s2, s3, s4 = exact.SINE_SERIES
+    cosine = c0 + y * (c1 + y * (c2 + y * (c3 + y * c4)))
+    sine = z * (s0 + y * (s1 + y * (s2 + y * (s3 + y * s4))))
     return int32(int32(cosine * amplitude) ^ odd), int32(int32(sine * amplitude) ^ odd), odd
 
 

@@ -86,8 +86,8 @@ def release_table(
         facts()  # software that is missing is found before a row is read, and not missed if a release is resumed
         for stage in plan.stages:
             check_row_independence(plan.layout, stage.embedding, plan.lattice)
-        if plan.decoder is not None:
-            check_decoder(plan, plan.decoder)
+        if plan.descent is not None:
+            check_decoder(plan, plan.descent)
 
     def total_after(vectors: Vectors) -> Integers:
         total = private_total(data, plan, vectors, query=query, run=how)
@@ -95,16 +95,16 @@ def release_table(
         return total[:-1]
 
     def read() -> tuple[Arrays | None, Integers]:
-        if len(plan.stages) > 1 or plan.decoder is not None:
+        if len(plan.stages) > 1 or plan.descent is not None:
             check_read_again(data, ONCE_PER_STAGE)
-        images = read_images(data, plan, query=query) if plan.decoder is not None else None
+        images = read_images(data, plan, query=query) if plan.descent is not None else None
         return images, total_after(())
 
     def draw(private: tuple[Arrays | None, Integers], receipt: Receipt) -> tuple[Vectors, Weights]:
         images, first = private
         weights: Weights = {}
-        if plan.decoder is not None and images is not None:
-            weights = train_decoder(images, plan.decoder, noise=source, receipt=receipt)
+        if plan.descent is not None and images is not None:
+            weights = train_decoder(images, plan.descent, noise=source, receipt=receipt)
         return noisy_stages(first, plan, total_after=total_after, source=source, receipt=receipt), weights
 
     def make(found: tuple[Vectors, Weights], receipt: Receipt) -> Release:

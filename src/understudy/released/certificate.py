@@ -14,9 +14,8 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Protocol
 
-from understudy.accounting import LAPLACE, Budget, Neighbours
+from understudy.accounting import LAPLACE, Budget, Neighbours, round_up
 from understudy.accounting.dpsgd import Charge
-from understudy.accounting.mechanisms import round_up
 from understudy.codec import kind_of
 from understudy.plan.descent import TrainedPlan
 from understudy.plan.plan import Plan

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from understudy.arrays import Floats, Integers
-from understudy.classifier.explain import column_weights, contrast, drawn_images, drawn_strokes, explain_row, patterns
 from understudy.classifier.inputs import DIRECTIONS, CosineInputs, StrokeInputs, TableInputs
-from understudy.classifier.model import Classifier
+from understudy.classifier.model import Classifier, column_weights, contrast, drawn, explain_row, patterns
 from understudy.files import CERTIFICATE
 from understudy.reports.charts import render
 from understudy.reports.pictures import plain_picture, signed_picture
@@ -52,16 +51,14 @@ def _classes(classifier: Classifier, kind: str) -> list[dict[str, Any]]:
 
 def _tables(classifier: Classifier) -> Any:
     def draw(map_: int, class_: int) -> list[dict[str, Any]]:
-        columns = column_weights(classifier, map_, class_)[:MOST_COLUMNS]
-        largest = max((abs(w) for c in columns for _, w in c.values), default=1.0) or 1.0
+        columns = list(column_weights(classifier, map_, class_).items())[:MOST_COLUMNS]
+        largest = max((abs(weight) for _, values in columns for _, weight in values), default=1.0) or 1.0
         return [
             {
-                "column": column.column,
-                "values": [
-                    {"value": value, "share": weight / largest} for value, weight in column.values[:MOST_VALUES]
-                ],
+                "column": column,
+                "values": [{"value": value, "share": weight / largest} for value, weight in values[:MOST_VALUES]],
             }
-            for column in columns
+            for column, values in columns
         ]
 
     return draw
@@ -69,7 +66,7 @@ def _tables(classifier: Classifier) -> Any:
 
 def _images(classifier: Classifier) -> Any:
     shown = contrast(patterns(classifier))
-    images = drawn_images(classifier, shown).mean(axis=4)  # (maps, classes, height, width)
+    images = drawn(classifier, shown).mean(axis=2)  # (maps, classes, height, width)
     largest = float(np.quantile(np.abs(images), 0.995))
 
     def draw(map_: int, class_: int) -> str:
@@ -79,7 +76,7 @@ def _images(classifier: Classifier) -> Any:
 
 
 def _strokes(classifier: Classifier) -> Any:
-    weights = drawn_strokes(classifier, contrast(patterns(classifier)))
+    weights = drawn(classifier, contrast(patterns(classifier)))
     largest = float(np.quantile(np.abs(weights), 0.999))
 
     def draw(map_: int, class_: int) -> dict[str, Any]:

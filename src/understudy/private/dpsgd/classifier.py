@@ -80,7 +80,7 @@ def train_classifier(
     facts = release_facts(source, query)
 
     def check() -> None:
-        _check_inputs(plan.inputs)
+        _check_inputs(plan)
         check_row_independence(plan.shape, plan.shape.first_weights(), plan.training.clip)
 
     def draw(rows: IntegerRows, receipt: Receipt) -> tuple[LocallyLinearMaps, Whitening | None]:
@@ -171,16 +171,16 @@ def second_moments(inputs: npt.NDArray[np.int16 | np.float64]) -> Integers:
 def _whitened(rows: IntegerRows, whitening: Whitening) -> IntegerRows:
     """Whitened inputs as integers: exact products, then each row by itself. PRIVATE."""
     found = np.empty_like(rows.inputs)
-    step = max(1, BLOCK_NUMBERS // whitening.dim)
+    step = max(1, BLOCK_NUMBERS // len(whitening.matrix))
     for start in range(0, len(found), step):
         part = rows.inputs[start : start + step].astype(np.float64)
         found[start : start + step] = integer_inputs(lengthened(part @ whitening.matrix))
     return IntegerRows(found, rows.labels)
 
 
-def _check_inputs(inputs: Inputs) -> None:
+def _check_inputs(plan: ClassifierPlan) -> None:
     """Check on made-up rows that this machine computes a row's inputs the same way in any batch."""
-    codes = made_up_codes(inputs.schema, lowest=0)
+    inputs, codes = plan.inputs, made_up_codes(plan.features, lowest=0)
     whole = _encoded(inputs, codes)
     if any(not np.array_equal(whole[i], _encoded(inputs, codes[i : i + 1])[0]) for i in range(len(codes))):
         raise InputError(

@@ -179,7 +179,7 @@ def _no_images(plan: Plan) -> Arrays:
 def check_decoder(plan: Plan, decoder: DecoderPlan) -> None:
     """Refuse a machine whose torch gives an image different gradients beside others, before rows are read."""
     network, like = decoder.network, _no_images(plan)
-    check_row_gradients(tensors_of(network.first_parameters(decoder.descent.seed)), network.loss, like)
+    check_row_gradients(tensors_of(network.first_parameters(decoder.seed)), network.loss, like)
 
 
 def train_decoder(images: Arrays, decoder: DecoderPlan, *, noise: NoiseSource, receipt: Receipt) -> Weights:
@@ -193,6 +193,6 @@ def train_decoder(images: Arrays, decoder: DecoderPlan, *, noise: NoiseSource, r
         (proofs/descent.md).
     """
     network = decoder.network
-    descent = Descent(decoder.descent, receipt, noise, rule="adam", averaged=AVERAGED)
-    found = noisy_descent(tensors_of(network.first_parameters(decoder.descent.seed)), network.loss, images, descent)
+    descent = Descent(decoder, receipt, noise, rule="adam", averaged=AVERAGED)
+    found = noisy_descent(tensors_of(network.first_parameters(decoder.seed)), network.loss, images, descent)
     return {name: value.detach().numpy() for name, value in found.items() if name.startswith(DECODER)}

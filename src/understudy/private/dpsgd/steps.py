@@ -20,7 +20,7 @@ from understudy.accounting.dpsgd import RATE_UNITS
 from understudy.arrays import Floats, Integers, StepProgress
 from understudy.errors import InputError
 from understudy.features.exact import row_norms
-from understudy.plan.descent import DescentPlan
+from understudy.plan.descent import DecoderPlan, DescentPlan
 from understudy.plan.plan import ROW_CAP
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.sealed import sealed
@@ -84,7 +84,7 @@ class Descent:
         progress: called with the steps done and the steps in all.
     """
 
-    plan: DescentPlan
+    plan: DescentPlan | DecoderPlan
     receipt: Receipt
     noise: NoiseSource = field(default_factory=LongNoise)
     rule: Literal["momentum", "adam"] = "momentum"
