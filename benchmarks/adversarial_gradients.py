@@ -23,8 +23,7 @@ from understudy.networks import EncoderTraining
 from understudy.networks.autoencoder import AutoEncoder
 from understudy.plan.encoder import ExtractorPlan
 from understudy.private.dpsgd import networks
-from understudy.private.dpsgd.classifier import second_moments
-from understudy.private.dpsgd.linear import IntegerRows, gradient_sum, integer_inputs
+from understudy.private.dpsgd.classifier import IntegerRows, gradient_sum, integer_inputs, second_moments
 
 Floats = npt.NDArray[np.float64]
 SCALES = (0.0, 1e-300, 1e-8, 1.0, 1e8, 1e300)

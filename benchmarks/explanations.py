@@ -28,9 +28,10 @@ from understudy.accounting import Budget
 from understudy.accounting.dpsgd import calibrated_descent
 from understudy.classifier.model import Classifier, contrast, drawn, explain_row, patterns
 from understudy.classifier.plan import ClassifierPlan, Training
+from understudy.plan.descent import DescentPlan
 from understudy.private.dpsgd.classifier import integer_rows, noisy_maps
 from understudy.private.dpsgd.networks import noisy_descent
-from understudy.private.dpsgd.steps import OptimizerSettings
+from understudy.private.dpsgd.steps import Descent
 from understudy.private.noise import LongNoise
 
 Tensors = dict[str, Any]
@@ -94,16 +95,8 @@ def without_privacy(images: np.ndarray, labels: np.ndarray, epochs: int = 2) -> 
 def with_privacy(images: np.ndarray, labels: np.ndarray, epsilon: float, steps: int) -> Tensors:
     """The network by noisy descent."""
     cost = calibrated_descent(Budget(epsilon), sampling_rate=512 / len(labels), steps=steps)
-    return noisy_descent(
-        first_parameters(0),
-        row_loss,
-        (images, labels),
-        cost=cost,
-        clip=1.0,
-        expected_rows=len(labels),
-        steps=OptimizerSettings(1.5, averaged=0.2),
-        receipt=unrecorded(),
-    )
+    plan = DescentPlan(Budget(epsilon), cost, clip=1.0, learning_rate=1.5, expected_rows=len(labels))
+    return noisy_descent(first_parameters(0), row_loss, (images, labels), Descent(plan, unrecorded(), averaged=0.2))
 
 
 def attributions(parameters: Tensors, images: np.ndarray, classes: np.ndarray) -> dict[str, np.ndarray]:

@@ -28,17 +28,19 @@ from scipy.stats import chi2, rankdata
 from scipy.stats import t as student
 
 from understudy import release_table
+from understudy.accounting import Budget
 from understudy.accounting.dpsgd import DescentCost
 from understudy.classifier.maps import MapShape
 from understudy.classifier.plan import RADIUS as INPUT_RADIUS
 from understudy.classifier.plan import ClassifierPlan
+from understudy.plan.descent import DescentPlan
 from understudy.plan.plan import Plan
-from understudy.private.dpsgd import classifier, linear, networks
-from understudy.private.dpsgd.linear import IntegerRows
-from understudy.private.dpsgd.steps import OptimizerSettings
+from understudy.private.dpsgd import classifier, networks
+from understudy.private.dpsgd.classifier import IntegerRows
+from understudy.private.dpsgd.steps import Descent
 from understudy.private.noise import ExactNoise, LongNoise
 from understudy.private.spending import Receipt
-from understudy.private.sums import sum_rows
+from understudy.private.sums import Work
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -213,7 +215,7 @@ def stage_parts(plan: Plan, vectors: Sequence[Integers], table: pa.Table, row: p
 
 
 def _summed(plan: Plan, table: pa.Table, embedding: Any) -> Integers:
-    return sum_rows(table.to_batches(), layout=plan.layout, embedding=embedding, lattice=plan.lattice)[0]
+    return Work(plan.layout, embedding, plan.lattice).sum(table.to_batches())[:-1]
 
 
 # Descents
@@ -251,7 +253,7 @@ class Step:
 def watched_linear(canary: Integers, label: int, *, is_there: bool) -> Iterator[list[Step]]:
     """Steps of ``train_maps``; the row is the last one, if it is there, and ``canary`` its integer inputs."""
     steps: list[Step] = []
-    real_sum, real_whitened = linear.gradient_sum, classifier._whitened
+    real_sum, real_whitened = classifier.gradient_sum, classifier._whitened
     own = IntegerRows(canary[None], np.asarray([label]))
 
     def whitened(rows: IntegerRows, whitening: Any) -> IntegerRows:
@@ -267,7 +269,7 @@ def watched_linear(canary: Integers, label: int, *, is_there: bool) -> Iterator[
         steps.append(Step(others.ravel(), moved.ravel(), is_drawn))
         return real_sum(rows, shape, weights, places, clip=clip)
 
-    with patch.object(linear, "gradient_sum", summed), patch.object(classifier, "_whitened", whitened):
+    with patch.object(classifier, "gradient_sum", summed), patch.object(classifier, "_whitened", whitened):
         yield steps
 
 
@@ -384,9 +386,9 @@ def canary_ratios(
 
 def _canaries(cost: DescentCost, canaries: int, believed: DescentCost) -> tuple[Floats, Floats]:
     shape = MapShape(num_features=2 * canaries, num_classes=2)
-    everyone = IntegerRows(linear.integer_inputs(np.eye(2 * canaries)), np.ones(2 * canaries, np.int64))
+    everyone = IntegerRows(classifier.integer_inputs(np.eye(2 * canaries)), np.ones(2 * canaries, np.int64))
     rows = IntegerRows(everyone.inputs[:canaries], everyone.labels[:canaries])
-    real_sum, noise = linear.gradient_sum, Overheard(LongNoise())
+    real_sum, noise = classifier.gradient_sum, Overheard(LongNoise())
     moves: list[Floats] = []
 
     def summed(rows: IntegerRows, shape: Any, weights: Floats, places: Integers, *, clip: float) -> Integers:
@@ -396,17 +398,9 @@ def _canaries(cost: DescentCost, canaries: int, believed: DescentCost) -> tuple[
             moves.append(alone.reshape(2, -1).astype(np.float64))
         return real_sum(rows, shape, weights, places, clip=clip)
 
-    with patch.object(linear, "gradient_sum", summed):
-        linear.train_maps(
-            rows,
-            shape,
-            cost=cost,
-            clip=0.1,
-            expected_rows=1.0,
-            steps=OptimizerSettings(0.01),
-            receipt=unrecorded(),
-            noise=noise,
-        )
+    with patch.object(classifier, "gradient_sum", summed):
+        descent = DescentPlan(Budget(1.0), cost, clip=0.1, learning_rate=0.01, expected_rows=1)
+        classifier.train_maps(rows, shape, Descent(descent, unrecorded(), noise))
     deviation = believed.noise_multiplier * INPUT_RADIUS**2
     total = np.zeros(2 * canaries)
     for moved, published in zip(moves, noise.published, strict=True):

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from understudy.methods import dp_merf as dp_merf
     from understudy.methods import fit_release as fit_release
     from understudy.methods import make_plan as make_plan
-    from understudy.private.append import append_rows as append_rows
     from understudy.private.ledger import create_ledger as create_ledger
     from understudy.private.ledger import read_ledger as read_ledger
+    from understudy.private.release import append_rows as append_rows
     from understudy.private.release import release_table as release_table
     from understudy.queries import ask as ask
     from understudy.released import load_release as load_release
@@ -64,7 +64,7 @@ _HOMES = {
     "Schema": "schema",
     "Synthesizer": "synthesizer",
     "UnderstudyError": "errors",
-    "append_rows": "private.append",
+    "append_rows": "private.release",
     "ask": "queries",
     "balog_features": "methods",
     "balog_subspace": "methods",

@@ -133,6 +133,16 @@ def test_a_ledger_with_a_reserve_takes_samples(folder: Path) -> None:
     assert "classifier on tiny" in run("ledger", "show", folder / "r", "--json")
 
 
+def test_a_key_with_another_query_is_refused(folder: Path) -> None:
+    run("ledger", "init", folder / "k", "-e", "3")
+    words = ["-s", folder / "schema.yaml", "-e", "1", "--steps", "2", "--ledger", folder / "k", "--key", "spring"]
+    run("classify", folder / "rows.csv", *words, "-o", folder / "keyed")
+    with pytest.raises(InputError, match="key 'spring': was used with another query"):
+        run("classify", "no-such-file.csv", *words, "--query", "SELECT * FROM data", "-o", folder / "other")
+    run("classify", "no-such-file.csv", *words, "-o", folder / "again")
+    assert (folder / "again" / "classifier.json").read_bytes() == (folder / "keyed" / "classifier.json").read_bytes()
+
+
 def test_refusals(folder: Path, tmp_path: Path) -> None:
     words = ["-s", folder / "schema.yaml", "-e", "1", "-o", tmp_path / "x"]
     with pytest.raises(UsageError, match="key"):

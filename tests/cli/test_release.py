@@ -191,3 +191,23 @@ def test_the_id_column_is_never_read(run: Any, office: Any, quick: Any) -> None:
     office.put("schema.yaml", schema)
     data = office.put("odd.csv", "bmi,age,sex,seen,ill\n20,30,f,2020-01-01,no\n")  # has no such column
     assert run("release", data, "-s", office.schema, "-e", 1, "-o", office.path("out"), *quick).code == 0
+
+
+def test_a_key_with_another_query_is_refused_and_nothing_is_given_back(run: Any, office: Any, quick: Any) -> None:
+    words = ("-s", office.schema, "-e", 0.5, *quick, "--ledger", office.ledger, "--key", "spring", "--json")
+    one, other = "SELECT * FROM data WHERE age > 30", "SELECT * FROM data WHERE age < 30"
+    first = run("release", office.parquet, *words, "--query", one, "-o", office.path("first"))
+    assert first.code == 0
+    spent = office.spent()
+    for query in (("--query", other), ()):
+        refused = run("release", "no-such-file.csv", *words, *query, "-o", office.path("other"))
+        assert refused.code == 1
+        assert refused.refusal == {
+            "where": "key 'spring'",
+            "rule": "was used with another query",
+            "remedy": "Choose a new key",
+        }
+    again = run("release", "no-such-file.csv", *words, "--query", one, "-o", office.path("again"))
+    assert again.document["fingerprint"] == first.document["fingerprint"]
+    assert office.spent() == spent
+    assert not office.path("other").exists()

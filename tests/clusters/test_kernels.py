@@ -106,12 +106,12 @@ def test_products_of_pairs_wrap_around_alike_in_both_ways(num_numbers: int) -> N
     which = rng.permutation(pairs)
     first, last, row = pairs // 3, pairs, TILE_ROWS
     wanted = np.einsum("qrc,qfc->fr", tile[which[first:]].astype(int), steps[first:].astype(int))
-    makers = [compiled.by_loop]
+    ways = [compiled.by_loop]
     if compiled.has_pair_instruction():
-        makers.append(compiled.by_instruction)
-    for make in makers:
+        ways.append(compiled.by_instruction)
+    for way in ways:
         phases = np.zeros((TILE_FREQUENCIES, 3 * TILE_ROWS), dtype=np.int32)
-        called_by_numba(make())(tile, steps, which, first, last, row, phases)
+        called_by_numba(way)(tile, steps, which, first, last, row, phases)
         rows = slice(row, row + TILE_ROWS)
         assert np.array_equal(phases[:, rows], wanted.astype(np.int32)[:, rows])
         assert not phases[:, :row].any()

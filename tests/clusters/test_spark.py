@@ -113,7 +113,7 @@ class Unencrypted:
 def test_rows_are_not_shuffled_without_encryption(folder: Path) -> None:
     for method, unit, files in (("dp-merf", "person", 1), ("dp-anova", "row", 1000)):
         with pytest.raises(InputError, match="unencrypted on workers' disks"):
-            spark.sum_files_by_spark([str(folder)] * files, work_of(method, unit), Unencrypted())
+            spark.sum_files([str(folder)] * files, work_of(method, unit), Unencrypted())
 
 
 def test_data_of_one_engine_is_not_given_to_another(session: Any, folder: Path) -> None:

@@ -33,13 +33,12 @@ from understudy.networks import EncoderTraining
 from understudy.plan.encoder import ExtractorPlan
 from understudy.plan.plan import Plan
 from understudy.plan.request import Request, load_request
-from understudy.private.append import append_rows
 from understudy.private.dpsgd.classifier import train_classifier
 from understudy.private.dpsgd.encoder import train_private_encoder
 from understudy.private.ledger import create_ledger, find_published, mark_published, read_ledger, spend
 from understudy.private.noise import SeededNoise
 from understudy.private.parties import merge_partials, write_partial
-from understudy.private.release import release_table
+from understudy.private.release import append_rows, release_table
 from understudy.private.secret_files import read_secret
 from understudy.private.spending import Receipt
 from understudy.released import Release

@@ -123,8 +123,8 @@ MUTANTS = {
     ),
     "seeded noise": Mutant(
         "private/noise.py",
-        "np.asarray(mechanism(sums.tolist()), dtype=np.int64)",
-        "SeededNoise(0).add_noise(sums, noise_std)",
+        'return _opendp_noise("gaussian", sums, scale=float(noise_std))',
+        "return sums + np.rint(np.random.default_rng(0).normal(0.0, noise_std, len(sums))).astype(np.int64)",
         NOISE + "test_two_calls_give_different_noise[OpenDP]",
     ),
     "no noise": Mutant(
@@ -141,8 +141,8 @@ MUTANTS = {
     ),
     "settled maps not probed": Mutant(
         "private/release.py",
-        "    check_row_independence(work.layout, work.embedding, work.lattice)\n",
-        "",
+        "    check_row_independence(work.layout, work.embedding, work.lattice)\n    return sum_table",
+        "    return sum_table",
         RELEASE + "test_maps_that_noise_has_settled_are_probed_as_well[1e-05]",
     ),
     "given points not told of": Mutant(
@@ -224,9 +224,9 @@ MUTANTS = {
         LOCAL + "test_any_split_order_and_number_of_threads_gives_the_same_integers[dp-merf]",
     ),
     "appended rows that nobody paid for": Mutant(
-        "private/append.py",
-        "        ledger=ledger,\n",
-        "        ledger=None,\n",
+        "private/release.py",
+        "account = Account(ledger, key, directory)",
+        "account = Account(None, key, directory)",
         "private/test_append.py::test_the_ledger_is_charged_for_the_new_rows_before_noise_is_drawn",
     ),
     "Fourier features not checked": Mutant(
@@ -267,7 +267,7 @@ MUTANTS = {
         PARTIES + "test_a_party_has_the_same_query_in_every_round",
     ),
     "query of an earlier part dropped": Mutant(
-        "private/append.py",
+        "private/release.py",
         "facts_of_all([earlier_facts, own])",
         "facts_of_all([own | {'is_private': earlier_facts['is_private']}])",
         "private/test_append.py::test_queries_of_all_parts_stay_in_the_certificate",
@@ -321,8 +321,8 @@ MUTANTS = {
         PARTIES + "test_a_file_tells_nothing_but_its_header",
     ),
     "a checkpoint of files that have changed": Mutant(
-        "private/checkpoints.py",
-        "or not set(stored[1]) <= set(names)",
+        "private/secret_files.py",
+        " and set(files) <= set(self._names.values())",
         "",
         "private/test_checkpoints.py::test_what_was_summed_of_something_else_is_not_used[a file]",
     ),
@@ -346,8 +346,8 @@ MUTANTS = {
     ),
     "division by the true count": Mutant(
         "private/sums.py",
-        "return total[:-1], int(total[-1])",
-        "return total[:-1] // max(int(total[-1]), 1), int(total[-1])",
+        "                self.add(total, self.partial(batch))\n",
+        "                self.add(total, self.partial(batch))\n        total[:-1] //= max(int(total[-1]), 1)\n",
         "private/test_sums.py::test_one_row_more_moves_the_sum_by_that_row_and_within_the_sensitivity",
     ),
     "the true count in the certificate": Mutant(
@@ -733,7 +733,7 @@ MUTANTS = {
     ),
     "unlisted labels counted as the last one": Mutant(
         "private/sums.py",
-        "last = choice.width - 1 if self._null_is_last(choice) else choice.width",
+        "last = choice.width - 1 if null_is_last else choice.width",
         "last = choice.width - 1",
         "private/test_sums.py::test_which_label_a_row_has_is_read_the_same_from_its_codes_as_from_its_cells",
     ),
@@ -835,8 +835,8 @@ MUTANTS = {
     ),
     "seeded Laplace noise": Mutant(
         "private/noise.py",
-        "np.asarray(laplace(sums.tolist()), dtype=np.int64)",
-        "SeededNoise(0).add_laplace_noise(sums, scale)",
+        'return _opendp_noise("laplace", sums, scale=float(scale))',
+        "return sums + np.rint(np.random.default_rng(0).laplace(0.0, scale, len(sums))).astype(np.int64)",
         LAPLACE_NOISE + "test_two_calls_give_different_noise",
     ),
     "Gaussian noise where there may be no delta": Mutant(
@@ -1041,35 +1041,33 @@ MUTANTS = {
         "methods/test_merf_ae.py::test_a_plan_whose_parts_cost_more_than_the_budget_is_no_plan",
     ),
     "gradients of linear maps not clipped": Mutant(
-        "private/dpsgd/linear.py",
-        "slopes / np.maximum(row_norms(slopes), clip)[:, None]",
-        "slopes / clip",
+        "private/dpsgd/steps.py",
+        "gradients / np.maximum(row_norms(gradients), clip)[:, None]",
+        "gradients / clip",
         DESCENT + "test_linear.py::test_a_long_gradient_is_shortened_and_keeps_its_direction[maps]",
     ),
     "norms of linear gradients not checked": Mutant(
-        "private/dpsgd/linear.py",
-        "pulls = to_lattice(_clipped(slopes.reshape(len(part), -1), clip), RADIUS)",
+        "private/dpsgd/classifier.py",
+        "pulls = to_lattice(clipped(slopes.reshape(len(part), -1), clip), RADIUS)",
         "pulls = np.rint(slopes.reshape(len(part), -1) / clip * RADIUS)",
         DESCENT + "test_linear.py::test_no_row_moves_a_sum_further_than_the_radius[maps]",
     ),
     "gradients that are rounded past their radius": Mutant(
         "private/dpsgd/networks.py",
-        "total += to_lattice(_clipped(found, clip), RADIUS)",
-        "total += np.rint(np.nan_to_num(_clipped(found, clip)) * RADIUS)",
+        "total += to_lattice(clipped(found, clip), RADIUS)",
+        "total += np.rint(np.nan_to_num(clipped(found, clip)) * RADIUS)",
         DESCENT + "test_adversarial_gradients.py::test_no_gradient_is_longer_than_what_noise_is_paid_for",
     ),
     "half the noise in the last step of maps": Mutant(
-        "private/dpsgd/linear.py",
-        "sums, radius=RADIUS**2, noise_multiplier=cost.noise_multiplier, noise=source",
-        "sums, radius=RADIUS**2, noise=source,"
-        " noise_multiplier=cost.noise_multiplier / (2 if done == cost.steps - 1 else 1)",
+        "private/dpsgd/steps.py",
+        "noise_multiplier=cost.noise_multiplier,",
+        "noise_multiplier=cost.noise_multiplier / (2 if step == cost.steps else 1),",
         AUDIT + "[classifier]",
     ),
     "half the noise in the last step of networks": Mutant(
-        "private/dpsgd/networks.py",
-        "sums, radius=RADIUS, noise_multiplier=cost.noise_multiplier, noise=source",
-        "sums, radius=RADIUS, noise=source,"
-        " noise_multiplier=cost.noise_multiplier / (2 if done == cost.steps - 1 else 1)",
+        "private/dpsgd/steps.py",
+        "noise_multiplier=cost.noise_multiplier,",
+        "noise_multiplier=cost.noise_multiplier / (2 if step == cost.steps else 1),",
         AUDIT + "[private encoder]",
     ),
     "half the noise on second moments": Mutant(
@@ -1079,22 +1077,22 @@ MUTANTS = {
         AUDIT + "[classifier]",
     ),
     "rows drawn more often than is paid for": Mutant(
-        "private/dpsgd/linear.py",
-        "places = draw(len(rows.labels), cost.sampling_rate)",
-        "places = draw(len(rows.labels), min(1.0, 2 * cost.sampling_rate))",
+        "private/dpsgd/steps.py",
+        "places = drawn_rows(num_rows, cost.sampling_rate)",
+        "places = drawn_rows(num_rows, min(1.0, 2 * cost.sampling_rate))",
         "private/test_audit_releases.py::test_likelihood_ratios_of_all_steps_lie_on_the_claimed_curve[few rows]",
     ),
     "answers that are not exact": Mutant(
-        "private/dpsgd/linear.py",
+        "private/dpsgd/classifier.py",
         "np.matmul(seen, np.swapaxes(whole, 1, 2)) / (RADIUS * WEIGHT_UNIT)",
         "np.matmul(seen.astype(np.float32), np.swapaxes(whole, 1, 2).astype(np.float32)).astype(np.float64)"
         " / (RADIUS * WEIGHT_UNIT)",
         DESCENT + "test_linear.py::test_answers_are_exact_however_many_inputs_there_are",
     ),
     "steps divided by the rows that were drawn": Mutant(
-        "private/dpsgd/linear.py",
-        "optimizer.step(noisy * (clip / (cost.sampling_rate * expected_rows)))",
-        "optimizer.step(noisy * (clip / max(1, len(places))))",
+        "private/dpsgd/steps.py",
+        "gradient = scale * noisy",
+        "gradient = noisy * (plan.clip / max(1, len(places)))",
         DESCENT + "test_linear.py::test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there",
     ),
     "noise for another norm": Mutant(
@@ -1116,7 +1114,7 @@ MUTANTS = {
         DESCENT + "test_drawing.py::test_two_draws_differ",
     ),
     "gradients of networks not clipped": Mutant(
-        "private/dpsgd/networks.py",
+        "private/dpsgd/steps.py",
         "gradients / np.maximum(row_norms(gradients), clip)[:, None]",
         "gradients / clip",
         DESCENT + "test_networks.py::test_a_step_adds_up_gradients_that_were_clipped_one_by_one",
@@ -1129,8 +1127,8 @@ MUTANTS = {
     ),
     "slack that is not charged": Mutant(
         "private/ledger.py",
-        "units = math.ceil(Fraction(slack) * UNITS_PER_SLACK)",
-        "units = math.floor(Fraction(slack) * UNITS_PER_SLACK / 2)",
+        "slack_units = math.ceil(Fraction(slack) * UNITS_PER_SLACK)",
+        "slack_units = math.floor(Fraction(slack) * UNITS_PER_SLACK / 2)",
         "private/test_ledger.py::test_slack_is_granted_exactly_while_the_reserve_holds_it",
     ),
     "a reserve that is spent twice": Mutant(
@@ -1158,7 +1156,7 @@ MUTANTS = {
         PARTIES + "test_a_ledger_is_given_in_every_round_or_in_none",
     ),
     "norms that hang on the block": Mutant(
-        "private/dpsgd/networks.py",
+        "private/dpsgd/steps.py",
         "np.maximum(row_norms(gradients), clip)",
         "np.maximum(np.sqrt(np.einsum('ij,ij->i', gradients, gradients)), clip)",
         "private/dpsgd/test_networks.py::test_a_long_gradient_is_clipped_alike_alone_and_beside_others",
@@ -1182,9 +1180,9 @@ MUTANTS = {
         "private/dpsgd/test_drawing.py::test_every_row_is_drawn_with_the_same_chance_and_by_itself",
     ),
     "noise for one factor of an outer product": Mutant(
-        "private/dpsgd/linear.py",
-        "sums, radius=RADIUS**2, noise_multiplier",
-        "sums, radius=RADIUS, noise_multiplier",
+        "private/dpsgd/classifier.py",
+        "radius=RADIUS**2)",
+        "radius=RADIUS)",
         TRAINING + "test_noise_is_what_the_plan_says_whatever_the_rows_are",
     ),
     "gradients in blocks of their own number": Mutant(
@@ -1199,6 +1197,18 @@ MUTANTS = {
         "tuple(1 * cost for cost",
         TRAINING + "test_replaced_rows_are_charged_as_removed_and_added",
     ),
+    "a stored release of another query": Mutant(
+        "private/spending.py",
+        'if dict(found.facts).get("query") != account.query:',
+        "if False:",
+        SPENDING + "test_a_key_is_not_resumed_with_another_query[release]",
+    ),
+    "a key of another plan found after reading": Mutant(
+        "private/ledger.py",
+        "    _granted(read_ledger(path), path, key=key, plan_id=plan_id, unit=unit",
+        "    _granted(read_ledger(path), path, key=' ', plan_id=plan_id, unit=unit",
+        SPENDING + "test_a_key_of_another_plan_is_refused_before_rows_are_read[append]",
+    ),
     "rows without a label add": Mutant(
         "private/dpsgd/classifier.py",
         "whole[label == NULL] = 0",
@@ -1207,8 +1217,8 @@ MUTANTS = {
     ),
     "people and rows in one ledger": Mutant(
         "private/ledger.py",
-        "        check_unit(path, state.units, unit)\n",
-        "",
+        "others = set(state.units) - {unit}",
+        "others: set[str] = set()",
         UNITS + "test_a_spend_for_others_is_refused_in_the_moment_of_spending",
     ),
     "a unit read from words": Mutant(
@@ -1264,8 +1274,8 @@ MUTANTS = {
     ),
     "slack past the reserve": Mutant(
         "private/ledger.py",
-        "if units <= state.remaining_slack_units:",
-        "if units <= 2 * state.slack_cap_units:",
+        "if slack_units > state.remaining_slack_units:",
+        "if slack_units > 2 * state.slack_cap_units:",
         "private/test_ledger.py::test_slack_is_granted_exactly_while_the_reserve_holds_it",
     ),
     "a descent beside stages past the budget": Mutant(
@@ -1281,8 +1291,8 @@ MUTANTS = {
         PARTIES + "test_the_same_file_or_party_twice_is_refused",
     ),
     "files summed again after a resume": Mutant(
-        "private/checkpoints.py",
-        "if name not in set(done)]",
+        "private/secret_files.py",
+        "if name not in done]",
         "]",
         "private/test_checkpoints.py::test_a_pass_that_was_cut_short_reads_each_file_once_in_all",
     ),
@@ -1293,7 +1303,7 @@ MUTANTS = {
         "readers/test_readers.py::test_a_file_that_is_found_several_times_is_read_once",
     ),
     "a sum in a checkpoint before its file": Mutant(
-        "private/checkpoints.py",
+        "private/secret_files.py",
         "total = self.summed.total.copy()",
         "total = self.summed.total",
         "private/test_checkpoints.py::test_an_interrupt_between_a_sum_and_its_name_leaves_neither[4]",
@@ -1311,7 +1321,7 @@ MUTANTS = {
         LOCAL + "test_an_interrupt_ends_the_pass_after_the_batches_at_hand",
     ),
     "a file named after it was read": Mutant(
-        "private/checkpoints.py",
+        "private/secret_files.py",
         "(*self.summed.files, self._names[part])",
         "(*self.summed.files, name_of_part(part))",
         "private/test_checkpoints.py::test_a_file_that_changes_while_it_is_read_is_read_again",

@@ -26,7 +26,7 @@ from understudy.private.noise import ExactNoise
 from understudy.private.passes import sum_table
 from understudy.private.release import release_table
 from understudy.private.spending import Receipt
-from understudy.private.sums import Work, check_row_independence, sum_rows
+from understudy.private.sums import Work, check_row_independence
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]
@@ -69,7 +69,7 @@ def table_of(table: list[Row]) -> pa.Table:
 
 def exact_sum(table: list[Row], plan: Plan, embedding: Embedding) -> Integers:
     batches = table_of(table).to_batches()
-    return sum_rows(batches, layout=plan.layout, embedding=embedding, lattice=plan.lattice)[0]
+    return Work(plan.layout, embedding, plan.lattice).sum(batches)[:-1]
 
 
 def random_past(plan: Plan, seed: int, size: float) -> list[Integers]:

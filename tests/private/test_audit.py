@@ -20,7 +20,7 @@ from understudy.features import Fourier
 from understudy.methods import dp_merf
 from understudy.plan.plan import Plan
 from understudy.private.noise import OpenDPNoise
-from understudy.private.sums import sum_rows
+from understudy.private.sums import Work
 from understudy.readers import open_source
 from understudy.schema import load_schema
 
@@ -39,7 +39,7 @@ def private_sum(positions: list[float], plan: Plan) -> Integers:
     table = pa.table({"x": pa.array(positions, pa.float64())})
     with open_source(table, columns=["x"]) as batches:
         (stage,) = plan.stages
-        return sum_rows(batches, layout=plan.layout, embedding=stage.embedding, lattice=plan.lattice)[0]
+        return Work(plan.layout, stage.embedding, plan.lattice).sum(batches)[:-1]
 
 
 def epsilon_lower_bound(

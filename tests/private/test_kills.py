@@ -27,11 +27,10 @@ from understudy.plan.plan import Plan, plan_from_dict
 from understudy.plan.request import Request
 from understudy.private import ledger as ledgers
 from understudy.private import secret_files
-from understudy.private.append import append_rows
 from understudy.private.dpsgd.classifier import train_classifier
 from understudy.private.noise import ExactNoise, SeededNoise
 from understudy.private.parties import merge_partials, write_partial
-from understudy.private.release import release_table
+from understudy.private.release import append_rows, release_table
 from understudy.private.spending import Receipt
 from understudy.released import Release, load_release, verify_release
 from understudy.schema import load_schema

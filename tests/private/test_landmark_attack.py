@@ -16,7 +16,7 @@ from understudy.accounting import Budget, Neighbours
 from understudy.features import Landmarks
 from understudy.methods import balog_features, balog_subspace
 from understudy.plan.plan import Plan
-from understudy.private.sums import check_row_independence, sum_rows
+from understudy.private.sums import Work, check_row_independence
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]
@@ -52,7 +52,7 @@ def exact_sums(table: list[Row], plan: Plan, past: list[Integers]) -> list[Integ
     arrays = [pa.array(column, kind) for column, kind in zip(columns, KINDS, strict=True)]
     batches = pa.table(arrays, names=[c.name for c in SCHEMA.used]).to_batches()
     return [
-        sum_rows(batches, layout=plan.layout, embedding=embedding, lattice=plan.lattice)[0]
+        Work(plan.layout, embedding, plan.lattice).sum(batches)[:-1]
         for embedding in plan.embeddings(past)[: len(plan.stages)]
     ]
 

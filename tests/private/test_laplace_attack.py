@@ -20,7 +20,7 @@ from understudy.features import Block, Constant, Embedding
 from understudy.methods import make_plan
 from understudy.plan.plan import Plan, Stage
 from understudy.private.noise import OpenDPNoise
-from understudy.private.sums import sum_rows
+from understudy.private.sums import Work
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]
@@ -83,7 +83,7 @@ def exact_sum(table: list[Row], plan: Plan, embedding: Embedding) -> Integers:
     columns = list(zip(*table, strict=True)) or [()] * len(KINDS)
     arrays = [pa.array(column, kind) for column, kind in zip(columns, KINDS, strict=True)]
     made = pa.table(arrays, names=[column.name for column in SCHEMA.used])
-    return sum_rows(made.to_batches(), layout=plan.layout, embedding=embedding, lattice=plan.lattice)[0]
+    return Work(plan.layout, embedding, plan.lattice).sum(made.to_batches())[:-1]
 
 
 def length(vector: Integers) -> int:

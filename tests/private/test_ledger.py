@@ -649,8 +649,8 @@ def test_slack_is_granted_exactly_while_the_reserve_holds_it(folder: Path) -> No
     with pytest.raises(BudgetError, match="reserve"):
         spend(path, key="k", plan_id="p", description="test", unit="row", costs=[0.001], slack=slack)
     with pytest.raises(BudgetError, match="reserve"):
-        check_affordable(path, [0.001], unit="row", slack=slack)
-    check_affordable(path, [0.001], unit="row", slack=slack / 2)
+        check_affordable(path, [0.001], key="k", plan_id="p", unit="row", slack=slack)
+    check_affordable(path, [0.001], key="k", plan_id="p", unit="row", slack=slack / 2)
     state = read_ledger(path)
     assert len(state.rows) == 3
     assert all(row.slack_units * Fraction(1, UNITS_PER_SLACK) >= slack for row in state.rows)
@@ -668,7 +668,7 @@ def test_a_ledger_without_a_reserve_refuses_slack_and_takes_the_rest(folder: Pat
 @pytest.mark.parametrize("slack", [-1e-9, 2.0, math.nan, "much"])
 def test_a_slack_that_is_no_chance_is_refused(folder: Path, slack: Any) -> None:
     with pytest.raises(UsageError, match="slack"):
-        check_affordable(with_reserve(folder, 0.1), [0.1], unit="row", slack=slack)
+        check_affordable(with_reserve(folder, 0.1), [0.1], key="k", plan_id="p", unit="row", slack=slack)
 
 
 @pytest.mark.parametrize(("reserve", "delta"), [(1.0, 1e-5), (-0.1, 1e-5), (0.1, 0.0)])

@@ -14,7 +14,7 @@ import pytest
 from understudy import Budget, create_ledger, load_schema, make_plan
 from understudy.errors import InputError
 from understudy.private import ledger as ledgers
-from understudy.private.ledger import OLDER_VERSIONS, SCHEMAS, described, unit_in
+from understudy.private.ledger import OLDER_VERSIONS, SCHEMAS, unit_in
 from understudy.private.spending import charge, release_bill
 from understudy.schema import Schema
 
@@ -132,7 +132,7 @@ def test_older_ledgers_are_read_as_they_are_and_get_the_column_at_the_next_spend
             path,
             key="new",
             plan_id="q",
-            description=described("dp-merf", schema),
+            description=f"dp-merf on {schema.name}",
             unit=schema.privacy.unit,
             costs=[Fraction(1, 50)],
         )

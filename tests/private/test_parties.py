@@ -20,12 +20,11 @@ from understudy.errors import BudgetError, InputError, UnderstudyError, UsageErr
 from understudy.methods import make_plan
 from understudy.plan.plan import Plan, plan_from_dict
 from understudy.plan.request import Request, load_request
-from understudy.private import parties
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.noise import SeededNoise
 from understudy.private.parties import merge_partials, write_partial
 from understudy.private.passes import Run, sum_table
-from understudy.private.release import release_table, work_of
+from understudy.private.release import exact_sum, release_table, work_of
 from understudy.private.secret_files import read_key, read_secret, write_secret
 from understudy.private.spending import Receipt
 from understudy.released import verify_release
@@ -338,9 +337,10 @@ def test_a_damaged_request_is_refused(tmp_path: Path) -> None:
 
 
 def test_vectors_that_integers_do_not_hold_are_not_added() -> None:
-    huge = parties.Answer("file", {}, np.array([2**62], dtype=np.int64))
+    huge, refusal = np.array([2**62], dtype=np.int64), InputError("partial sums", "are too large")
     with pytest.raises(InputError, match="too large"):
-        parties._added([huge, huge])
+        exact_sum([huge, huge], refusal)
+    assert exact_sum([huge, -huge // 2, huge // 4], refusal).tolist() == [2**62 - 2**61 + 2**60]
 
 
 # Sums that are merged more than once

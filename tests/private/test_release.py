@@ -165,9 +165,7 @@ def test_two_releases_of_one_table_differ_in_every_number() -> None:
 def test_a_release_is_the_exact_sum_plus_the_plan_s_noise() -> None:
     plan, table = plan_for(), table_of(300)
     release = release_table(table, plan)
-    exact, count = summing.sum_rows(
-        table.to_batches(), layout=plan.layout, embedding=release.embeddings[0], lattice=plan.lattice
-    )
+    *exact, count = summing.Work(plan.layout, release.embeddings[0], plan.lattice).sum(table.to_batches())
     scaled = (release.vectors[0] - exact) / plan.noise_stds[0]
     assert count == 300
     assert len(scaled) == 23

@@ -20,16 +20,15 @@ from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.errors import InputError, UsageError
 from understudy.methods import dp_merf
 from understudy.plan.request import Request
-from understudy.private import append, release, spending
 from understudy.private import ledger as ledgers
-from understudy.private.append import append_rows
+from understudy.private import parties, release, spending
 from understudy.private.dpsgd import classifier
-from understudy.private.dpsgd.classifier import classifier_bill, integer_rows, noisy_maps, train_classifier
+from understudy.private.dpsgd.classifier import integer_rows, noisy_maps, train_classifier
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.noise import ExactNoise, LongNoise, OpenDPNoise, SeededNoise
 from understudy.private.parties import merge_partials, write_partial
-from understudy.private.release import noisy, release_table
-from understudy.private.spending import Receipt, charge, release_bill
+from understudy.private.release import append_rows, noisy, release_table
+from understudy.private.spending import Receipt, charge, release_bill, training_bill
 from understudy.schema import load_schema
 
 SCHEMA = load_schema(
@@ -122,7 +121,7 @@ def test_a_receipt_says_whether_a_ledger_was_charged(tmp_path: Path) -> None:
 @pytest.mark.parametrize("look", [0.0, 0.3])
 def test_a_training_is_charged_for_the_noise_of_every_step_and_no_more(look: float) -> None:
     plan = ClassifierPlan(SCHEMA, Budget(1.0, 1e-5), Training(steps=3, look=look))
-    receipt = charge(classifier_bill(plan), ledger=None, key=None)
+    receipt = charge(training_bill(plan, "classifier"), ledger=None, key=None)
     noisy_maps(integer_rows(ROWS, plan, query=None), plan, noise=SeededNoise(0), receipt=receipt)
     with pytest.raises(UsageError, match="not paid for"):
         SeededNoise(0).add_noise(ZEROS, 10, receipt)
@@ -178,7 +177,7 @@ def test_every_verb_goes_through_the_steps_in_order(verb: str, tmp_path: Path, m
     for step, name in steps.items():
         watch(ledgers, name, step)
     watch(spending, "write_directory", "write")
-    for owner, name in ((release, "sum_table"), (append, "sum_table"), (classifier, "integer_rows")):
+    for owner, name in ((release, "sum_table"), (classifier, "integer_rows")):
         watch(owner, name, "read")
     VERBS[verb](tmp_path, ledger=tmp_path / "ledger", noise=Watched(told))
     told = told[told.index("afford") :]
@@ -235,3 +234,48 @@ def test_an_answer_that_cannot_be_written_is_refused_before_it_is_paid_for(
     with pytest.raises((UsageError, InputError)):
         write_partial(ROWS, asked, party="north", path=tmp_path / file, key=key, ledger=tmp_path / "ledger")
     assert not read_ledger(tmp_path / "ledger").rows
+
+
+MADE: dict[str, Callable[..., Any]] = {
+    "release": lambda data, **given: release_table(data, PLAN, **given),
+    "classifier": lambda data, **given: train_classifier(data, LEARNING, **given),
+}
+
+
+@pytest.mark.parametrize("made", MADE.values(), ids=MADE)
+def test_a_key_is_not_resumed_with_another_query(made: Callable[..., Any], tmp_path: Path) -> None:
+    """What is stored is of the rows that its own query selected."""
+    create_ledger(tmp_path / "ledger", Budget(9.0, 1e-5))
+    older, younger = "SELECT * FROM data WHERE age > 50", "SELECT * FROM data WHERE age < 50"
+    paid = {"ledger": tmp_path / "ledger", "key": "k"}
+    first = made(ROWS, directory=tmp_path / "first", query=older, **paid)
+    for other in (younger, None):
+        with pytest.raises(InputError, match="key 'k': was used with another query"):
+            made("no such file.csv", directory=tmp_path / "other", query=other, **paid)
+    assert made("no such file.csv", query=older, **paid).fingerprint == first.fingerprint
+    assert not (tmp_path / "other").exists()
+    assert len(read_ledger(tmp_path / "ledger").rows) == 1
+
+
+def _append_nothing(folder: Path, **given: Any) -> None:
+    append_rows("no such file.csv", release_table(ROWS, PLAN), key="k", **given)
+
+
+UNREAD = {name: lambda _, made=each, **given: made("no such file.csv", key="k", **given) for name, each in MADE.items()}
+UNREAD |= {"append": _append_nothing, "merge": lambda folder, **given: _merge(folder, key="k", **given)}
+
+
+@pytest.mark.parametrize("verb", UNREAD)
+def test_a_key_of_another_plan_is_refused_before_rows_are_read(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_ledger(tmp_path / "ledger", Budget(9.0, 1e-5))
+    ledgers.spend(tmp_path / "ledger", key="k", plan_id="another", description="d", unit="row", costs=[0.01])
+
+    def never(*_: Any, **__: Any) -> Any:
+        raise AssertionError
+
+    monkeypatch.setattr(parties, "check_row_count", never)
+    with pytest.raises(InputError, match="key 'k': was used for another plan"):
+        UNREAD[verb](tmp_path, ledger=tmp_path / "ledger")
+    assert len(read_ledger(tmp_path / "ledger").rows) == 1

@@ -28,7 +28,7 @@ from understudy.features import (
 )
 from understudy.plan.plan import LATTICE, ROW_CAP
 from understudy.private import sums
-from understudy.private.sums import Rows, check_row_independence, partial_sum, sum_rows
+from understudy.private.sums import Rows, Work, check_row_independence, partial_sum
 from understudy.schema import NULL, Layout, load_schema
 
 SCHEMA = load_schema(
@@ -80,7 +80,7 @@ def batch_of(table: list[tuple[Any, ...]]) -> pa.RecordBatch:
 
 def total_of(*tables: list[tuple[Any, ...]]) -> npt.NDArray[np.int64]:
     batches = [batch_of(table) for table in tables]
-    return sum_rows(batches, layout=LAYOUT, embedding=EMBEDDING, lattice=LATTICE)[0]
+    return Work(LAYOUT, EMBEDDING, LATTICE).sum(batches)[:-1]
 
 
 @settings(max_examples=40, deadline=None)
@@ -193,7 +193,7 @@ def test_a_dictionary_column_counts_as_its_values_do_whatever_else_its_dictionar
     names = [column.name for column in SCHEMA.used]
     coded = pa.record_batch([*numbers, cities, labels], names=names)
     plain = pa.record_batch([*numbers, pa.array(["Lima", None, "Bonn", "Lima"]), pa.array(["yes"] * 4)], names=names)
-    one, other = (sum_rows([batch], layout=LAYOUT, embedding=EMBEDDING, lattice=LATTICE)[0] for batch in (coded, plain))
+    one, other = (Work(LAYOUT, EMBEDDING, LATTICE).sum([batch])[:-1] for batch in (coded, plain))
     assert np.array_equal(one, other)
 
 

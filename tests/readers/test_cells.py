@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 
 from understudy import LocallyLinearClassifier, Synthesizer
 from understudy.errors import InputError, UnderstudyError, UsageError
-from understudy.private.dpsgd.classifier import integer_rows
-from understudy.private.dpsgd.linear import IntegerRows
+from understudy.private.dpsgd.classifier import IntegerRows, integer_rows
 from understudy.private.release import release_table
 from understudy.readers import open_source
 from understudy.readers.cells import raw_text

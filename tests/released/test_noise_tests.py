@@ -17,9 +17,8 @@ from understudy.accounting import Budget, Neighbours
 from understudy.errors import InputError
 from understudy.methods import balog_features, dp_anova, dp_hp, dp_merf, dp_spectrum
 from understudy.plan.plan import Plan
-from understudy.private.append import append_rows
 from understudy.private.noise import OpenDPNoise
-from understudy.private.release import noisy, release_table
+from understudy.private.release import append_rows, noisy, release_table
 from understudy.private.spending import Receipt
 from understudy.released import Release, save_release, verify_release
 from understudy.released.noise_tests import REFUSED_BELOW, chance_of_less, noise_tests, residues

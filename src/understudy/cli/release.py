@@ -79,7 +79,7 @@ def append(
     Nobody may have rows in both: then each is protected by the release's epsilon, once, and the ledger is that of the
     new rows. The noise of the parts adds up. For people who have rows in both, release the whole table again.
     """
-    from understudy.private.append import append_rows
+    from understudy.private.release import append_rows
     from understudy.released import load_release
 
     with reading(spending) as how:
@@ -197,9 +197,8 @@ def outcome(made: Release) -> dict[str, Any]:
 @contextmanager
 def reading(spending: opt.Spending) -> Iterator[dict[str, Any]]:
     """Arguments of what reads and charges as the options ask for it, with a bar on the operator's screen."""
-    from understudy.private.checkpoints import Checkpoint
     from understudy.private.passes import Run
-    from understudy.private.secret_files import read_key
+    from understudy.private.secret_files import Checkpoint, read_key
 
     if spending.key_file is not None and spending.checkpoint is None:
         raise UsageError("key file", "is for a checkpoint, and none was given", "Add --checkpoint FILE")

@@ -22,16 +22,7 @@ from numba.core import cgutils, config, types
 from numba.extending import intrinsic
 
 from understudy.features import exact
-from understudy.features.exact import (
-    COSINE_SERIES,
-    DROPPED_BITS,
-    KEPT_MASK,
-    ONE,
-    PHASE_BITS,
-    QUARTER,
-    SIGN_SHIFT,
-    SINE_SERIES,
-)
+from understudy.features.exact import DROPPED_BITS, KEPT_MASK, ONE, PHASE_BITS, QUARTER, SIGN_SHIFT
 from understudy.private import kernels
 from understudy.private.kernels import TILE_FREQUENCIES, TILE_ROWS
 
@@ -47,21 +38,18 @@ def has_pair_instruction() -> bool:
     return "x86_64" in binding.get_process_triple() and bool(features.get("avx2", False))
 
 
-def pair_products() -> Any:
-    """A compiled function that sets phases[i, row + j] for a tile of frequencies i and rows j.
-
-    Its arguments: tile (pairs, rows, 2) of int16, steps (listed, TILE_FREQUENCIES, 2) of int16, the pair of columns
-    that each of the listed steps is for, the first and last of them for this tile, row, and phases of int32.
-    """
-    return by_instruction() if has_pair_instruction() else by_loop()
-
-
-def by_loop() -> Any:
-    """For any processor."""
-    return njit(_add_pairs)
-
-
 def _add_pairs(tile: Any, steps: Any, pairs: Any, first: Any, last: Any, row: Any, phases: Any) -> None:
+    """Set phases[i, row + j] for a tile of frequencies i and rows j, on any processor.
+
+    Args:
+        tile: (pairs, rows, 2) of int16.
+        steps: (listed, TILE_FREQUENCIES, 2) of int16.
+        pairs: the pair of columns that each of the listed steps is for.
+        first: the first of them for this tile.
+        last: one past the last of them.
+        row: the first row of the tile.
+        phases: of int32.
+    """
     int32 = np.int32
     for i in range(TILE_FREQUENCIES):
         own = phases[i, row : row + TILE_ROWS]
@@ -74,13 +62,9 @@ def _add_pairs(tile: Any, steps: Any, pairs: Any, first: Any, last: Any, row: An
                 own[j] = int32(own[j] + both)
 
 
-def by_instruction() -> Any:
-    """For processors that have it."""
-
-    def add_pairs(typing: Any, tile: Any, steps: Any, pairs: Any, first: Any, last: Any, row: Any, phases: Any) -> Any:
-        return types.void(tile, steps, pairs, first, last, row, phases), _build
-
-    return intrinsic(add_pairs)
+def _typed(typing: Any, tile: Any, steps: Any, pairs: Any, first: Any, last: Any, row: Any, phases: Any) -> Any:
+    """The same by the instruction, for processors that have it."""
+    return types.void(tile, steps, pairs, first, last, row, phases), _build
 
 
 def _build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -160,32 +144,23 @@ def _wave(phase: Any, amplitude: Any) -> Any:
     odd = int32(int32(kept ^ double) >> SIGN_SHIFT)
     z = np.float32(double) * QUARTER
     y = z * z
-    c0, c1, c2, c3, c4 = COSINE_SERIES
-    s0, s1, s2, s3, s4 = SINE_SERIES
+    c0, c1, c2, c3, c4 = exact.COSINE_SERIES
+    s0, s1, s2, s3, s4 = exact.SINE_SERIES
     cosine = c0 + y * (c1 + y * (c2 + y * (c3 + y * c4)))
     sine = z * (s0 + y * (s1 + y * (s2 + y * (s3 + y * s4))))
     return int32(int32(cosine * amplitude) ^ odd), int32(int32(sine * amplitude) ^ odd), odd
 
 
 wave = njit(inline="always")(_wave)
-add_pairs = pair_products()
+by_loop = njit(_add_pairs)
+by_instruction = intrinsic(_typed)
+add_pairs = by_instruction if has_pair_instruction() else by_loop
 
 
-def _add_rows(
-    positions: Any,
-    order: Any,
-    bounds: Any,
-    starts: Any,
-    pairs: Any,
-    steps: Any,
-    offsets: Any,
-    shifts: Any,
-    amplitude: Any,
-    tile: Any,
-    total: Any,
-) -> None:
+def _add_rows(positions: Any, order: Any, bounds: Any, tasks: Any, amplitude: Any, tile: Any, total: Any) -> None:
     """Add features of rows to ``total``: block by block of a copy's rows, group by group of frequencies."""
     int32, int64 = np.int32, np.int64
+    _, starts, pairs, steps, offsets, shifts = tasks
     block = tile.shape[1]
     phases = np.empty((TILE_FREQUENCIES, block), np.int32)
     for copy in range(len(bounds) - 1):

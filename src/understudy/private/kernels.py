@@ -62,7 +62,7 @@ def fourier_sums(
     pairs = (len(positions) + 1) // 2
     total = np.zeros((copies, len(tasks.order), 2), dtype=np.int64)
     tile = np.zeros((pairs, _block_rows(amplitude, pairs), 2), dtype=np.int16)
-    add_rows(positions, order, bounds, *tasks.groups, amplitude, tile, total)
+    add_rows(positions, order, bounds, tasks, amplitude, tile, total)
     found = np.empty((copies, 2, count), dtype=np.int64)
     found[:, :, tasks.order[:count]] = total[:, :count].transpose(0, 2, 1)
     return found.reshape(copies, 2 * count)
@@ -76,19 +76,15 @@ def longest_pair(amplitude: np.float32) -> int:
     return int(longest(amplitude))
 
 
-class _Groups(NamedTuple):
+class _Tasks(NamedTuple):
     """Frequencies two by two, with the pairs of columns that either of the two touches."""
 
+    order: Integers  # which frequency each place of the groups holds
     starts: Integers  # where a group's pairs begin  # (groups + 1,)
     pairs: Integers  # which pairs of columns  # (listed,)
     steps: npt.NDArray[np.int16]  # (listed, TILE_FREQUENCIES, 2)
     offsets: npt.NDArray[np.int32]  # what a phase begins with, before it is shifted
     shifts: npt.NDArray[np.int32]  # (groups, TILE_FREQUENCIES)
-
-
-class _Tasks(NamedTuple):
-    groups: _Groups
-    order: Integers  # which frequency each place of the groups holds
 
 
 def _tasks(map_: Fourier) -> _Tasks:
@@ -114,14 +110,14 @@ def _grouped(steps: npt.NDArray[np.int16], shifts: Integers) -> _Tasks:
     paired = padded.T[order].reshape(-1, TILE_FREQUENCIES, padded.shape[0] // 2, 2)
     listed = (paired != 0).any(axis=(1, 3))  # (groups, pairs)
     group, pair = np.nonzero(listed)
-    groups = _Groups(
+    return _Tasks(
+        order,
         np.concatenate([[0], listed.sum(axis=1).cumsum()]).astype(np.int64),
         pair.astype(np.int64),
         np.ascontiguousarray(paired[group, :, pair]),
         offsets.reshape(-1, TILE_FREQUENCIES),
         shift.astype(np.int32).reshape(-1, TILE_FREQUENCIES),
     )
-    return _Tasks(groups, order)
 
 
 def _block_rows(amplitude: np.float32, pairs: int) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,17 +24,8 @@ from numbers import Rational
 from pathlib import Path
 from typing import Any, Literal
 
-from understudy.accounting import (
-    GAUSSIAN,
-    LAPLACE,
-    UNITS_PER_COST,
-    Budget,
-    Neighbours,
-    mechanism_for,
-    neighbours_by_name,
-)
+from understudy.accounting import UNITS_PER_COST, Budget, Neighbours, mechanism_for, neighbours_by_name
 from understudy.errors import BudgetError, InputError, UsageError
-from understudy.schema import Schema
 
 APPLICATION_ID = 0x554E4453  # "UNDS"
 GAUSSIAN_VERSION = 4
@@ -133,8 +124,11 @@ _REFUSALS = {
 
 
 @contextmanager
-def transaction(path: Path | str, *, begin: str) -> Iterator[sqlite3.Connection]:
-    """Commit if the body ends well; an exception rolls back."""
+def transaction(path: Path | str, *, writes: bool = False) -> Iterator[tuple[sqlite3.Connection, LedgerState]]:
+    """The ledger at one moment, locked if it is to be changed. Commit if the body ends well; an exception rolls back.
+
+    An older file that is changed gets its column of units in the same commit.
+    """
     with open_ledger(path) as connection:
         # Before any write: a file of another program must stay as it is.
         connection.execute("BEGIN")  # one moment: another process may be adding the column of units
@@ -145,8 +139,16 @@ def transaction(path: Path | str, *, begin: str) -> Iterator[sqlite3.Connection]
             raise InputError(f"ledger '{path}'", *DAMAGED)
         connection.execute("ROLLBACK")
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(begin)
-        yield connection
+        connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+        state, version = _load(connection, path), version_of(connection)
+        if writes and version in OLDER_VERSIONS:
+            connection.execute(UNIT_COLUMN)
+            named = [(row.unit, row.number) for row in state.rows]
+            connection.executemany("UPDATE releases SET unit = ? WHERE number = ?", named)
+            for trigger in UNIT_TRIGGERS:
+                connection.execute(trigger)
+            connection.execute(f"PRAGMA user_version = {OLDER_VERSIONS[version]}")
+        yield connection, state
         connection.execute("COMMIT")
 
 
@@ -192,27 +194,11 @@ PER = "; per "
 OF = " of at most "
 
 
-def described(method: str, schema: Schema) -> str:
-    """What a ledger's line says of a release, for people alone."""
-    return f"{method} on {schema.name}"
-
-
 def unit_in(description: str) -> str:
     """Whom a line of an older ledger counts for: before units had a column, its words told them."""
     if PER not in description:
         return "row"
     return description.rpartition(PER)[2].rpartition(OF)[0]
-
-
-def check_unit(path: str | Path, units: Iterable[str], unit: str) -> None:
-    """Refuse a ledger that counts for others than a release does."""
-    others = set(units) - {unit}
-    if others:
-        raise InputError(
-            f"ledger '{path}'",
-            f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
-            "Keep a ledger for each unit of privacy",
-        )
 
 
 Cost = Fraction | float
@@ -273,10 +259,8 @@ class LedgerState:
 
     def epsilon_of(self, units: int) -> float:
         """What so many units allow, at the ledger's delta without its reserve."""
-        if self.is_pure:
-            return LAPLACE.epsilon([Fraction(units, UNITS_PER_COST)], 0.0)
-        delta = _without_reserve(self.delta, self.slack_cap_units)
-        return GAUSSIAN.epsilon([Fraction(units, UNITS_PER_COST)], delta)
+        spendable = Budget(self.epsilon, _without_reserve(self.delta, self.slack_cap_units))
+        return mechanism_for(spendable).epsilon([Fraction(units, UNITS_PER_COST)], spendable.delta)
 
 
 def create_ledger(
@@ -341,8 +325,8 @@ def create_capped_ledger(
 
 def read_ledger(path: Path | str) -> LedgerState:
     """Read the ledger as of one moment, and check that its parts agree."""
-    with transaction(path, begin="BEGIN") as connection:
-        return _load(connection, path)
+    with transaction(path) as (_, state):
+        return state
 
 
 def spend(
@@ -362,12 +346,8 @@ def spend(
         after this returns is always paid for (proofs/ledger.md).
     """
     _check_texts({"key": key, "plan_id": plan_id, "description": description, "unit": unit})
-    units = _whole(costs)
-    with _writing(path) as (connection, state):
-        _check_plan(state, key, plan_id)
-        check_unit(path, state.units, unit)
-        _check_cap(state, units, path)
-        slack_units = _check_reserve(state, slack, path)
+    with transaction(path, writes=True) as (connection, state):
+        units, slack_units = _granted(state, path, key=key, plan_id=plan_id, unit=unit, costs=costs, slack=slack)
         number = len(state.rows) + 1
         spent_at = datetime.now(UTC).isoformat(timespec="minutes")
         row = [number, key, plan_id, description, sum(units), "spent", None, None, spent_at]
@@ -378,18 +358,17 @@ def spend(
     return number
 
 
-def check_affordable(path: Path | str, costs: Sequence[Cost], *, unit: str, slack: Cost = 0) -> None:
-    """Refuse early what `spend` would refuse now, before time goes into reading rows."""
-    state = read_ledger(path)
-    check_unit(path, state.units, unit)
-    _check_cap(state, _whole(costs), path)
-    _check_reserve(state, slack, path)
+def check_affordable(
+    path: Path | str, costs: Sequence[Cost], *, key: str, plan_id: str, unit: str, slack: Cost = 0
+) -> None:
+    """Refuse early what `spend` would refuse now, before rows are read."""
+    _granted(read_ledger(path), path, key=key, plan_id=plan_id, unit=unit, costs=costs, slack=slack)
 
 
 def mark_published(path: Path | str, number: int, *, fingerprint: str, directory: str | None) -> None:
     """Record which release row `number` led to, and its directory unless it stayed in memory."""
     _check_texts({"fingerprint": fingerprint, "directory": directory})
-    with _writing(path) as (connection, state):
+    with transaction(path, writes=True) as (connection, state):
         if number not in {row.number for row in state.rows if row.state == "spent"}:
             rule = f"row {number} is not a spend that awaits publication"
             raise UsageError(f"ledger '{path}'", rule, "Pass, once, the number that spend returned")
@@ -425,31 +404,45 @@ def _whole(costs: Sequence[Cost]) -> list[int]:
     return [after - before for before, after in pairwise(units)]
 
 
-def _check_cap(state: LedgerState, costs: list[int], path: Path | str) -> None:
-    if sum(costs) <= state.remaining_units:
-        return
-    asked, left = (state.epsilon_of(units) for units in (sum(costs), state.remaining_units))
-    raise BudgetError(
-        f"ledger '{path}'",
-        f"the release costs epsilon {asked:.4f}, and what is left of the cap of epsilon "
-        f"{state.epsilon:g} allows {math.floor(left * 1e4) / 1e4:.4f} (delta {state.delta:g}, "
-        f"{state.neighbours.value})",
-        "Ask for a smaller epsilon, or reuse a published release",
-    )
-
-
-def _check_reserve(state: LedgerState, slack: Cost, path: Path | str) -> int:
-    """A slack in whole units, rounded up, if the reserve still holds it."""
+def _granted(
+    state: LedgerState,
+    path: Path | str,
+    *,
+    key: str,
+    plan_id: str,
+    unit: str,
+    costs: Sequence[Cost],
+    slack: Cost,
+) -> tuple[list[int], int]:
+    """A spend in whole units, rounded up: those of each mechanism, and the slack; or why the ledger refuses it."""
+    ledger, units = f"ledger '{path}'", _whole(costs)
+    _check_plan(state, key, plan_id)
+    others = set(state.units) - {unit}
+    if others:
+        raise InputError(
+            ledger,
+            f"holds releases per {min(others)}, and a cost per {unit} does not add to theirs",
+            "Keep a ledger for each unit of privacy",
+        )
+    if sum(units) > state.remaining_units:
+        asked, left = (state.epsilon_of(total) for total in (sum(units), state.remaining_units))
+        raise BudgetError(
+            ledger,
+            f"the release costs epsilon {asked:.4f}, and what is left of the cap of epsilon "
+            f"{state.epsilon:g} allows {math.floor(left * 1e4) / 1e4:.4f} (delta {state.delta:g}, "
+            f"{state.neighbours.value})",
+            "Ask for a smaller epsilon, or reuse a published release",
+        )
     if not isinstance(slack, float | Rational) or not 0 <= slack <= 1:
         raise UsageError("slack", "must be a chance, from 0 to 1")
-    units = math.ceil(Fraction(slack) * UNITS_PER_SLACK)
-    if units <= state.remaining_slack_units:
-        return units
-    raise BudgetError(
-        f"ledger '{path}'",
-        "has no delta left in reserve for a descent that samples rows",
-        "Look at all rows in every step (a sampling rate of 1), or make a ledger with a --reserve",
-    )
+    slack_units = math.ceil(Fraction(slack) * UNITS_PER_SLACK)
+    if slack_units > state.remaining_slack_units:
+        raise BudgetError(
+            ledger,
+            "has no delta left in reserve for a descent that samples rows",
+            "Look at all rows in every step (a sampling rate of 1), or make a ledger with a --reserve",
+        )
+    return units, slack_units
 
 
 def _without_reserve(delta: float, slack_units: int) -> float:
@@ -475,21 +468,6 @@ def _check_texts(texts: dict[str, str | None]) -> None:
 def _check_plan(state: LedgerState, key: str, plan_id: str) -> None:
     if any(row.key == key and row.plan_id != plan_id for row in state.rows):
         raise InputError(f"key '{key}'", "was used for another plan", "Choose a new key")
-
-
-@contextmanager
-def _writing(path: Path | str) -> Iterator[tuple[sqlite3.Connection, LedgerState]]:
-    """The ledger, locked for a change; an older file gets its column of units in the same commit."""
-    with transaction(path, begin="BEGIN IMMEDIATE") as connection:
-        state, version = _load(connection, path), version_of(connection)
-        if version in OLDER_VERSIONS:
-            connection.execute(UNIT_COLUMN)
-            named = [(row.unit, row.number) for row in state.rows]
-            connection.executemany("UPDATE releases SET unit = ? WHERE number = ?", named)
-            for trigger in UNIT_TRIGGERS:
-                connection.execute(trigger)
-            connection.execute(f"PRAGMA user_version = {OLDER_VERSIONS[version]}")
-        yield connection, state
 
 
 def _load(connection: sqlite3.Connection, path: Path | str) -> LedgerState:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from decimal import Decimal, localcontext
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -157,26 +157,26 @@ class OpenDPNoise:
     is_private = True
 
     def add_noise(self, sums: Integers, noise_std: int, receipt: Receipt) -> Integers:
-        """Sums plus noise; addition saturates at the ends of int64, which no plan comes near."""
-        # One by one: OpenDP's prelude loads scikit-learn and pandas where they are installed.
-        from opendp import domains, measurements, metrics, mod
-
         redeem(receipt)
-        mod.enable_features("contrib")
-        vectors = domains.vector_domain(domains.atom_domain(T="i64"))
-        space = vectors, metrics.l2_distance(T="f64")
-        mechanism = measurements.make_gaussian(*space, scale=float(noise_std))
-        return np.asarray(mechanism(sums.tolist()), dtype=np.int64)
+        return _opendp_noise("gaussian", sums, scale=float(noise_std))
 
     def add_laplace_noise(self, sums: Integers, scale: int, receipt: Receipt) -> Integers:
-        from opendp import domains, measurements, metrics, mod
-
         redeem(receipt)
-        mod.enable_features("contrib")
-        vectors = domains.vector_domain(domains.atom_domain(T="i64"))
-        space = vectors, metrics.l1_distance(T="i64")
-        laplace = measurements.make_laplace(*space, scale=float(scale))
-        return np.asarray(laplace(sums.tolist()), dtype=np.int64)
+        return _opendp_noise("laplace", sums, scale=float(scale))
+
+
+def _opendp_noise(law: Literal["gaussian", "laplace"], sums: Integers, *, scale: float) -> Integers:
+    """Sums plus noise; addition saturates at the ends of int64, which no plan comes near."""
+    # One by one: OpenDP's prelude loads scikit-learn and pandas where they are installed.
+    from opendp import domains, measurements, metrics, mod
+
+    mod.enable_features("contrib")
+    make, metric = {
+        "gaussian": (measurements.make_gaussian, metrics.l2_distance(T="f64")),
+        "laplace": (measurements.make_laplace, metrics.l1_distance(T="i64")),
+    }[law]
+    mechanism = make(domains.vector_domain(domains.atom_domain(T="i64")), metric, scale=scale)
+    return np.asarray(mechanism(sums.tolist()), dtype=np.int64)
 
 
 class ExactNoise:

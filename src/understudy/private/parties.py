@@ -21,7 +21,7 @@ from understudy.files import check_new_directory
 from understudy.plan.request import Request
 from understudy.private.noise import ExactNoise, NoiseSource
 from understudy.private.passes import Run
-from understudy.private.release import check_row_count, noisy, private_total, release_facts, work_of
+from understudy.private.release import check_row_count, exact_sum, noisy, private_total, release_facts, work_of
 from understudy.private.sealed import sealed
 from understudy.private.secret_files import check_secret_target, read_secret, write_secret
 from understudy.private.spending import Receipt, paid, publish, release_bill
@@ -177,17 +177,10 @@ def merge_partials(
         )
     parts = sorted((answer.header for answer in answers), key=lambda header: str(header["party"]))
     together = facts_of_all(parts)
-
-    def following(vector: Integers, charged: dict[str, Any] | None) -> Request:
-        return request.after(
-            vector,
-            charged,
-            is_private=source.is_private and together["is_private"],
-            answered_by={header["party"]: header["query"] for header in parts},
-        )
-
+    receipt, charged = None, None
     if own_noise:
-        after, receipt = following(_added(answers), request.ledger), None
+        refusal = InputError("partial sums", "are too large to be added", "Release parts of the table")
+        vector = exact_sum([answer.vector for answer in answers], refusal)
     else:
         bill, *ahead = (release_bill(plan, stage=stage) for stage in range(request.round, len(plan.stages)))
         if ledger is not None:
@@ -206,7 +199,13 @@ def merge_partials(
 
         # The same sums may be merged again, and the mean of many noises is less than one: each is charged.
         vector, receipt = paid(bill, ledger=ledger, key=key, read=exact, draw=draw, ahead=ahead)
-        after = following(vector, receipt.charged or request.ledger)
+        charged = receipt.charged
+    after = request.after(
+        vector,
+        charged or request.ledger,
+        is_private=source.is_private and together["is_private"],
+        answered_by={header["party"]: header["query"] for header in parts},
+    )
     if after.round < len(plan.stages):
         publish(after.fingerprint, ledger=ledger, receipt=receipt)
         return after
@@ -273,12 +272,3 @@ def _check_together(request: Request, answers: Sequence[Answer]) -> None:
             f"are {len(answers)}, and the plan is for {wanted} parties",
             "The noise that the release states is that of all of them",
         )
-
-
-def _added(answers: Sequence[Answer]) -> Integers:
-    """The sum of noisy vectors, if integers hold it."""
-    largest = sum(int(np.abs(answer.vector).max(initial=0)) for answer in answers)
-    if largest >= 2**63:
-        raise InputError("partial sums", "are too large to be added", "Release parts of the table")
-    total: Integers = np.sum([answer.vector for answer in answers], axis=0, dtype=np.int64)
-    return total

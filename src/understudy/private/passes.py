@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from understudy.arrays import Integers, ReadProgress
 from understudy.errors import InputError, UsageError
-from understudy.private.checkpoints import Checkpoint
 from understudy.private.contribution_bounding import kept_rows
 from understudy.private.sealed import sealed
+from understudy.private.secret_files import Checkpoint
 from understudy.private.sums import Work, one_blas_thread
 from understudy.readers import RowStream, is_one_pass, open_parts, open_source
 from understudy.schema import Schema
@@ -33,14 +33,7 @@ PartDone = Callable[[RowStream, Integers], None]
 """Told when a part has been summed, with its sum; one call at a time."""
 
 
-def sum_parts(
-    parts: Sequence[RowStream],
-    work: Work,
-    *,
-    threads: int | None = None,
-    progress: ReadProgress | None = None,
-    part_done: PartDone | None = None,
-) -> Integers:
+def sum_parts(parts: Sequence[RowStream], work: Work, run: Run, *, part_done: PartDone | None = None) -> Integers:
     """The sum over all rows of all parts, and how many rows there are.  # (dim + 1,)
 
     Each thread holds one batch at a time and starts on a part of its own; when there are no more, it helps
@@ -50,8 +43,8 @@ def sum_parts(
         Every batch is summed once, and sums are exact, so the result is the same for any number
         of threads and however rows are split into parts (proofs/lattice.md).
     """
-    number = threads or usable_threads()
-    queue = _PartQueue(parts, work, _Reporter(parts, progress), part_done)
+    number = run.threads or usable_threads()
+    queue = _PartQueue(parts, work, _Reporter(parts, run.progress), part_done)
     with one_blas_thread():
         if number == 1:
             queue.work_through()
@@ -187,28 +180,23 @@ class Run:
         if self.threads is not None and not 1 <= self.threads <= MOST_REQUESTED_THREADS:
             raise UsageError("threads", f"must lie between 1 and {MOST_REQUESTED_THREADS}")
 
-    def check(self, work: Work) -> None:
-        """Refuse what a pass could not do, before rows are read."""
-        if self.checkpoint is not None and not work.layout.schema.privacy.is_row:
-            raise UsageError(
-                "checkpoint", "is kept by file, and a person's rows may lie in several", "Leave out --checkpoint"
-            )
 
-
-def can_be_read_again(data: object) -> bool:
-    """Whether a second pass would find the rows again."""
-    return engine_of(data) is not None or not is_one_pass(data)
+def check_read_again(data: object, why: str) -> None:
+    """Refuse a stream, where a second pass would not find the rows again, though ``why`` needs one."""
+    if engine_of(data) is None and is_one_pass(data):
+        raise InputError("data", f"{why}, and a stream can be read once", "Pass a file, a table or a dataset")
 
 
 def sum_table(data: object, work: Work, *, query: str | None, run: Run) -> Integers:
     """The sum over the rows of a table, and how many count. PRIVATE.  # (dim + 1,)"""
-    run.check(work)
-    elsewhere = _sum_elsewhere(data, work, query=query, run=run)
-    if elsewhere is not None:
-        return elsewhere
-    if work.layout.schema.privacy.is_row:
-        return _sum_rows(data, work, query=query, run=run)
-    return _sum_persons(data, work, query=query, run=run)
+    is_row, engine = work.layout.schema.privacy.is_row, engine_of(data) or run.engine
+    if run.checkpoint is not None and not is_row:
+        raise UsageError(
+            "checkpoint", "is kept by file, and a person's rows may lie in several", "Leave out --checkpoint"
+        )
+    if engine in ("spark", "ray"):
+        return _sum_elsewhere(data, work, engine, query=query, run=run)
+    return (_sum_rows if is_row else _sum_persons)(data, work, query=query, run=run)
 
 
 def engine_of(data: object) -> str | None:
@@ -219,21 +207,17 @@ def engine_of(data: object) -> str | None:
     return "ray" if any(each.__module__.startswith("ray.data") for each in kind.__mro__) else None
 
 
-def _sum_elsewhere(data: object, work: Work, *, query: str | None, run: Run) -> Integers | None:
-    """The sum by Spark or Ray, if the data is theirs or they were asked for."""
-    own = engine_of(data)
-    engine = own or run.engine
-    if engine in ("auto", "local"):
-        return None
-    from understudy.private.engines.ray import sum_files_by_ray, sum_ray_dataset
-    from understudy.private.engines.spark import sum_files_by_spark, sum_spark_frame
+def _sum_elsewhere(data: object, work: Work, engine: str, *, query: str | None, run: Run) -> Integers:
+    """The sum by Spark or Ray, whose data it is, or who were asked for."""
+    from understudy.private.engines import ray, spark
 
+    sum_frame, sum_files = (spark.sum_frame, spark.sum_files) if engine == "spark" else (ray.sum_frame, ray.sum_files)
     if run.engine not in ("auto", engine):
         raise UsageError("engine", f"is {run.engine}, and the data is for {engine}", "Leave it out")
     if query is not None or run.checkpoint is not None:
         raise UsageError("engine", f"{engine} takes no query and no checkpoint", "Select rows before")
-    if own is not None:
-        return (sum_spark_frame if own == "spark" else sum_ray_dataset)(data, work)
+    if engine_of(data) is not None:
+        return sum_frame(data, work)
     parts = open_parts(data, columns=work.columns)
     paths = [str(path) for part in parts for path in part.paths]
     if len(paths) != len(parts):
@@ -242,7 +226,7 @@ def _sum_elsewhere(data: object, work: Work, *, query: str | None, run: Run) -> 
             f"{engine} reads files of rows, and this source is not read by files",
             "Pass a directory of Parquet or text files, or a data frame of the engine",
         )
-    return (sum_files_by_spark if engine == "spark" else sum_files_by_ray)(paths, work)
+    return sum_files(paths, work)
 
 
 def _sum_rows(data: object, work: Work, *, query: str | None, run: Run) -> Integers:
@@ -251,10 +235,10 @@ def _sum_rows(data: object, work: Work, *, query: str | None, run: Run) -> Integ
         for part in parts:
             stack.enter_context(part)
         if run.checkpoint is None:
-            return sum_parts(parts, work, threads=run.threads, progress=run.progress)
+            return sum_parts(parts, work, run)
         noted = run.checkpoint.begin(work, parts, query)
         try:
-            sum_parts(noted.left, work, threads=run.threads, progress=run.progress, part_done=noted.part_done)
+            sum_parts(noted.left, work, run, part_done=noted.part_done)
         except BaseException:
             noted.save()
             raise
@@ -263,12 +247,7 @@ def _sum_rows(data: object, work: Work, *, query: str | None, run: Run) -> Integ
 
 
 def _sum_persons(data: object, work: Work, *, query: str | None, run: Run) -> Integers:
-    if not can_be_read_again(data):
-        raise InputError(
-            "data",
-            "rows of one person may lie anywhere in it, and a stream can be read once",
-            "Pass a file, a table or a dataset",
-        )
+    check_read_again(data, "rows of one person may lie anywhere in it")
 
     def batches() -> Iterator[pa.RecordBatch]:
         with open_source(data, columns=work.columns, query=query) as stream:
@@ -285,13 +264,13 @@ def _sum_persons(data: object, work: Work, *, query: str | None, run: Run) -> In
 
 def misfits_of(data: object, schema: Schema, *, query: str | None = None) -> dict[str, Misfits]:
     """For every used column, how many cells are no value of it. PRIVATE: exact counts of rows."""
-    return sealed(lambda: _counted(data, schema, query))
-
-
-def _counted(data: object, schema: Schema, query: str | None) -> dict[str, Misfits]:
     found = {column.name: Misfits() for column in schema.used}
-    with open_source(data, columns=list(found), query=query) as batches:
-        for batch in batches:
-            for column in schema.used:
-                found[column.name] += count_misfits(column, batch.column(column.name))
+
+    def count_cells() -> None:
+        with open_source(data, columns=list(found), query=query) as batches:
+            for batch in batches:
+                for column in schema.used:
+                    found[column.name] += count_misfits(column, batch.column(column.name))
+
+    sealed(count_cells)
     return found

@@ -23,7 +23,7 @@ from understudy.files import check_new_directory, write_directory
 from understudy.plan.descent import TrainedPlan
 from understudy.plan.plan import Plan
 from understudy.private import ledger as ledgers
-from understudy.private.ledger import LedgerState, described
+from understudy.private.ledger import LedgerState
 from understudy.private.sealed import sealed
 from understudy.schema import Schema
 
@@ -38,6 +38,10 @@ class Product(Protocol):
     @property
     def is_private(self) -> bool:
         """Whether all noise that it rests on was real."""
+
+    @property
+    def facts(self) -> tuple[tuple[str, Any], ...]:
+        """Its public circumstances, the query among them."""
 
     def files(self) -> dict[str, bytes]:
         """Every file of its directory."""
@@ -156,8 +160,8 @@ def release_bill(plan: Plan, *, stage: int | None = None) -> Bill:
     )
 
 
-def training_bill(plan: TrainedPlan, *, what: str, num_draws: int) -> Bill:
-    """What noisy descent costs that trains a classifier or an encoder."""
+def training_bill(plan: TrainedPlan, what: str) -> Bill:
+    """What noisy descent costs that trains a classifier or an encoder: every step, and what is released beside it."""
 
     def costs_in(ledger: str | Path, state: LedgerState) -> tuple[Fraction, ...]:
         costs = tuple(each.mu_squared for each in plan.descent.charges)
@@ -177,7 +181,7 @@ def training_bill(plan: TrainedPlan, *, what: str, num_draws: int) -> Bill:
         plan.fingerprint,
         what,
         plan.schema,
-        num_draws=num_draws,
+        num_draws=plan.descent.cost.steps + len(plan.descent.beside),
         costs_in=costs_in,
         slack=sum((each.slack for each in plan.descent.charges), Fraction(0)),
     )
@@ -189,12 +193,27 @@ def _no_delta(ledger: str | Path, remedy: str) -> InputError:
     )
 
 
+@dataclass(frozen=True)
+class Account:
+    """Who pays for a product, and how it is found again.
+
+    Args:
+        ledger: charged before noise is drawn, and told what came of it.
+        key: names the product in the ledger; by default it is a new random name.
+        directory: where to write the product; it must not exist.
+        query: what selects its rows; a key is resumed with the same one only.
+    """
+
+    ledger: str | Path | None
+    key: str | None
+    directory: str | Path | None
+    query: str | None = None
+
+
 def spend(
     bill: Bill,
+    account: Account,
     *,
-    ledger: str | Path | None,
-    key: str | None,
-    directory: str | Path | None,
     check: Callable[[], None],
     read: Callable[[], _Private],
     draw: Callable[[_Private, Receipt], _Noisy],
@@ -205,9 +224,7 @@ def spend(
 
     Args:
         bill: what it costs.
-        ledger: charged before noise is drawn, and told what came of it.
-        key: names the product in the ledger; by default it is a new random name.
-        directory: where to write the product; it must not exist.
+        account: who pays for it, and where it is kept.
         check: probes of this machine on made-up rows; see ``paid``.
         read: gives what has no noise yet; see ``paid``.
         draw: adds the noise; see ``paid``.
@@ -218,15 +235,15 @@ def spend(
         If rows are refused in the first pass, nothing is spent; nothing is written before all noise has been
         drawn, and no noise is drawn before it is charged (proofs/ledger.md).
     """
+    ledger, directory = account.ledger, account.directory
     if directory is not None:
         check_new_directory(directory)
-    if ledger is not None and key is not None and load is not None:
-        found = _stored(ledger, key=key, plan_id=bill.plan_id, load=load)
+    if load is not None:
+        found = _stored(account, bill.plan_id, load)
         if found is not None:
-            if directory is not None:
-                write_directory(directory, found.files())
+            publish(found.fingerprint, found.files, directory=directory)
             return found
-    noisy, receipt = paid(bill, ledger=ledger, key=key or bill.new_key(), check=check, read=read, draw=draw)
+    noisy, receipt = paid(bill, ledger=ledger, key=account.key or bill.new_key(), check=check, read=read, draw=draw)
     product = make(noisy, receipt)
     publish(product.fingerprint, product.files, directory=directory, ledger=ledger, receipt=receipt)
     return product
@@ -254,7 +271,7 @@ def paid(
         ahead: later bills of the same plan that the ledger must have room for as well.
     """
     if ledger is not None:
-        _check_affordable(ledger, (bill, *ahead))
+        _check_affordable(ledger, str(key), (bill, *ahead))
     if check is not None:
         check()
 
@@ -278,7 +295,7 @@ def charge(bill: Bill, *, ledger: str | Path | None, key: str | None) -> Receipt
             key=str(key),
             plan_id=bill.plan_id,
             costs=bill.costs_in(ledger, ledgers.read_ledger(ledger)),
-            description=described(bill.what, bill.schema),
+            description=f"{bill.what} on {bill.schema.name}",  # for people alone
             unit=bill.schema.privacy.unit,
             slack=bill.slack,
         )
@@ -287,12 +304,13 @@ def charge(bill: Bill, *, ledger: str | Path | None, key: str | None) -> Receipt
     return receipt
 
 
-def _check_affordable(ledger: str | Path, bills: Sequence[Bill]) -> None:
+def _check_affordable(ledger: str | Path, key: str, bills: Sequence[Bill]) -> None:
     """Refuse what the ledger would refuse, before rows are read; bills are charged one by one."""
     state, first = ledgers.read_ledger(ledger), bills[0]
     try:
         costs = tuple(cost for bill in bills for cost in bill.costs_in(ledger, state))
-        ledgers.check_affordable(ledger, costs, unit=first.schema.privacy.unit, slack=first.slack)
+        unit = first.schema.privacy.unit
+        ledgers.check_affordable(ledger, costs, key=key, plan_id=first.plan_id, unit=unit, slack=first.slack)
     except BudgetError as refusal:
         if not first.is_pure or state.is_pure:
             raise
@@ -300,17 +318,21 @@ def _check_affordable(ledger: str | Path, bills: Sequence[Bill]) -> None:
         raise BudgetError(refusal.where, refusal.rule, remedy) from None
 
 
-def _stored(ledger: str | Path, *, key: str, plan_id: str, load: Callable[[str], _Product]) -> _Product | None:
+def _stored(account: Account, plan_id: str, load: Callable[[str], _Product]) -> _Product | None:
     """What was paid for before under a key, if its directory is still there, unchanged and private.
 
-    Giving out the same bits again costs nothing.
+    Giving out the same bits again costs nothing. Those of another query would be of other rows.
     """
-    row = ledgers.find_published(ledger, key=key, plan_id=plan_id)
+    if account.ledger is None or account.key is None:
+        return None
+    row = ledgers.find_published(account.ledger, key=account.key, plan_id=plan_id)
     if row is None or row.directory is None or not Path(row.directory).is_dir():
         return None
     found = load(row.directory)
     if found.fingerprint != row.fingerprint or not found.is_private:
         return None
+    if dict(found.facts).get("query") != account.query:
+        raise InputError(f"key '{account.key}'", "was used with another query", "Choose a new key")
     return found
 
 

@@ -25,8 +25,8 @@ from understudy.features.combine import tensor
 from understudy.features.embedding import kept_radius
 from understudy.private.kernels import Positions, centred, fourier_sums
 from understudy.private.lattice import inside, to_lattice
-from understudy.schema import Layout
-from understudy.schema.columns import UNLISTED, Choice, to_position
+from understudy.schema import Layout, Schema
+from understudy.schema.columns import UNLISTED, Column, to_position
 from understudy.schema.encode import encode_batch
 from understudy.schema.table import parse_schema
 
@@ -43,28 +43,28 @@ class Rows:
         """Positions and memberships.  # (num_rows, width)"""
         return self.layout.expand(self.codes)
 
+    @cached_property
+    def columns(self) -> dict[str, tuple[Column, Integers]]:
+        """Every used column by its name, with the rows' codes of it."""
+        used = self.layout.schema.used
+        return {column.name: (column, codes) for column, codes in zip(used, self.codes.T, strict=True)}
+
     def positions(self, numbers: tuple[int, ...]) -> Positions:
         """Positions of some numbers, column by column.  # (numbers, num_rows)"""
-        used = {column.name: i for i, column in enumerate(self.layout.schema.used)}
         found = np.empty((len(numbers), len(self.codes)), dtype=np.int16)
         for place, number in enumerate(numbers):
-            at = used[self.layout.numbers[number]]
-            found[place] = centred(to_position(self.layout.schema.used[at], self.codes[:, at]))
+            found[place] = centred(to_position(*self.columns[self.layout.numbers[number]]))
         return found
 
     def slots(self, span: tuple[int, int]) -> Integers:
         """Which value of a choice each row has; one past the last if it has none.  # (num_rows,)"""
         choice = next(c for c in self.layout.choices if (c.start, c.stop) == span)
-        names = [column.name for column in self.layout.schema.used]
-        codes = self.codes[:, names.index(choice.column)]
+        column, codes = self.columns[choice.column]
         if choice.flags_null:
             return np.asarray(codes < 0, dtype=np.int64)
-        last = choice.width - 1 if self._null_is_last(choice) else choice.width
+        null_is_last = choice.width > len(column.categories)
+        last = choice.width - 1 if null_is_last else choice.width
         return np.where(codes < 0, last, codes)
-
-    def _null_is_last(self, choice: Choice) -> bool:
-        column = next(c for c in self.layout.schema.used if c.name == choice.column)
-        return choice.width > len(column.categories)
 
 
 def copies_of(rows: Rows, block: Block, embedding: Embedding) -> tuple[Integers, int]:
@@ -88,14 +88,8 @@ def is_fourier(block: Block) -> bool:
     return isinstance(block.map, Fourier) and block.norm is Norm.L2
 
 
-def sums_of_fourier(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> npt.NDArray[Any]:
-    """Sums of random Fourier features, which are made as integers; a row per copy."""
-    found = compiled_sums(rows, block, slots, copies, lattice) if has_kernel() else None
-    return found if found is not None else numpy_sums(rows, block, slots, copies, lattice)
-
-
 def compiled_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> Integers | None:
-    """By the compiled kernel, unless a row could leave its radius there."""
+    """Sums of random Fourier features by the compiled kernel, unless a row could leave its radius; a row per copy."""
     map_, (radius, unit) = cast(Fourier, block.map), block.rounding(lattice)
     amplitude = map_.amplitude(kept_radius(radius, map_.dim))
     positions = rows.positions(map_.numbers)
@@ -104,7 +98,7 @@ def compiled_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattic
 
 
 def numpy_sums(rows: Rows, block: Block, slots: Integers, copies: int, lattice: int) -> Floats:
-    """By NumPy, where every row's norm is checked against its radius."""
+    """The same by NumPy, where every row's norm is checked against its radius."""
     map_, (radius, unit) = cast(Fourier, block.map), block.rounding(lattice)
     target, members = kept_radius(radius, map_.dim), one_hot_copies(slots, copies)
     total, step = np.zeros((copies, map_.dim)), max(1, CACHED_FEATURES // map_.dim)
@@ -166,6 +160,14 @@ class Work:
             total[:-1] += partial_sum(rows, embedding=self.embedding, lattice=self.lattice)
         return total
 
+    def sum(self, batches: Iterable[pa.RecordBatch]) -> Integers:
+        """The sum over all rows of all batches, in one thread, and how many there are.  # (dim + 1,)"""
+        total = self.zero_sum()
+        with one_blas_thread():
+            for batch in batches:
+                self.add(total, self.partial(batch))
+        return total
+
     def zero_sum(self) -> Integers:
         """The sum over no rows, from which partial sums are accumulated.  # (dim + 1,)"""
         return np.zeros(self.embedding.dim + 1, dtype=np.int64)
@@ -199,26 +201,12 @@ def one_blas_thread() -> Any:
     return _thread_pools().limit(limits=1, user_api="blas")
 
 
-@cache
-def _thread_pools() -> Any:
-    """The BLAS libraries of this process. Finding them takes as long as a small sum."""
-    return ThreadpoolController()
+_thread_pools = cache(ThreadpoolController)
+"""The BLAS libraries of this process. Finding them takes as long as a small sum."""
 
 
-def sum_rows(
-    batches: Iterable[pa.RecordBatch], *, layout: Layout, embedding: Embedding, lattice: int
-) -> tuple[Integers, int]:
-    """The integer sum over all rows, and how many rows there were, in one thread."""
-    work = Work(layout, embedding, lattice)
-    total = work.zero_sum()
-    with one_blas_thread():
-        for batch in batches:
-            work.add(total, work.partial(batch))
-    return total[:-1], int(total[-1])
-
-
-def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
-    """The integer sum over one block of rows.  # (dim,)"""
+def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int, by_numpy: bool = False) -> Integers:
+    """The integer sum over one block of rows, by the compiled kernel where there is one.  # (dim,)"""
     parts: list[npt.NDArray[Any]] = []
     for block in embedding.blocks:
         slots, copies = copies_of(rows, block, embedding)
@@ -227,16 +215,18 @@ def partial_sum(rows: Rows, *, embedding: Embedding, lattice: int) -> Integers:
             parts.append((counted * block.rounding(lattice)[0]).ravel())
             continue
         if is_fourier(block):
-            parts.append(sums_of_fourier(rows, block, slots, copies, lattice).ravel())
+            compiled = compiled_sums(rows, block, slots, copies, lattice) if has_kernel() and not by_numpy else None
+            found = compiled if compiled is not None else numpy_sums(rows, block, slots, copies, lattice)
+            parts.append(found.ravel())
             continue
         members = one_hot_copies(slots, copies)
         summed = _product_sums if isinstance(block.map, Tensors) else _plain_sums
         given: Any = rows.codes if block.map.reads_codes else rows.cells if block.map.row_width else members
         parts.append(summed(given, block, members, lattice).ravel())
-    found = np.concatenate(parts).astype(np.int64)
-    if found.shape != (embedding.dim,):
+    total = np.concatenate(parts).astype(np.int64)
+    if total.shape != (embedding.dim,):
         raise ValueError("a sum of another length than the embedding's")
-    return found
+    return total
 
 
 def _plain_sums(cells: Floats, block: Block, members: Floats, lattice: int) -> Floats:
@@ -305,17 +295,17 @@ def check_row_independence(layout: Layout, embedding: Embedding, lattice: int) -
     Raises:
         InputError: element-wise functions here depend on a row's place in memory.
     """
-    codes = _made_up_codes(layout)
+    codes = made_up_codes(layout.schema)
 
-    def summed(rows: npt.NDArray[np.int64]) -> Integers:
-        return partial_sum(Rows(layout, rows), embedding=embedding, lattice=lattice)
+    def summed(rows: npt.NDArray[np.int64], *, by_numpy: bool = False) -> Integers:
+        return partial_sum(Rows(layout, rows), embedding=embedding, lattice=lattice, by_numpy=by_numpy)
 
     whole, single = summed(codes), sum(summed(codes[i : i + 1]) for i in range(PROBE_ROWS))
     if not np.array_equal(whole, single):
         raise InputError(
             "this machine", "computes a row's features differently in different batches", "Use another build of NumPy"
         )
-    if has_kernel() and not _kernel_agrees(Rows(layout, codes), embedding, lattice):
+    if has_kernel() and not np.array_equal(whole, summed(codes, by_numpy=True)):
         raise InputError(
             "this machine",
             "compiles sums of features to others than NumPy's",
@@ -323,27 +313,11 @@ def check_row_independence(layout: Layout, embedding: Embedding, lattice: int) -
         )
 
 
-def _kernel_agrees(rows: Rows, embedding: Embedding, lattice: int) -> bool:
-    for block in embedding.blocks:
-        if is_fourier(block):
-            slots, copies = copies_of(rows, block, embedding)
-            compiled = compiled_sums(rows, block, slots, copies, lattice)
-            by_numpy = numpy_sums(rows, block, slots, copies, lattice)
-            if compiled is not None and not np.array_equal(compiled, by_numpy):
-                return False
-    return True
-
-
-def probe(layout: Layout, embedding: Embedding, lattice: int) -> Integers:
-    """The sum over made-up rows, the same ones on every machine.  # (dim,)"""
-    rows = Rows(layout, _made_up_codes(layout))
-    return partial_sum(rows, embedding=embedding, lattice=lattice)
-
-
-def _made_up_codes(layout: Layout) -> Integers:
-    largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in layout.schema.used]
+def made_up_codes(schema: Schema, *, lowest: int = UNLISTED) -> Integers:
+    """Rows to try a machine with, the same ones on every machine.  # (PROBE_ROWS, num_used)"""
+    largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in schema.used]
     rng = np.random.default_rng(0)
-    return rng.integers(UNLISTED, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))
+    return rng.integers(lowest, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))
 
 
 def has_kernel() -> bool:

@@ -15,9 +15,7 @@ from understudy.classifier.plan import RADIUS, ClassifierPlan, Training
 from understudy.errors import BudgetError, InputError
 from understudy.methods import make_plan
 from understudy.private.dpsgd import classifier as module
-from understudy.private.dpsgd import linear
-from understudy.private.dpsgd.classifier import second_moments, train_classifier
-from understudy.private.dpsgd.linear import integer_inputs
+from understudy.private.dpsgd.classifier import integer_inputs, second_moments, train_classifier
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.noise import LongNoise, SeededNoise
 from understudy.private.release import release_table
@@ -165,19 +163,19 @@ def test_a_name_cannot_pass_rows_off_as_people(tmp_path: Path) -> None:
     people = replace(SCHEMA, privacy=PrivacyUnit("person", 3))
     per_person = make_plan(people, Budget(1.0), method="dp-merf", options={"num_features": 4})
     with pytest.raises(InputError, match="holds releases per row, and a cost per person"):
-        _check_affordable(ledger, [release_bill(per_person)])
+        _check_affordable(ledger, "k", [release_bill(per_person)])
 
 
 def test_a_machine_whose_gradients_hang_on_the_block_is_refused_before_anything_is_paid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create_ledger(tmp_path / "l", Budget(9.0))
-    summed = linear.gradient_sum
+    summed = module.gradient_sum
 
     def mixed(rows: Any, shape: Any, weights: Any, places: Any, *, clip: float) -> Any:
         return summed(rows, shape, weights, places, clip=clip) + len(places) ** 2
 
-    monkeypatch.setattr(linear, "gradient_sum", mixed)
+    monkeypatch.setattr(module, "gradient_sum", mixed)
     with pytest.raises(InputError, match="computes a row's gradient differently"):
         train_classifier(table(), plan(), ledger=tmp_path / "l", directory=tmp_path / "made")
     assert read_ledger(tmp_path / "l").rows == ()

@@ -16,7 +16,7 @@ from understudy.errors import InputError
 from understudy.plan.descent import DecoderPlan
 from understudy.plan.plan import Plan
 from understudy.private.dpsgd import networks
-from understudy.private.dpsgd.networks import read_images, row_gradients, train_decoder
+from understudy.private.dpsgd.networks import read_images, train_decoder
 from understudy.private.ledger import read_ledger
 from understudy.private.spending import Receipt
 
@@ -81,10 +81,11 @@ def test_an_images_gradient_hangs_on_that_image_alone():
     network = decoder_of(the_plan()).network
     weights = {n: torch.from_numpy(v) for n, v in network.first_parameters(0).items()}
     images, labels = read_images(halves(16), the_plan(), query=None)
-    whole = row_gradients(weights, network.loss, (images, labels))
+    gradients = networks._gradients(torch, weights, network.loss)
+    whole = gradients(networks._flat(weights), (images, labels))
     other = images.copy()
     other[1:] = 0.5
-    changed = row_gradients(weights, network.loss, (other, labels))
+    changed = gradients(networks._flat(weights), (other, labels))
     assert changed[0] == pytest.approx(whole[0], abs=1e-6)
     assert not np.allclose(changed[1], whole[1])
 

@@ -19,12 +19,13 @@ from understudy.errors import BudgetError, InputError, UsageError
 from understudy.files import to_json, write_directory
 from understudy.networks import EncoderTraining, load_encoder, save_encoder
 from understudy.networks.public import document_of
+from understudy.plan.descent import DescentPlan
 from understudy.plan.encoder import ExtractorPlan, extractor_plan_from_dict
 from understudy.plan.plan import Plan, plan_from_dict
 from understudy.private.dpsgd import networks
 from understudy.private.dpsgd.encoder import _rows, train_private_encoder
-from understudy.private.dpsgd.networks import noisy_descent, row_gradients
-from understudy.private.dpsgd.steps import OptimizerSettings
+from understudy.private.dpsgd.networks import noisy_descent
+from understudy.private.dpsgd.steps import Descent
 from understudy.private.ledger import read_ledger
 from understudy.private.noise import SeededNoise
 from understudy.released import verify_release
@@ -71,12 +72,12 @@ def test_classes_are_learnt_where_noise_is_small():
         plan.start(torch),
         loss,
         rows,
-        cost=DescentCost(1.0, 0.01, 30),
-        clip=1.0,
-        expected_rows=float(ROWS),
-        steps=OptimizerSettings(0.05, rule="adam"),
-        receipt=unrecorded(),
-        noise=SeededNoise(0),
+        Descent(
+            DescentPlan(plan.budget, DescentCost(1.0, 0.01, 30), 1.0, 0.05, ROWS),
+            unrecorded(),
+            SeededNoise(0),
+            rule="adam",
+        ),
     )
     tensors = [torch.from_numpy(each) for each in rows]
     before, after = (
@@ -89,7 +90,8 @@ def test_classes_are_learnt_where_noise_is_small():
 def test_a_row_without_a_label_moves_nothing():
     plan = plan_of()
     rows = _rows(table(nulls=3), plan)
-    gradients = row_gradients(plan.start(torch), plan.row_loss(torch), rows)
+    start = plan.start(torch)
+    gradients = networks._gradients(torch, start, plan.row_loss(torch))(networks._flat(start), rows)
     assert (gradients[:3] == 0).all()
     assert (np.abs(gradients[3:]).max(axis=1) > 0).all()
 

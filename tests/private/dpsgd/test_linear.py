@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from receipts import unrecorded
 
+from understudy.accounting import Budget
 from understudy.accounting.dpsgd import DescentCost
 from understudy.classifier.maps import MapShape
 from understudy.errors import InputError
-from understudy.private.dpsgd import linear
-from understudy.private.dpsgd.linear import (
+from understudy.plan.descent import DescentPlan
+from understudy.private.dpsgd import classifier
+from understudy.private.dpsgd.classifier import (
     RADIUS,
     WEIGHT_UNIT,
     IntegerRows,
@@ -23,7 +26,7 @@ from understudy.private.dpsgd.linear import (
     integer_inputs,
     train_maps,
 )
-from understudy.private.dpsgd.steps import OptimizerSettings
+from understudy.private.dpsgd.steps import Descent
 from understudy.private.noise import SeededNoise
 
 Floats = npt.NDArray[np.float64]
@@ -40,6 +43,10 @@ def rows_for(shape: MapShape, count: int = 30, seed: int = 0) -> IntegerRows:
     inputs = rng.normal(size=(count, shape.num_features))
     inputs *= 0.4 / np.linalg.norm(inputs, axis=1, keepdims=True)  # short enough for projections
     return IntegerRows(integer_inputs(inputs), rng.integers(0, shape.num_classes, count))
+
+
+def descent(cost: DescentCost, *, clip: float = 1.0, rows: int, rate: float = 1.0, **settings: Any) -> Descent:
+    return Descent(DescentPlan(Budget(1.0), cost, clip, rate, rows), unrecorded(), **settings)
 
 
 def some_weights(shape: MapShape, scale: float = 2.0) -> Floats:
@@ -105,7 +112,7 @@ def test_a_sum_is_the_exact_sum_over_rows_in_any_blocks(shape: MapShape, monkeyp
     every = np.arange(200)
     whole = gradient_sum(rows, shape, weights, every, clip=0.7)
     singles = sum(gradient_sum(rows, shape, weights, every[i : i + 1], clip=0.7) for i in every)
-    monkeypatch.setattr(linear, "BLOCK_NUMBERS", 100)
+    monkeypatch.setattr(classifier, "BLOCK_NUMBERS", 100)
     assert np.array_equal(whole, singles)
     assert np.array_equal(whole, gradient_sum(rows, shape, weights, every[::-1], clip=0.7))
 
@@ -132,10 +139,7 @@ def test_a_step_without_rows_is_noise_alone() -> None:
     rows = rows_for(shape)
     assert not gradient_sum(rows, shape, some_weights(shape), np.empty(0, np.int64), clip=1.0).any()
     nobody = IntegerRows(rows.inputs[:0], rows.labels[:0])
-    cost = DescentCost(0.5, 1.0, 3)
-    maps = train_maps(
-        nobody, shape, cost=cost, clip=1.0, expected_rows=10, steps=OptimizerSettings(0.1), receipt=unrecorded()
-    )
+    maps = train_maps(nobody, shape, descent(DescentCost(0.5, 1.0, 3), rows=10, rate=0.1))
     assert np.isfinite(maps.weights).all()
     assert not np.array_equal(maps.weights, shape.first_weights())
 
@@ -144,16 +148,8 @@ def test_a_step_without_rows_is_noise_alone() -> None:
 def test_noise_has_the_deviation_that_was_paid_for(rate: float) -> None:
     shape = MapShape(num_features=4000, num_classes=2)
     nobody = IntegerRows(np.zeros((0, 4000), np.int16), np.zeros(0, np.int64))
-    clip, expected, multiplier = 0.5, 200.0, 3.0
-    maps = train_maps(
-        nobody,
-        shape,
-        cost=DescentCost(rate, multiplier, 1),
-        clip=clip,
-        expected_rows=expected,
-        steps=OptimizerSettings(1.0),
-        receipt=unrecorded(),
-    )
+    clip, expected, multiplier = 0.5, 200, 3.0
+    maps = train_maps(nobody, shape, descent(DescentCost(rate, multiplier, 1), clip=clip, rows=expected))
     deviation = multiplier * clip / (rate * expected)
     ratio = (maps.weights**2).mean() / deviation**2
     assert abs(ratio - 1) < 6.5 * math.sqrt(2 / maps.weights.size)
@@ -165,16 +161,7 @@ def test_steps_do_not_depend_on_how_many_rows_were_drawn_or_are_there() -> None:
     twice = IntegerRows(np.tile(rows.inputs, (2, 1)), np.tile(rows.labels, 2))
     moved = []
     for each in (rows, twice):
-        maps = train_maps(
-            each,
-            shape,
-            cost=DescentCost(1.0, 1e-5, 1),
-            clip=1.0,
-            expected_rows=40.0,
-            steps=OptimizerSettings(1.0),
-            receipt=unrecorded(),
-            noise=SeededNoise(0),
-        )
+        maps = train_maps(each, shape, descent(DescentCost(1.0, 1e-5, 1), rows=40, noise=SeededNoise(0)))
         moved.append(maps.weights)
     assert moved[1] == pytest.approx(2 * moved[0], abs=1e-4)
 
@@ -186,36 +173,24 @@ def test_private_maps_learn_what_rows_have_in_common() -> None:
     rows = IntegerRows(integer_inputs(inputs / 2), labels)
     shape = MapShape(num_features=3, num_classes=2)
     done: list[tuple[int, int]] = []
-    maps = train_maps(
-        rows,
-        shape,
-        cost=DescentCost(0.25, 4.0, 40),
-        clip=1.0,
-        expected_rows=4000,
-        steps=OptimizerSettings(4.0, averaged=0.5),
-        receipt=unrecorded(),
-        progress=lambda *each: done.append(each),
-    )
+    settings = {"rate": 4.0, "averaged": 0.5, "progress": lambda *each: done.append(each)}
+    maps = train_maps(rows, shape, descent(DescentCost(0.25, 4.0, 40), rows=4000, **settings))
     assert (maps.scores(inputs / 2).argmax(axis=1) == labels).mean() > 0.95
     assert done == [(step, 40) for step in range(1, 41)]
 
 
 def test_two_runs_differ_because_noise_has_no_seed() -> None:
     shape, rows = SHAPES[0], rows_for(SHAPES[0])
-    settings = {"cost": DescentCost(1.0, 1.0, 2), "clip": 1.0, "expected_rows": 30.0}
-    first, second = (
-        train_maps(rows, shape, steps=OptimizerSettings(1.0), receipt=unrecorded(), **settings)
-        for _ in range(2)  # type: ignore[arg-type]
-    )
+    first, second = (train_maps(rows, shape, descent(DescentCost(1.0, 1.0, 2), rows=30)) for _ in range(2))
     assert not np.array_equal(first.weights, second.weights)
 
 
 def test_a_machine_that_mixes_rows_up_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    true_gradients = linear.answer_gradients
+    true_gradients = classifier.answer_gradients
 
     def mixed(answers: Floats, labels: npt.NDArray[np.int64], beta: float) -> Floats:
         return true_gradients(answers, labels, beta) * (1 + 1e-3 * len(labels))
 
-    monkeypatch.setattr(linear, "answer_gradients", mixed)
+    monkeypatch.setattr(classifier, "answer_gradients", mixed)
     with pytest.raises(InputError, match="differently in different blocks"):
-        linear.check_row_independence(SHAPES[1], some_weights(SHAPES[1]), 10.0)
+        classifier.check_row_independence(SHAPES[1], some_weights(SHAPES[1]), 10.0)

@@ -8,10 +8,12 @@ import pytest
 import torch
 from receipts import unrecorded
 
+from understudy.accounting import Budget
 from understudy.accounting.dpsgd import DescentCost
 from understudy.errors import InputError, UsageError
-from understudy.private.dpsgd.networks import RADIUS, _clipped, _clipped_sum, noisy_descent, row_gradients
-from understudy.private.dpsgd.steps import OptimizerSettings
+from understudy.plan.descent import DescentPlan
+from understudy.private.dpsgd.networks import RADIUS, _clipped_sum, _flat, _gradients, noisy_descent
+from understudy.private.dpsgd.steps import Descent, clipped
 from understudy.private.lattice import to_lattice
 from understudy.private.noise import SeededNoise
 
@@ -30,6 +32,14 @@ def small_network(seed: int = 0) -> dict[str, Any]:
     }
 
 
+def descent(cost: DescentCost, *, clip: float = 1.0, rows: int, **settings: Any) -> Descent:
+    return Descent(DescentPlan(Budget(1.0), cost, clip, 1.0, rows), unrecorded(), **settings)
+
+
+def row_gradients(parameters: dict[str, Any], rows: tuple[Any, Any]) -> Any:
+    return _gradients(torch, parameters, row_loss)(_flat(parameters), rows)
+
+
 def some_rows(count: int = 20) -> tuple[Any, Any]:
     rng = np.random.default_rng(1)
     return rng.normal(size=(count, 3)).astype(np.float32), rng.integers(0, 2, count)
@@ -37,7 +47,7 @@ def some_rows(count: int = 20) -> tuple[Any, Any]:
 
 def test_the_gradient_of_each_row_is_autograds() -> None:
     parameters, (inputs, labels) = small_network(), some_rows()
-    found = row_gradients(parameters, row_loss, (inputs, labels))
+    found = row_gradients(parameters, (inputs, labels))
     for place in range(len(labels)):
         own = {name: tensor.clone().requires_grad_() for name, tensor in parameters.items()}
         row_loss(own, torch.tensor(inputs[place]), torch.tensor(labels[place])).backward()
@@ -45,27 +55,17 @@ def test_the_gradient_of_each_row_is_autograds() -> None:
         assert found[place] == pytest.approx(expected, rel=1e-4, abs=1e-6)
 
 
-def moved(rows: tuple[Any, Any], *, clip: float, expected: float, multiplier: float = 1e-4) -> Any:
+def moved(rows: tuple[Any, Any], *, clip: float, expected: int, multiplier: float = 1e-4) -> Any:
     """What one step on all rows does to the parameters."""
     parameters = small_network()
-    outcome = noisy_descent(
-        parameters,
-        row_loss,
-        rows,
-        cost=DescentCost(1.0, multiplier, 1),
-        clip=clip,
-        expected_rows=expected,
-        steps=OptimizerSettings(1.0),
-        receipt=unrecorded(),
-        block=8,
-        noise=SeededNoise(0),
-    )
+    step = descent(DescentCost(1.0, multiplier, 1), clip=clip, rows=expected, noise=SeededNoise(0))
+    outcome = noisy_descent(parameters, row_loss, rows, step, block=8)
     return np.concatenate([(parameters[name] - outcome[name]).numpy().ravel() for name in parameters])
 
 
 def test_a_step_adds_up_gradients_that_were_clipped_one_by_one() -> None:
     rows = some_rows()
-    gradients = row_gradients(small_network(), row_loss, rows).astype(np.float64)
+    gradients = row_gradients(small_network(), rows).astype(np.float64)
     norms = np.linalg.norm(gradients, axis=1, keepdims=True)
     clip = float(np.median(norms))
     expected = (gradients / np.maximum(1, norms / clip)).sum(axis=0) / 50
@@ -89,11 +89,7 @@ def test_noise_has_the_deviation_that_was_paid_for() -> None:
         parameters,
         lambda p, x: (p["weights"] * x).sum(),
         (np.zeros((0, 3000), np.float32),),
-        cost=DescentCost(0.5, 2.0, 1),
-        clip=0.5,
-        expected_rows=100,
-        steps=OptimizerSettings(1.0),
-        receipt=unrecorded(),
+        descent(DescentCost(0.5, 2.0, 1), clip=0.5, rows=100),
     )
     ratio = float((outcome["weights"] ** 2).mean()) / (2.0 * 0.5 / 50) ** 2
     assert abs(ratio - 1) < 6.5 * math.sqrt(2 / 3000)
@@ -104,17 +100,8 @@ def test_a_private_network_learns() -> None:
     labels = rng.integers(0, 2, 2000)
     inputs = (rng.normal(size=(2000, 3)) + 2.5 * labels[:, None]).astype(np.float32)
     steps: list[int] = []
-    outcome = noisy_descent(
-        small_network(),
-        row_loss,
-        (inputs, labels),
-        cost=DescentCost(0.25, 2.0, 25),
-        clip=1.0,
-        expected_rows=2000,
-        steps=OptimizerSettings(1.0),
-        receipt=unrecorded(),
-        progress=lambda done, _: steps.append(done),
-    )
+    settings = descent(DescentCost(0.25, 2.0, 25), rows=2000, progress=lambda done, _: steps.append(done))
+    outcome = noisy_descent(small_network(), row_loss, (inputs, labels), settings)
     hidden = np.tanh(inputs @ outcome["first"].numpy().T + outcome["shift"].numpy())
     predicted = (hidden @ outcome["second"].numpy().T).argmax(axis=1)
     assert (predicted == labels).mean() > 0.9
@@ -130,16 +117,7 @@ def test_a_loss_that_looks_at_the_whole_block_is_refused() -> None:
         return row_loss(parameters, inputs, label) * calls
 
     with pytest.raises(InputError, match="different blocks"):
-        noisy_descent(
-            small_network(),
-            unsteady,
-            some_rows(),
-            cost=DescentCost(1.0, 1.0, 1),
-            clip=1.0,
-            expected_rows=20,
-            steps=OptimizerSettings(1.0),
-            receipt=unrecorded(),
-        )
+        noisy_descent(small_network(), unsteady, some_rows(), descent(DescentCost(1.0, 1.0, 1), rows=20))
 
 
 def test_a_clip_of_zero_is_refused() -> None:
@@ -155,25 +133,16 @@ def test_private_words_stay_inside() -> None:
 
     calls = [True, *([False] * 4)]
     with pytest.raises(InputError, match="ValueError") as refusal:
-        noisy_descent(
-            small_network(),
-            failing,
-            some_rows(),
-            cost=DescentCost(1.0, 1.0, 1),
-            clip=1.0,
-            expected_rows=20,
-            steps=OptimizerSettings(1.0),
-            receipt=unrecorded(),
-        )
+        noisy_descent(small_network(), failing, some_rows(), descent(DescentCost(1.0, 1.0, 1), rows=20))
     assert "secret" not in str(refusal.value)
 
 
 def test_a_long_gradient_is_clipped_alike_alone_and_beside_others() -> None:
     # The last block of a step may hold one row or many, as rows were drawn.
     gradients = np.random.default_rng(0).normal(size=(40, 9001))
-    together = _clipped(gradients, 0.5)
+    together = clipped(gradients, 0.5)
     for place in range(len(gradients)):
-        alone = _clipped(gradients[place : place + 1], 0.5)[0]
+        alone = clipped(gradients[place : place + 1], 0.5)[0]
         assert np.array_equal(alone, together[place])
 
 

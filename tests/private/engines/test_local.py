@@ -20,7 +20,7 @@ from understudy.methods import make_plan
 from understudy.private import passes as local
 from understudy.private import sums as summing
 from understudy.private.passes import Run, sum_table
-from understudy.private.sums import Work, sum_rows, work_from_json
+from understudy.private.sums import Work, work_from_json
 from understudy.schema import load_schema
 from understudy.schema.encode import encode_batch
 
@@ -61,9 +61,7 @@ def work_of(method: str) -> Work:
 
 
 def expected(table: pa.Table, work: Work) -> Integers:
-    options = {"layout": work.layout, "embedding": work.embedding, "lattice": work.lattice}
-    sums, count = sum_rows(table.to_batches(), **options)  # type: ignore[arg-type]
-    return np.append(sums, count)
+    return work.sum(table.to_batches())
 
 
 def write_split(table: pa.Table, folder: Path, cuts: list[int], kind: str) -> Path:
@@ -106,7 +104,9 @@ def test_a_part_is_told_of_once_with_its_own_sum(tmp_path: Path) -> None:
     folder = write_split(table, tmp_path / "parts", [100, 120], "parquet")
     parts = local_parts(folder, work)
     told: list[tuple[str, Integers]] = []
-    total = local.sum_parts(parts, work, threads=3, part_done=lambda part, own: told.append((part.paths[0].name, own)))
+    total = local.sum_parts(
+        parts, work, Run(threads=3), part_done=lambda part, own: told.append((part.paths[0].name, own))
+    )
     assert sorted(name for name, _ in told) == ["0.parquet", "1.parquet", "2.parquet"]
     assert np.array_equal(sum(own for _, own in told), total)
     assert sorted(int(own[-1]) for _, own in told) == [20, 100, 180]

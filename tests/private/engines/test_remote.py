@@ -62,10 +62,9 @@ def test_people_who_are_brought_together_by_bucket_count_as_on_one_machine() -> 
     groups = [coded.filter(pc.equal(coded["bucket"], number)) for number in range(5)]
     assert all(group.num_rows for group in groups)
     answers = [
-        remote.answer(n, lambda g=group: remote.sum_people(g.to_batches(), text), text).to_pylist()[0]
-        for n, group in enumerate(groups)
+        remote.answer(number, remote.sum_people, group.to_batches(), text).to_pylist()[0]
+        for number, group in enumerate(groups)
     ]
-    answers = [tuple(row.values()) for row in answers]
     wanted = sum_table(table, PEOPLE, query=None, run=Run())
     assert np.array_equal(remote.added(PEOPLE, answers, parts=5), wanted)
 
@@ -76,28 +75,29 @@ def test_no_people_sum_to_nothing() -> None:
 
 def test_an_answer_that_comes_twice_or_not_at_all_is_refused() -> None:
     sums = ROWS.zero_sum().tobytes() + remote.digest_of_probe(ROWS)
+    answer = {"part": 0, "sums": sums, "refusal": ""}
     with pytest.raises(InputError, match="came back twice"):
-        remote.added(ROWS, [(0, sums, ""), (0, sums, "")], parts=None)
+        remote.added(ROWS, [answer, answer], parts=None)
     with pytest.raises(InputError, match="did not come back"):
-        remote.added(ROWS, [(0, sums, "")], parts=2)
+        remote.added(ROWS, [answer], parts=2)
 
 
 def test_a_refusal_travels_as_words_and_a_surprise_as_its_type() -> None:
-    def refuses() -> Any:
+    def refuses(*_: Any) -> Any:
         raise InputError("column 'age'", "is wrong", "Mend it")
 
-    def fails() -> Any:
+    def fails(*_: Any) -> Any:
         raise ValueError("cannot convert SECRET")
 
     for step, words in ((refuses, "column 'age': is wrong. Mend it."), (fails, "(ValueError)")):
-        (row,) = remote.answer(3, step, ROWS.to_json()).to_pylist()
+        (row,) = remote.answer(3, step, None, ROWS.to_json()).to_pylist()
         assert "SECRET" not in str(row)
         with pytest.raises(InputError) as caught:
-            remote.added(ROWS, [(row["part"], row["sums"], row["refusal"])], parts=None)
+            remote.added(ROWS, [row], parts=None)
         assert words in str(caught.value)
 
 
 def test_a_worker_that_computes_features_in_its_own_way_is_refused() -> None:
-    sums = ROWS.zero_sum().tobytes()
+    sums = ROWS.zero_sum().tobytes() + remote.digest_of_probe(PEOPLE)[::-1]
     with pytest.raises(InputError, match="computes features differently"):
-        remote.added(ROWS, [(0, sums + remote.digest_of_probe(PEOPLE)[::-1], "")], parts=None)
+        remote.added(ROWS, [{"part": 0, "sums": sums, "refusal": ""}], parts=None)

@@ -5,22 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
+import pyarrow as pa
 
-from understudy.arrays import Bytes, StepProgress, load_torch
+from understudy.arrays import StepProgress, load_torch
 from understudy.plan.encoder import ExtractorPlan
 from understudy.private.dpsgd.networks import Tensors, check_row_gradients, noisy_descent
-from understudy.private.dpsgd.steps import OptimizerSettings, check_size
+from understudy.private.dpsgd.steps import Arrays, Descent, read_rows
 from understudy.private.noise import LongNoise, NoiseSource
 from understudy.private.release import SOFTWARE, release_facts
 from understudy.private.sealed import sealed
-from understudy.private.spending import Receipt, spend, training_bill
+from understudy.private.spending import Account, Receipt, spend, training_bill
 from understudy.readers import open_source
 from understudy.released.encoder import PrivateEncoder, load_private_encoder
 from understudy.schema.columns import NULL
 from understudy.schema.encode import encode_column, pixel_array
-
-Rows = tuple[Bytes, npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
 
 def train_private_encoder(
@@ -58,20 +56,10 @@ def train_private_encoder(
             sealed(lambda: _check_opens(data, plan))
         check_row_gradients(start, row_loss, _no_rows(plan))
 
-    def draw(rows: Rows, receipt: Receipt) -> Tensors:
+    def draw(rows: Arrays, receipt: Receipt) -> Tensors:
         receipt.check_plan(plan.fingerprint)
-        return noisy_descent(
-            start,
-            row_loss,
-            rows,
-            cost=plan.descent.cost,
-            clip=plan.clip,
-            expected_rows=float(plan.expected_rows),
-            steps=OptimizerSettings(plan.training.learning_rate, rule="adam"),
-            receipt=receipt,
-            noise=source,
-            progress=progress,
-        )
+        descent = Descent(plan.descent, receipt, source, rule="adam", progress=progress)
+        return noisy_descent(start, row_loss, rows, descent)
 
     def make(learnt: Tensors, receipt: Receipt) -> PrivateEncoder:
         convolutions = {name: value.numpy() for name, value in learnt.items() if not name.startswith("last.")}
@@ -79,10 +67,8 @@ def train_private_encoder(
         return PrivateEncoder(plan, plan.encoder(convolutions, dict(own)), own)
 
     return spend(
-        training_bill(plan, what="encoder", num_draws=plan.training.steps),
-        ledger=ledger,
-        key=key,
-        directory=directory,
+        training_bill(plan, "encoder"),
+        Account(ledger, key, directory),
         check=check,
         read=lambda: _rows(data, plan),
         draw=draw,
@@ -97,23 +83,19 @@ def _check_opens(data: str | Path, plan: ExtractorPlan) -> None:
         pass
 
 
-def _no_rows(plan: ExtractorPlan) -> Rows:
+def _no_rows(plan: ExtractorPlan) -> Arrays:
     """Empty arrays of the rows' types and shapes, for the check of per-example gradients."""
     axes = (0, plan.image.channels, plan.image.height, plan.image.width)
     return np.empty(axes, np.uint8), np.empty(0, np.int64), np.empty(0, np.float32)
 
 
-def _rows(data: object, plan: ExtractorPlan) -> Rows:
+def _rows(data: object, plan: ExtractorPlan) -> Arrays:
     """Images, classes, and whether each has one. PRIVATE."""
-    images: list[Bytes] = [np.empty((0, *plan.image.axes), np.uint8)]
-    labels: list[npt.NDArray[np.int64]] = [np.empty(0, np.int64)]
-    with open_source(data, columns=[*plan.image.names, plan.label.name]) as batches:
-        for batch in batches:
-            images.append(pixel_array(batch, plan.image))
-            labels.append(encode_column(plan.label, batch.column(plan.label.name)))
-    codes = np.concatenate(labels)
-    check_size(len(codes))
     shape = (-1, plan.image.height, plan.image.width, plan.image.channels)
-    planes = np.concatenate(images).reshape(shape).transpose(0, 3, 1, 2)
-    counts = (codes != NULL).astype(np.float32)
-    return np.ascontiguousarray(planes), np.where(codes == NULL, 0, codes), counts
+
+    def encode(batch: pa.RecordBatch) -> Arrays:
+        planes = np.ascontiguousarray(pixel_array(batch, plan.image).reshape(shape).transpose(0, 3, 1, 2))
+        codes = encode_column(plan.label, batch.column(plan.label.name))
+        return planes, np.where(codes == NULL, 0, codes), (codes != NULL).astype(np.float32)
+
+    return read_rows(data, [*plan.image.names, plan.label.name], encode, query=None, empty=_no_rows(plan))

@@ -9,9 +9,10 @@ import atexit
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,43 +33,41 @@ LEAST_STORE_BYTES = 2**27
 """Ray's object store, if Understudy starts it."""
 
 
-def sum_ray_dataset(dataset: Any, work: Work) -> Integers:
+def sum_frame(dataset: Any, work: Work) -> Integers:
     """The sum over the rows of a dataset.  # (dim + 1,)"""
     start()
     _silence(dataset.context)
-    names = dataset.schema().names
-    missing = [name for name in work.columns if name not in names]
-    if missing:
-        raise InputError("dataset", f"has no column '{missing[0]}'", "Mend the schema")
-    chosen, described = dataset.select_columns(work.columns), work.to_json()
+    remote.check_columns("dataset", dataset.schema().names, work)
+    chosen = dataset.select_columns(work.columns)
     if not work.layout.schema.privacy.is_row:
-        coded = chosen.map_batches(partial(_encode_block, described=described), batch_format="pyarrow", batch_size=None)
-        sums = coded.groupby("bucket").map_groups(partial(_sum_group, described=described), batch_format="pyarrow")
-        return remote.added(work, _answers(sums), parts=None)
-    sums = chosen.map_batches(partial(_sum_block, described=described), batch_format="pyarrow", batch_size=None)
-    total = work.zero_sum()
-    for _, content, refusal in _answers(sums):
-        # Blocks have no numbers of their own, so that what is known is counted instead.
-        one = remote.added(work, [(0, content, refusal)], parts=1)
-        work.add(total, one)
+        return _sum_people(chosen, work, _encode_block, batch_size=None)
+    sums = chosen.map_batches(partial(_sum_block, described=work.to_json()), batch_format="pyarrow", batch_size=None)
+    # Blocks have no numbers of their own: they get some here, and what is known, their rows, is counted instead.
+    answers = (answer | {"part": number} for number, answer in enumerate(_answers(sums)))
+    total = remote.added(work, answers, parts=None)
     if int(total[-1]) != chosen.count():
         raise InputError("engine", "the rows that came back are not those that there are", "Run this again")
     return total
 
 
-def sum_files_by_ray(paths: list[str], work: Work) -> Integers:
+def sum_files(paths: list[str], work: Work) -> Integers:
     """The sum over the rows of files that every worker can open.  # (dim + 1,)"""
-    ray = start()
+    ray, described = start(), work.to_json()
     if not work.layout.schema.privacy.is_row:
-        coded = ray.data.from_items([{"path": path} for path in paths]).map_batches(
-            partial(_encode_files, described=work.to_json()), batch_format="pyarrow", batch_size=1
-        )
-        sums = coded.groupby("bucket").map_groups(partial(_sum_group, described=work.to_json()), batch_format="pyarrow")
-        return remote.added(work, _answers(sums), parts=None)
-    task, described = ray.remote(_sum_file), work.to_json()
-    waiting = [task.remote(number, path, described) for number, path in enumerate(paths)]
-    rows = (_row_of(ray.get(each)) for each in waiting)
-    return remote.added(work, rows, parts=len(paths))
+        files = ray.data.from_items([{"path": path} for path in paths])
+        return _sum_people(files, work, _encode_files, batch_size=1)
+    task = ray.remote(_sum_file)
+    waiting = [task.remote(part, path, described) for part, path in enumerate(paths)]
+    answers = (row for each in waiting for row in ray.get(each).to_pylist())
+    return remote.added(work, answers, parts=len(paths))
+
+
+def _sum_people(dataset: Any, work: Work, encode: Callable[..., pa.Table], *, batch_size: int | None) -> Integers:
+    """The sum over people, whose rows are encoded batch by batch and then brought together."""
+    described = work.to_json()
+    coded = dataset.map_batches(partial(encode, described=described), batch_format="pyarrow", batch_size=batch_size)
+    sums = coded.groupby("bucket").map_groups(partial(_sum_group, described=described), batch_format="pyarrow")
+    return remote.added(work, _answers(sums), parts=None)
 
 
 def start() -> Any:
@@ -82,7 +81,8 @@ def start() -> Any:
         store = min(STORE_BYTES, _free_memory() // 2)
         # Objects that do not fit the store go into files of this folder, and Ray Data's logs tell row counts.
         folder = tempfile.mkdtemp(prefix="us-", dir=MEMORY)
-        atexit.register(_stop, ray, folder)
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        atexit.register(ray.shutdown)  # what was registered last is called first
         ray.init(
             include_dashboard=False,
             log_to_driver=False,
@@ -108,52 +108,40 @@ def _free_memory() -> int:
     return free
 
 
-def _stop(ray: Any, folder: str) -> None:
-    ray.shutdown()
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def _silence(context: Any) -> None:
     """Bars of Ray Data tell how many rows there are, which is private."""
     context.enable_progress_bars = False
     context.print_on_execution_start = False
 
 
-def _answers(sums: Any) -> Iterator[tuple[int, bytes, str]]:
+def _answers(sums: Any) -> Iterator[dict[str, Any]]:
     for batch in sums.iter_batches(batch_format="pyarrow", batch_size=None):
-        for row in batch.to_pylist():
-            yield row["part"], row["sums"], row["refusal"]
-
-
-def _row_of(batch: pa.RecordBatch) -> tuple[int, bytes, str]:
-    (row,) = batch.to_pylist()
-    return row["part"], row["sums"], row["refusal"]
+        yield from batch.to_pylist()
 
 
 def _sum_block(block: pa.Table, *, described: str) -> pa.Table:
-    summed = partial(remote.sum_batches, block.to_batches(), described)
-    return pa.Table.from_batches([remote.answer(0, summed, described)])
+    return pa.Table.from_batches([remote.answer(0, remote.sum_batches, block.to_batches(), described)])
 
 
 def _sum_file(part: int, path: str, described: str) -> pa.RecordBatch:
-    return remote.answer(part, partial(remote.sum_file, path, described), described)
+    return remote.answer(part, remote.sum_file, path, described)
 
 
 def _encode_block(block: pa.Table, *, described: str) -> pa.Table:
-    batches = [remote.encoded_people(batch, described, buckets=BUCKETS) for batch in block.to_batches()]
-    return pa.Table.from_batches(batches, remote.PEOPLE)
+    return _encoded(block.to_batches(), described)
 
 
 def _encode_files(block: pa.Table, *, described: str) -> pa.Table:
-    batches = [
-        remote.encoded_people(batch, described, buckets=BUCKETS)
-        for path in block["path"].to_pylist()
-        for batch in remote.batches_of_file(path, described)
-    ]
-    return pa.Table.from_batches(batches, remote.PEOPLE)
+    files = (remote.batches_of_file(path, described) for path in block["path"].to_pylist())
+    return _encoded(chain.from_iterable(files), described)
+
+
+def _encoded(batches: Iterable[pa.RecordBatch], described: str) -> pa.Table:
+    coded = [remote.encoded_people(batch, described, buckets=BUCKETS) for batch in batches]
+    return pa.Table.from_batches(coded, remote.PEOPLE)
 
 
 def _sum_group(group: pa.Table, *, described: str) -> pa.Table:
     part = group["bucket"][0].as_py() if group.num_rows else 0
-    summed = partial(remote.sum_people, group.combine_chunks().to_batches(), described)
-    return pa.Table.from_batches([remote.answer(part, summed, described)])
+    batches = group.combine_chunks().to_batches()
+    return pa.Table.from_batches([remote.answer(part, remote.sum_people, batches, described)])

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +20,20 @@ from understudy.arrays import Integers
 from understudy.errors import InputError, UnderstudyError
 from understudy.private.contribution_bounding import People, batch_of_people, chosen_codes
 from understudy.private.sealed import sealed
-from understudy.private.sums import Work, check_row_independence, one_blas_thread, probe, work_from_json
+from understudy.private.sums import Work, check_row_independence, made_up_codes, one_blas_thread, work_from_json
 from understudy.readers import open_parts
 
 SUMS = pa.schema({"part": pa.int64(), "sums": pa.binary(), "refusal": pa.string()})
 """What comes back. Sums end with a digest of what the worker's machine makes of made-up rows."""
 
 PEOPLE = pa.schema({"bucket": pa.int32(), "person": pa.binary(), "codes": pa.binary()})
+
+
+def check_columns(where: str, names: Sequence[str], work: Work) -> None:
+    """Refuse a frame or dataset that lacks a column of the schema."""
+    missing = [name for name in work.columns if name not in names]
+    if missing:
+        raise InputError(where, f"has no column '{missing[0]}'", "Mend the schema")
 
 
 @lru_cache(maxsize=4)
@@ -38,14 +46,15 @@ def known_work(described: str) -> Work:
 
 def digest_of_probe(work: Work) -> bytes:
     """What this machine makes of made-up rows: machines that share a table must agree on it."""
-    return hashlib.sha256(probe(work.layout, work.embedding, work.lattice).tobytes()).digest()
+    return hashlib.sha256(work.partial_of_codes(made_up_codes(work.layout.schema)).tobytes()).digest()
 
 
-def answer(part: int, total: Callable[[], Integers], described: str) -> pa.RecordBatch:
-    """The sum of a part as one row, or why there is none."""
+def answer(part: int, task: Callable[[Any, str], Integers], given: Any, described: str) -> pa.RecordBatch:
+    """The sum that a task makes of a part, as one row, or why there is none."""
     sums, words = b"", ""
     try:
-        sums = sealed(total).astype("<i8").tobytes() + digest_of_probe(known_work(described))
+        total = sealed(lambda: task(given, described))
+        sums = total.astype("<i8").tobytes() + digest_of_probe(known_work(described))
     except UnderstudyError as refusal:
         words = json.dumps([refusal.where, refusal.rule, refusal.remedy])
     return pa.RecordBatch.from_pydict({"part": [part], "sums": [sums], "refusal": [words]}, SUMS)
@@ -53,12 +62,7 @@ def answer(part: int, total: Callable[[], Integers], described: str) -> pa.Recor
 
 def sum_batches(batches: Iterable[pa.RecordBatch], described: str) -> Integers:
     """The sum over rows.  # (dim + 1,)"""
-    work = known_work(described)
-    total = work.zero_sum()
-    with one_blas_thread():
-        for batch in batches:
-            work.add(total, work.partial(batch))
-    return total
+    return known_work(described).sum(batches)
 
 
 def sum_file(path: str, described: str) -> Integers:
@@ -100,8 +104,8 @@ def _codes_in(batch: pa.RecordBatch, width: int) -> Integers:
     return np.frombuffer(content, "<i8").reshape(-1, width).astype(np.int64)
 
 
-def added(work: Work, rows: Iterable[tuple[int, bytes, str]], *, parts: int | None) -> Integers:
-    """The total of answers, each part once.
+def added(work: Work, answers: Iterable[Any], *, parts: int | None) -> Integers:
+    """The total of answers, rows of ``SUMS``, each part once.
 
     ``parts`` is how many there must be, numbered from 0, if that is known.
 
@@ -111,9 +115,10 @@ def added(work: Work, rows: Iterable[tuple[int, bytes, str]], *, parts: int | No
         (proofs/lattice.md).
     """
     total, seen, digest = work.zero_sum(), set(), digest_of_probe(work)
-    for part, sums, refusal in rows:
-        if refusal:
-            raise InputError(*json.loads(refusal))
+    for answer in answers:
+        part, sums = answer["part"], bytes(answer["sums"])
+        if answer["refusal"]:
+            raise InputError(*json.loads(answer["refusal"]))
         if part in seen:
             raise InputError("engine", "a part of the table came back twice", "Run this again")
         seen.add(part)

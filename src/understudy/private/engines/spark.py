@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from typing import Any
@@ -29,36 +29,37 @@ _SUMS = "part bigint, sums binary, refusal string"
 _PEOPLE = "bucket int, person binary, codes binary"
 _ENCRYPTION = "spark.io.encryption.enabled"
 
+Batches = Iterator[pa.RecordBatch]
+Task = Callable[..., Batches]
+"""From the batches of a partition to those that Spark goes on with."""
 
-def sum_spark_frame(frame: Any, work: Work) -> Integers:
+
+def sum_frame(frame: Any, work: Work) -> Integers:
     """The sum over the rows of a data frame.  # (dim + 1,)"""
-    missing = [name for name in work.columns if name not in frame.columns]
-    if missing:
-        raise InputError("data frame", f"has no column '{missing[0]}'", "Mend the schema")
+    remote.check_columns("data frame", frame.columns, work)
+    _check_storage(frame.sparkSession, work)
     chosen = frame.select(*(f"`{name.replace('`', '``')}`" for name in work.columns))
-    described = work.to_json()
-    if work.layout.schema.privacy.is_row:
-        _check_storage(frame.sparkSession, work)
-        sums = chosen.mapInArrow(partial(_sum_partition, described=described), _SUMS)
-    else:
-        _check_storage(frame.sparkSession, work, shuffles=True)
-        coded = chosen.mapInArrow(partial(_encode_partition, described=described), _PEOPLE)
-        sums = _sum_people(coded, described)
-    return remote.added(work, _collected(sums), parts=None)
+    return _sum(chosen, work, _sum_partition, _encode_partition, parts=None)
 
 
-def sum_files_by_spark(paths: list[str], work: Work, session: Any = None) -> Integers:
+def sum_files(paths: list[str], work: Work, session: Any = None) -> Integers:
     """The sum over the rows of files that every worker can open.  # (dim + 1,)"""
     session = session or new_session()
+    _check_storage(session, work, sums=len(paths))  # a task may get them all
+    files = session.createDataFrame(list(enumerate(paths)), "part bigint, path string")
+    return _sum(files.repartition(len(paths), "part"), work, _sum_files, _encode_files, parts=len(paths))
+
+
+def _sum(frame: Any, work: Work, sum_task: Task, encode_task: Task, *, parts: int | None) -> Integers:
+    """The sum that tasks make of a frame, row by row or person by person, of so many parts if that is known."""
     described, is_row = work.to_json(), work.layout.schema.privacy.is_row
-    _check_storage(session, work, sums=len(paths), shuffles=not is_row)  # a task may get them all
-    rows = [(number, path) for number, path in enumerate(paths)]
-    files = session.createDataFrame(rows, "part bigint, path string").repartition(len(paths), "part")
     if is_row:
-        sums = files.mapInArrow(partial(_sum_files, described=described), _SUMS)
-        return remote.added(work, _collected(sums), parts=len(paths))
-    coded = files.mapInArrow(partial(_encode_files, described=described), _PEOPLE)
-    return remote.added(work, _collected(_sum_people(coded, described)), parts=None)
+        sums = frame.mapInArrow(partial(sum_task, described=described), _SUMS)
+    else:
+        coded = frame.mapInArrow(partial(encode_task, described=described), _PEOPLE)
+        sums = coded.repartition("bucket").mapInArrow(partial(_sum_people, described=described), _SUMS)
+    # Of several tries of a task Spark collects one; accumulators would count each.
+    return remote.added(work, sums.collect(), parts=parts if is_row else None)
 
 
 def new_session() -> Any:
@@ -74,36 +75,20 @@ def new_session() -> Any:
     return builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
 
 
-def _sum_people(coded: Any, described: str) -> Any:
-    together = coded.repartition("bucket")
-    return together.mapInArrow(partial(_sum_people_partition, described=described), _SUMS)
-
-
-def _collected(sums: Any) -> Iterator[tuple[int, bytes, str]]:
-    """Answers of all tasks. Of several tries of a task Spark collects one; accumulators would count each."""
-    return ((row["part"], bytes(row["sums"]), row["refusal"]) for row in sums.collect())
-
-
-def _check_storage(session: Any, work: Work, *, sums: int = 1, shuffles: bool = False) -> None:
+def _check_storage(session: Any, work: Work, *, sums: int = 1) -> None:
     """Refuse to let rows, or so many sums of one task, lie unencrypted on workers' disks."""
+    shuffles = not work.layout.schema.privacy.is_row
     if not shuffles and sums * work.zero_sum().nbytes <= DIRECT_BYTES:
         return
-    if not _is_encrypted(session):
+    # A session's own settings can be changed after its context was made, which changes nothing about it. Those of a
+    # server of Spark Connect are the server's.
+    has_context = not type(session).__module__.startswith("pyspark.sql.connect")
+    settings = session.sparkContext.getConf() if has_context else session.conf
+    if settings.get(_ENCRYPTION, "false") != "true":
         what = "rows are brought together by person" if shuffles else "sums are long"
         raise InputError(
             "Spark session", f"{what}, and would lie unencrypted on workers' disks", f"Start it with {_ENCRYPTION}=true"
         )
-
-
-def _is_encrypted(session: Any) -> bool:
-    """Whether what workers write is encrypted.
-
-    A session's own settings can be changed after its context was made, which changes nothing about it. Those of a
-    server of Spark Connect are the server's.
-    """
-    has_context = not type(session).__module__.startswith("pyspark.sql.connect")
-    settings = session.sparkContext.getConf() if has_context else session.conf
-    return bool(settings.get(_ENCRYPTION, "false") == "true")
 
 
 def _partition() -> int:
@@ -112,27 +97,26 @@ def _partition() -> int:
     return int(TaskContext.get().partitionId())
 
 
-def _sum_partition(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:
-    yield remote.answer(_partition(), lambda: remote.sum_batches(batches, described), described)
+def _sum_partition(batches: Batches, *, described: str) -> Batches:
+    yield remote.answer(_partition(), remote.sum_batches, batches, described)
 
 
-def _sum_files(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:
+def _sum_files(batches: Batches, *, described: str) -> Batches:
     for batch in batches:
         for row in batch.to_pylist():
-            summed = partial(remote.sum_file, row["path"], described)
-            yield remote.answer(row["part"], summed, described)
+            yield remote.answer(row["part"], remote.sum_file, row["path"], described)
 
 
-def _encode_partition(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:
+def _encode_partition(batches: Batches, *, described: str) -> Batches:
     for batch in batches:
         yield remote.encoded_people(batch, described, buckets=BUCKETS)
 
 
-def _encode_files(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:
+def _encode_files(batches: Batches, *, described: str) -> Batches:
     for batch in batches:
         for path in batch["path"].to_pylist():
             yield from _encode_partition(remote.batches_of_file(path, described), described=described)
 
 
-def _sum_people_partition(batches: Iterable[pa.RecordBatch], *, described: str) -> Iterator[pa.RecordBatch]:
-    yield remote.answer(_partition(), lambda: remote.sum_people(batches, described), described)
+def _sum_people(batches: Batches, *, described: str) -> Batches:
+    yield remote.answer(_partition(), remote.sum_people, batches, described)
