@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -18,7 +19,6 @@ from understudy.reports.charts import render
 from understudy.reports.pictures import plain_picture, signed_picture
 
 MOST_COLUMNS = 8
-MOST_VALUES = 4
 MOST_CLASSES = 24
 MOST_MAPS = 8
 STROKES_DRAWN = 140
@@ -27,15 +27,14 @@ CELL = 20.0
 
 def render_explanation(classifier: Classifier, rows: Integers | None = None) -> str:
     """A page about a classifier, and about rows if there are any.  # rows: (num_rows, num_feature_columns)"""
-    inputs = classifier.plan.inputs
-    kind = {TableInputs: "table", CosineInputs: "cosines", StrokeInputs: "strokes"}[type(inputs)]
-    files = classifier.files()
+    kind = {TableInputs: "table", CosineInputs: "cosines", StrokeInputs: "strokes"}[type(classifier.plan.inputs)]
+    drawn = _drawn_maps(classifier, kind)
     values = {
-        "certificate": json.loads(files[CERTIFICATE]),
+        "certificate": json.loads(classifier.files()[CERTIFICATE]),
         "label": classifier.plan.label.name,
         "kind": kind,
         "maps": classifier.maps.shape.num_maps,
-        "classes": _classes(classifier, kind),
+        "classes": list(zip(classifier.classes[:MOST_CLASSES], drawn, strict=True)),
         "left_out": max(0, len(classifier.classes) - MOST_CLASSES),
         "rows": [] if rows is None else [_row(classifier, codes) for codes in rows],
         "version": version("understudy"),
@@ -43,49 +42,26 @@ def render_explanation(classifier: Classifier, rows: Integers | None = None) -> 
     return render("explanation.html.jinja", values)
 
 
-def _classes(classifier: Classifier, kind: str) -> list[dict[str, Any]]:
-    shown = range(min(len(classifier.classes), MOST_CLASSES))
+def _drawn_maps(classifier: Classifier, kind: str) -> list[list[Any]]:
+    """The first maps of each of the first classes."""
     maps = range(min(classifier.maps.shape.num_maps, MOST_MAPS))
-    draw = {"table": _tables, "cosines": _images, "strokes": _strokes}[kind](classifier)
-    return [{"name": str(classifier.classes[k]), "maps": [draw(m, k) for m in maps]} for k in shown]
-
-
-def _tables(classifier: Classifier) -> Any:
-    def draw(map_: int, class_: int) -> list[dict[str, Any]]:
-        columns = column_weights(classifier, map_, class_)[:MOST_COLUMNS]
-        largest = max((abs(w) for c in columns for _, w in c.values), default=1.0) or 1.0
-        return [
-            {
-                "column": column.column,
-                "values": [
-                    {"value": value, "share": weight / largest} for value, weight in column.values[:MOST_VALUES]
-                ],
-            }
-            for column in columns
-        ]
-
-    return draw
-
-
-def _images(classifier: Classifier) -> Any:
+    classes = range(min(len(classifier.classes), MOST_CLASSES))
+    if kind == "table":
+        return [[_strongest_columns(classifier, m, k) for m in maps] for k in classes]
     shown = contrast(patterns(classifier))
-    images = drawn_images(classifier, shown).mean(axis=4)  # (maps, classes, height, width)
-    largest = float(np.quantile(np.abs(images), 0.995))
+    draw: Callable[[Floats, float], Any]
+    if kind == "cosines":
+        weights, draw, share = drawn_images(classifier, shown).mean(axis=4), signed_picture, 0.995
+    else:
+        weights, draw, share = drawn_strokes(classifier, shown), strokes_of, 0.999
+    largest = float(np.quantile(np.abs(weights), share))
+    return [[draw(weights[m, k], largest) for m in maps] for k in classes]
 
-    def draw(map_: int, class_: int) -> str:
-        return signed_picture(images[map_, class_], largest)
 
-    return draw
-
-
-def _strokes(classifier: Classifier) -> Any:
-    weights = drawn_strokes(classifier, contrast(patterns(classifier)))
-    largest = float(np.quantile(np.abs(weights), 0.999))
-
-    def draw(map_: int, class_: int) -> dict[str, Any]:
-        return strokes_of(weights[map_, class_], largest)
-
-    return draw
+def _strongest_columns(classifier: Classifier, map_: int, class_: int) -> dict[str, Any]:
+    columns = column_weights(classifier, map_, class_)[:MOST_COLUMNS]
+    largest = max((abs(weight) for column in columns for _, weight in column.values), default=1.0) or 1.0
+    return {"columns": columns, "largest": largest}
 
 
 def strokes_of(weights: Floats, largest: float) -> dict[str, Any]:
@@ -116,26 +92,14 @@ def strokes_of(weights: Floats, largest: float) -> dict[str, Any]:
 
 
 def _row(classifier: Classifier, codes: Integers) -> dict[str, Any]:
-    found = explain_row(classifier, codes)
-    order = np.argsort(-found.probabilities)[:3]
-    best = np.argsort(-found.importances)[:3]
-    largest = max((abs(part) for _, part in found.by_column), default=1.0) or 1.0
+    found, shape = explain_row(classifier, codes), classifier.plan.schema.image
+    places = found.by_place
     return {
-        "predicted": str(classifier.classes[found.predicted]),
-        "chances": [(str(classifier.classes[k]), float(found.probabilities[k])) for k in order],
-        "importances": [(int(m) + 1, float(found.importances[m])) for m in best],
-        "columns": [
-            {"column": column, "part": part, "share": part / largest} for column, part in found.by_column[:MOST_COLUMNS]
-        ],
-        "image": _image(classifier, codes),
-        "places": None
-        if found.by_place is None
-        else signed_picture(found.by_place, float(np.abs(found.by_place).max())),
+        "predicted": classifier.classes[found.predicted],
+        "chances": [(classifier.classes[k], found.probabilities[k]) for k in np.argsort(-found.probabilities)[:3]],
+        "importances": [(m + 1, found.importances[m]) for m in np.argsort(-found.importances)[:3]],
+        "columns": found.by_column[:MOST_COLUMNS],
+        "largest": max((abs(part) for _, part in found.by_column), default=1.0) or 1.0,
+        "image": shape and plain_picture(codes.reshape(shape.height, shape.width, shape.channels)),
+        "places": None if places is None else signed_picture(places, float(np.abs(places).max())),
     }
-
-
-def _image(classifier: Classifier, codes: Integers) -> str | None:
-    shape = classifier.plan.schema.image
-    if shape is None:
-        return None
-    return plain_picture(codes.reshape(shape.height, shape.width, shape.channels).astype(np.float64))
