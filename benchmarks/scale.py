@@ -48,7 +48,7 @@ FOURIER = (
     COMMON
     + """
 from understudy import Budget, load_schema, make_plan
-from understudy.private.engines.passes import Run, sum_table
+from understudy.private.passes import Run, sum_table
 from understudy.private.release import work_of
 import pyarrow as pa
 columns = [{"name": f"x{i}", "kind": "continuous", "bounds": [0, 1]} for i in range(%(numbers)d)]
@@ -83,7 +83,7 @@ ANOVA = (
     COMMON
     + """
 from understudy import Budget, load_schema, make_plan, release_table
-from understudy.private.engines.passes import Run
+from understudy.private.passes import Run
 plan = make_plan(load_schema(sys.argv[2]), Budget(1.0))
 start = time.process_time()
 release_table(sys.argv[1], plan, run=Run(threads=1))

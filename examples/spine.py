@@ -7,7 +7,8 @@ follows the noise is post-processing, and free.
 
 The package does the same for more kinds of noise and neighbours, in parallel, with a ledger and a certificate. A test
 holds that both give the same integers, bins, pairs and rows. Left out here: tables with so few rows that the budget
-carries fewer bars, no finer histograms or not all pairs; ``understudy.methods.anova`` decides that by the noise.
+does not carry all pairs; ``understudy.methods.anova`` decides that by the noise. Taken from the package: the first
+bars, which follow from the schema and the noise, and the denoising of histograms (``understudy.rules``).
 
     python examples/spine.py
 """
@@ -27,17 +28,19 @@ import pyarrow as pa
 from understudy.accounting import Budget, mechanism_for
 from understudy.arrays import Floats, Integers, Truths
 from understudy.demo import demo_schema, demo_table
-from understudy.features import Block, Cells, Constant, Embedding, Tables
+from understudy.features import Block, Cells, Constant, Embedding, Norm, Tables
+from understudy.features.tables import fine_bars, first_bars
 from understudy.generators.base import Generator
-from understudy.measurement import Measurement
 from understudy.methods import fit_release, make_plan
+from understudy.methods.common import ROWS_IF_UNSAID
 from understudy.released import Release
-from understudy.rules.denoise import centred, haar_threshold, project_to_simplex
+from understudy.rules.adaptive_bins import Pieces, pieces_of
+from understudy.rules.denoise import centred
 from understudy.rules.marginals import find_marginals
+from understudy.rules.measurement import Measurement
 from understudy.schema import Column, Schema
 from understudy.schema.columns import UNLISTED
 from understudy.schema.encode import encode_batch
-from understudy.schema.layout import from_position
 
 LATTICE = 2**32  # a contribution of norm 1 as an integer: sums are exact, and so is the noise on them
 SHARES = {"count": 0.015, "columns": 0.15, "values": 0.02, "cells": 0.33, "looks": 0.1, "pairs": 0.385}  # of the budget
@@ -79,8 +82,10 @@ def synthesize(
     pairs = tuple(combinations(range(len(columns)), 2))
 
     # 2. Stage one: the number of rows, and a histogram of every column in bars of equal width.
-    bars = [equal_bars(j, column, most=256) for j, column in enumerate(schema.used)]
-    fine = finer_bars(schema, bars)
+    mechanism, rows_planned = mechanism_for(budget), schema.rows or ROWS_IF_UNSAID
+    alone = {name: 1 / (rows_planned * math.sqrt(mechanism.total(budget) * share)) for name, share in SHARES.items()}
+    bars = first_bars(schema, alone["columns"] * math.sqrt(len(schema.used)))
+    fine = fine_bars(schema, bars, alone["values"], norm=Norm.L2, tail=mechanism.deviations)
     shares, maps = dict(SHARES), {"count": None, "columns": each_alone(bars)}
     if fine:
         maps["values"] = each_alone(fine)
@@ -91,10 +96,10 @@ def synthesize(
     total = max(1.0, float(first.all_sums("count").sum()))
 
     # 3. Bins that hold about equally many rows by the noisy histograms, and several deviations of the noise to come.
-    runs = [estimated_runs(first, j, total) for j in columns]
-    bins = [cut(first, run, noise["cells"].of_count(len(columns))) for run in runs]
+    runs = [pieces_of(first, j) for j in columns]  # runs of codes in which nothing stands out of the noise
+    bins = [cut(first, j, run, noise["cells"].of_count(len(columns))) for j, run in zip(columns, runs, strict=True)]
     wanted = np.rint(np.sqrt(total / (1.5 * noise["looks"].of_count(len(pairs)))))
-    coarse = [coarsened(own, run.rows, float(np.clip(wanted, 2, 8))) for own, run in zip(bins, runs, strict=True)]
+    coarse = [coarsened(own, run.masses, float(np.clip(wanted, 2, 8))) for own, run in zip(bins, runs, strict=True)]
 
     # 4. Stage two: every column in its bins, and all pairs coarsely; by class, if there is a label.
     second = private.measure({"cells": each_alone(bins), "looks": tables(coarse, pairs)}, noise)
@@ -192,115 +197,21 @@ def each_alone(factors: Sequence[Cells]) -> Tables:
     return tables(factors, [(j,) for j in range(len(factors))])
 
 
-# Stage one: bars that depend on the schema alone.
-
-
-def equal_bars(place: int, column: Column, most: int) -> Cells:
-    """A bar per category or value; long columns in bars of equal width, and one for each bound."""
-    if column.is_choice:
-        return Cells(place, len(column.categories), column.nullable)
-    whole = Cells(place, column.num_steps + 1, column.nullable, is_ordered=True)
-    if column.num_steps < most:
-        return whole
-    edges = from_position(column, np.arange(most) / most)
-    return replace(whole, lows=tuple(np.unique([*edges, 1, column.num_steps]).tolist()))
-
-
-def finer_bars(schema: Schema, bars: Sequence[Cells]) -> list[Cells]:
-    """For long columns, code by code if there is room, so that values which repeat are found; else 4096 bars."""
-    found, room = [], 2**17
-    for own, column in zip(bars, schema.used, strict=True):
-        if own.num_codes > own.num_pieces:
-            fine = equal_bars(own.column, column, own.num_codes if own.num_codes <= room - own.has_null else 4096)
-            if fine.num_known <= room:
-                found.append(replace(fine, has_null=False))
-                room -= fine.num_known
-    return found
-
-
 # Stage two: adaptive bins.
 
 
-@dataclass(frozen=True)
-class Runs:
-    """A column as runs of codes, with the estimated rows in each and whether it is one value that repeats."""
-
-    column: int
-    starts: Integers
-    rows: Floats
-    repeats: Truths
-
-
-def estimated_runs(first: Measurement, column: int, total: float) -> Runs:
-    """Runs of codes in which nothing stands out of the noise, from a column's two noisy histograms."""
-    bars, noise = first.map("columns").factors[column], first.noise_of_count("columns")
-    noisy = first.tables("columns")[column][0]
-    counts = noisy[: bars.num_known].copy()
-    is_long = bars.is_ordered and bars.num_codes > bars.num_pieces
-    if bars.is_ordered and len(counts) > 2:  # level out neighbours that differ by noise; bars of one bound stay apart
-        inner = slice(1, -1) if is_long else slice(None)
-        counts[inner] = haar_threshold(counts[inner], noise, deviations=3.0)
-    rows = project_to_simplex(np.append(counts, noisy[bars.num_known :]), total)[: bars.num_known]
-    runs = Runs(column, bars.first_codes, rows, np.zeros(len(rows), dtype=bool))
-    if is_long:
-        piles_up = counts[[0, -1]] > 3.0 * noise
-        starts, rows = without_bounds(runs.starts, rows, piles_up)
-        is_one_code = np.diff(np.append(starts, bars.num_codes)) == 1
-        runs = refined(first, Runs(column, starts, rows, is_one_code & (rows > 2.0 * noise)), piles_up)
-    return halved(runs, bars.num_codes, total / 200) if bars.is_ordered else runs
-
-
-def refined(first: Measurement, runs: Runs, piles_up: Truths) -> Runs:
-    """The rows of every bar shared out as the finer histogram has them, where that shows more than noise."""
-    factors = first.map("values").factors
-    place = next((i for i, cells in enumerate(factors) if cells.column == runs.column), None)
-    if place is None:  # there was no room for one
-        return runs
-    cells, noise = factors[place], first.noise_of_count("values")
-    marks, values = cells.first_codes, first.tables("values")[place][0][: cells.num_known]
-    if cells.num_codes > cells.num_pieces:
-        marks, values = without_bounds(marks, values, piles_up)
-    level = np.maximum(haar_threshold(values, noise), 0.0)
-    bar = np.searchsorted(runs.starts, marks, side="right") - 1  # the bar that each finer one lies in
-    held = np.bincount(bar, weights=level, minlength=len(runs.rows))[bar]
-    even = runs.rows[bar] / np.bincount(bar, minlength=len(runs.rows))[bar]
-    rows = np.where(held > 0, runs.rows[bar] * level / np.where(held > 0, held, 1), even)
-    begins = np.flatnonzero(np.append(True, (np.diff(bar) != 0) | (np.diff(level) != 0)))
-    is_one_code = np.diff(np.append(marks, cells.num_codes))[begins] == 1
-    is_alone = np.diff(np.append(begins, len(level))) == 1
-    repeats = is_one_code & is_alone & (level[begins] > 2.0 * noise)
-    return Runs(runs.column, marks[begins], np.asarray(np.add.reduceat(rows, begins)), repeats)
-
-
-def halved(runs: Runs, num_codes: int, most_rows: float) -> Runs:
-    """Runs with more rows than half a bin should have, in parts of equally many codes."""
-    spans = np.diff(np.append(runs.starts, num_codes))
-    parts = np.clip(np.ceil(runs.rows / most_rows), 1, spans).astype(np.int64)
-    whole = np.repeat(np.arange(len(parts)), parts)
-    part = np.concatenate([np.arange(count) for count in parts.tolist()])
-    starts = runs.starts[whole] + (part * spans[whole] // parts[whole]).astype(np.int64)
-    return Runs(runs.column, starts, runs.rows[whole] / parts[whole], runs.repeats[whole])
-
-
-def without_bounds(starts: Integers, rows: Floats, piles_up: Truths) -> tuple[Integers, Floats]:
-    """Bars of one code at the bounds made part of their neighbours, unless rows surely pile up there."""
-    begins = np.ones(len(rows), dtype=bool)
-    begins[1], begins[-1] = piles_up
-    return starts[begins], np.add.reduceat(rows, np.flatnonzero(begins))
-
-
-def cut(first: Measurement, run: Runs, noise: float) -> Cells:
+def cut(first: Measurement, column: int, run: Pieces, noise: float) -> Cells:
     """Bins of a column: unions of its runs."""
-    whole, most = first.map("columns").factors[run.column], 100
+    whole, most = first.map("columns").factors[column], 100
     if whole.is_ordered:
-        alone = run.repeats & (run.rows > 2.0 * noise)
+        alone = run.atoms & (run.masses > 2.0 * noise)
         if alone.sum() > most // 2:
-            alone &= run.rows > np.sort(run.rows[alone])[-(most // 2) - 1]
-        groups = neighbours_together(run.rows, alone, least=6.0 * noise, most=most)
+            alone &= run.masses > np.sort(run.masses[alone])[-(most // 2) - 1]
+        groups = neighbours_together(run.masses, alone, least=6.0 * noise, most=most)
     else:
-        noisy = first.tables("columns")[run.column][0][: whole.num_known]
+        noisy = first.tables("columns")[column][0][: whole.num_known]
         groups = rare_together(noisy, max(2 * first.noise_of_count("columns"), noise), most)
-    return replace(whole, lows=tuple(run.starts.tolist()), groups=tuple(groups.tolist()))
+    return replace(whole, lows=run.lows, groups=tuple(groups.tolist()))
 
 
 def coarsened(cells: Cells, rows: Floats, count: float) -> Cells:
@@ -360,7 +271,7 @@ def dependence(first: Measurement, second: Measurement) -> dict[tuple[int, ...],
 
 
 def select_pairs(
-    strengths: dict[tuple[int, ...], float], bins: list[Cells], runs: list[Runs], total: float, noise: float
+    strengths: dict[tuple[int, ...], float], bins: list[Cells], runs: list[Pieces], total: float, noise: float
 ) -> tuple[tuple[tuple[int, ...], ...], list[Cells]]:
     """The strongest pairs, as many as cost least: each brings noise to all, and each left out its dependence."""
 
@@ -375,7 +286,7 @@ def select_pairs(
         left_out -= strengths[pair]
         errors.append(count * 0.35 * noise * math.sqrt(count) / total * width(count) ** 2 + left_out)
     best = int(np.argmin(errors)) + 1
-    factors = [coarsened(own, run.rows, width(best)) for own, run in zip(bins, runs, strict=True)]
+    factors = [coarsened(own, run.masses, width(best)) for own, run in zip(bins, runs, strict=True)]
     close = [pair for pair in order[:best] if strengths[pair] >= 1.0]  # they nearly determine one another: finest bins
     finest = {j: len(bins) + i for i, j in enumerate(sorted({j for pair in close for j in pair}))}
     factors += [bins[j] for j in finest]

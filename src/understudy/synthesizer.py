@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from understudy.accounting import Budget
-from understudy.arrays import LossProgress
+from understudy.arrays import LossProgress, load_torch
 from understudy.errors import SchemaWarning, UsageError
 from understudy.generators.base import Generator
 from understudy.generators.conditioning import Balance, Given
 from understudy.methods import fit_release, make_plan, needs_torch
-from understudy.networks.public import load_torch
 from understudy.plan.plan import Plan
 from understudy.private.release import release_table
 from understudy.released import Release

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from understudy import Budget, load_schema
+from understudy.accounting.mechanisms import round_up
 from understudy.networks import EncoderTraining, public
 from understudy.plan.encoder import ExtractorPlan
 from understudy.private.dpsgd.encoder import train_private_encoder
 from understudy.private.ledger import read_ledger
 from understudy.private.noise import SeededNoise
-from understudy.released.assumptions import round_up
 
 SCHEMA = """\
 name: squares

@@ -13,8 +13,7 @@ import pytest
 from understudy.cli.files import INTERNAL, PAGES, check_output, write_page, write_rows
 from understudy.errors import InputError, UsageError
 from understudy.readers import open_source
-from understudy.schema.encode import encode_batch
-from understudy.schema.layout import decode_table
+from understudy.schema.encode import decode_table, encode_batch
 from understudy.schema.table import parse_schema
 
 SCHEMA = parse_schema(

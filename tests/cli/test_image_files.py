@@ -14,8 +14,7 @@ from understudy.cli.files import check_sample_output, write_sample
 from understudy.errors import InputError, MissingExtraError, UnderstudyError, UsageError
 from understudy.readers import open_source
 from understudy.schema import Schema, load_schema
-from understudy.schema.encode import encode_batch
-from understudy.schema.layout import decode_table
+from understudy.schema.encode import decode_table, encode_batch
 
 
 def schema_of(*columns: dict[str, Any], channels: int = 1) -> Schema:

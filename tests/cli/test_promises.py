@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 import torch
 
-from understudy.cli.options import all_method_options, build_plan
+from understudy.cli.options import all_method_options, build_plan, options_of
 from understudy.cli.reference import describe_options, description_of, write_reference
 from understudy.errors import UsageError
 from understudy.methods import IMAGE_METHODS, METHODS
-from understudy.methods.options import options_of
 from understudy.networks.public import Intake, network_of_module
 from understudy.plan.plan import Plan
 

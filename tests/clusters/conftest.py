@@ -18,7 +18,7 @@ import yaml
 from understudy.accounting import Budget
 from understudy.arrays import Integers
 from understudy.methods import make_plan
-from understudy.private.engines.passes import Run, sum_table
+from understudy.private.passes import Run, sum_table
 from understudy.private.sums import Work
 from understudy.schema import load_schema
 

@@ -16,7 +16,7 @@ from conftest import plan_of, work_of
 from understudy.arrays import Integers
 from understudy.errors import InputError
 from understudy.private.engines import ray as engine
-from understudy.private.engines.passes import Run, sum_table
+from understudy.private.passes import Run, sum_table
 from understudy.private.release import release_table
 from understudy.private.sums import Work
 

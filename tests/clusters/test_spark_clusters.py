@@ -25,7 +25,7 @@ import warnings
 warnings.simplefilter("ignore")
 from conftest import work_of
 from pyspark.sql import SparkSession
-from understudy.private.engines.passes import Run, sum_table
+from understudy.private.passes import Run, sum_table
 {session}
 for name, value in {settings}.items():
     builder = builder.config(name, value)
@@ -100,7 +100,7 @@ import sys
 from conftest import work_of
 from pyspark.sql import SparkSession
 from understudy.errors import InputError
-from understudy.private.engines.passes import Run, sum_table
+from understudy.private.passes import Run, sum_table
 builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
 session = builder.config("spark.driver.memory", "700m").getOrCreate()
 work, refused = work_of("dp-merf", "person"), 0

@@ -15,9 +15,9 @@ from understudy.errors import UsageError
 from understudy.features import Norm
 from understudy.methods import METHODS
 from understudy.plan.plan import Plan
-from understudy.private.engines.passes import Run, sum_table
+from understudy.private.passes import Run, sum_table
 from understudy.private.sums import Work
-from understudy.schema.layout import decode_table
+from understudy.schema.encode import decode_table
 
 from . import test_image_methods as images
 from . import test_methods as tables

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from understudy.features.exact import EXACT_BITS, FINEST_BITS, exact_weights, row_norms
-from understudy.schema.layout import POSITION_BITS
+from understudy.schema.columns import POSITION_BITS
 
 Floats = npt.NDArray[np.float64]
 sizes = st.one_of(st.floats(-1, 1), st.floats(-1e6, 1e6), st.floats(-1e12, 1e12))

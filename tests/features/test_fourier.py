@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from understudy.features import Fourier, Scales
 from understudy.features.exact import EXACT_BITS, cosines_and_sines, phases_of
-from understudy.schema.layout import POSITION_BITS
+from understudy.schema.columns import POSITION_BITS
 
 Floats = npt.NDArray[np.float64]
 PLAIN = ((0.2, 0.6, 1.5), (Scales(3, 1.0, 1.0),))

@@ -21,7 +21,7 @@ from understudy.features.hermite import (
     mehler_features,
     rho_of_length_scale,
 )
-from understudy.schema.layout import POSITION_BITS
+from understudy.schema.columns import POSITION_BITS
 
 Floats = npt.NDArray[np.float64]
 RHOS = (1e-6, 0.01, 1 / 3, 0.9, 0.999, 1 - 1e-9)

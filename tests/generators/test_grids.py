@@ -22,7 +22,7 @@ from understudy.generators.grids import (
     pick,
 )
 from understudy.schema import NULL, Column
-from understudy.schema.layout import to_position
+from understudy.schema.columns import to_position
 
 Floats = npt.NDArray[np.float64]
 NUMBERS: dict[str, dict[str, object]] = {

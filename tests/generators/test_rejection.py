@@ -20,8 +20,7 @@ from understudy.generators.grids import Runs
 from understudy.generators.mixture import Mixture
 from understudy.generators.network import Network
 from understudy.schema import Layout, Schema
-from understudy.schema.encode import encode_batch
-from understudy.schema.layout import decode_table
+from understudy.schema.encode import decode_table, encode_batch
 from understudy.schema.rules import obeys
 from understudy.schema.values import CodeSet
 

@@ -10,10 +10,10 @@ import pytest
 from understudy import Budget, Neighbours, dp_anova, load_schema, make_plan
 from understudy.errors import UsageError
 from understudy.features import Block, Cells, Tables
+from understudy.features.tables import HISTOGRAM_BARS, LONG_BARS, MOST_VALUES
 from understudy.fits.anova import AnovaTraining
 from understudy.methods.anova import MOST_CLASSES, PLANNED_CELLS
 from understudy.plan.plan import Plan, plan_from_dict
-from understudy.rules.adaptive_bins import HISTOGRAM_BARS, LONG_BARS, MOST_VALUES
 from understudy.schema import Schema
 
 AGE = {"name": "age", "kind": "integer", "bounds": [0, 100]}

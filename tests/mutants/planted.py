@@ -218,7 +218,7 @@ MUTANTS = {
         PERSONS + "test_the_certificate_and_the_ledger_name_whose_privacy_it_is",
     ),
     "a part added before its last batch": Mutant(
-        "private/engines/passes.py",
+        "private/passes.py",
         "summed = self._ended and self._taken == 0 and not self._told",
         "summed = self._taken == 0",
         LOCAL + "test_any_split_order_and_number_of_threads_gives_the_same_integers[dp-merf]",
@@ -1299,13 +1299,13 @@ MUTANTS = {
         "private/test_checkpoints.py::test_an_interrupt_between_a_sum_and_its_name_leaves_neither[4]",
     ),
     "a progress bar that tells the number of rows": Mutant(
-        "private/engines/passes.py",
+        "private/passes.py",
         "percent = min(100, 100 * self._done // self._expected) if self._expected else None",
         "percent = 100 * self._done / self._expected if self._expected else None",
         LOCAL + "test_progress_tells_a_share_in_whole_percent_and_nothing_else",
     ),
     "a pass that an interrupt does not end": Mutant(
-        "private/engines/passes.py",
+        "private/passes.py",
         "as pool, queue.stopped_by_errors():",
         "as pool:",
         LOCAL + "test_an_interrupt_ends_the_pass_after_the_batches_at_hand",

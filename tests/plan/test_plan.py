@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from understudy.accounting import Budget, Neighbours
 from understudy.errors import InputError, UsageError
 from understudy.features import Block, Cells, Constant, Embedding, Grid, Hermite, Norm, Tables
-from understudy.measurement import Measurement
 from understudy.methods import dp_anova, dp_merf
 from understudy.plan.plan import LATTICE, Plan, Stage, plan_from_dict
 from understudy.rules import RULES
+from understudy.rules.measurement import Measurement
 from understudy.schema import Schema, load_schema
 
 DOCUMENT: dict[str, Any] = {

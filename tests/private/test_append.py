@@ -15,9 +15,9 @@ from understudy.errors import BudgetError, InputError, UsageError
 from understudy.methods import fit_release, make_plan
 from understudy.plan.plan import Plan
 from understudy.private.append import append_rows
-from understudy.private.engines.passes import Run, sum_table
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.noise import SeededNoise
+from understudy.private.passes import Run, sum_table
 from understudy.private.release import release_table
 from understudy.private.spending import Receipt
 from understudy.private.sums import Work

@@ -22,8 +22,8 @@ from understudy.features import Embedding
 from understudy.methods import dp_anova
 from understudy.plan.plan import Plan, plan_from_dict
 from understudy.private import release as releasing
-from understudy.private.engines.passes import sum_table
 from understudy.private.noise import ExactNoise
+from understudy.private.passes import sum_table
 from understudy.private.release import release_table
 from understudy.private.spending import Receipt
 from understudy.private.sums import Work, check_row_independence, sum_rows

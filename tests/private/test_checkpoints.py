@@ -14,8 +14,8 @@ from understudy.errors import InputError, UnderstudyError, UsageError
 from understudy.methods import make_plan
 from understudy.private import sums as summing
 from understudy.private.checkpoints import Checkpoint
-from understudy.private.engines.passes import Run, sum_table
 from understudy.private.ledger import create_ledger, read_ledger
+from understudy.private.passes import Run, sum_table
 from understudy.private.release import release_table
 from understudy.private.secret_files import write_secret
 from understudy.private.sums import Work

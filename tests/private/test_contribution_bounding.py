@@ -18,8 +18,8 @@ from understudy.arrays import Integers
 from understudy.errors import InputError
 from understudy.methods import make_plan
 from understudy.private import contribution_bounding
-from understudy.private.engines.passes import Run, sum_table
 from understudy.private.ledger import create_ledger, read_ledger
+from understudy.private.passes import Run, sum_table
 from understudy.private.release import release_table
 from understudy.private.sums import Work
 from understudy.schema import load_schema

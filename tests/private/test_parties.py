@@ -21,10 +21,10 @@ from understudy.methods import make_plan
 from understudy.plan.plan import Plan, plan_from_dict
 from understudy.plan.request import Request, load_request
 from understudy.private import parties
-from understudy.private.engines.passes import Run, sum_table
 from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.noise import SeededNoise
 from understudy.private.parties import merge_partials, write_partial
+from understudy.private.passes import Run, sum_table
 from understudy.private.release import release_table, work_of
 from understudy.private.secret_files import read_key, read_secret, write_secret
 from understudy.private.spending import Receipt

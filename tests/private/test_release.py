@@ -20,9 +20,9 @@ from understudy.errors import BudgetError, InputError, UnderstudyError
 from understudy.methods import dp_merf
 from understudy.plan.plan import Plan
 from understudy.private import ledger as ledgers
+from understudy.private import passes as passing
 from understudy.private import release as releasing
 from understudy.private import sums as summing
-from understudy.private.engines import passes as passing
 from understudy.private.ledger import create_capped_ledger, read_ledger
 from understudy.private.noise import ExactNoise, SeededNoise
 from understudy.private.release import release_table

@@ -7,8 +7,8 @@ import pytest
 
 from understudy.accounting import GAUSSIAN
 from understudy.features import Block, Cells, CountTable, Embedding, FeatureMap, Sign
-from understudy.measurement import Measurement
 from understudy.released.tables import NoisyTable, listed_tables, tables_of, walk_tables
+from understudy.rules.measurement import Measurement
 from understudy.schema.encode import encode_batch
 
 from .conftest import Silence

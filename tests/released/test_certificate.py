@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.accounting import Budget, Neighbours, exceedance_probability
+from understudy.accounting.mechanisms import round_up
 from understudy.methods import balog_features, balog_subspace, dp_merf, dp_spectrum
 from understudy.plan.plan import ROW_CAP, Plan
-from understudy.released.certificate import build_certificate, render_html, round_up
+from understudy.released.certificate import build_certificate, render_html
 from understudy.schema import load_schema
 
 DOCUMENT: dict[str, Any] = {

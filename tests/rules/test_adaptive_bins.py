@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from understudy.accounting import Budget
 from understudy.features import Cells, Embedding, Tables
-from understudy.measurement import Measurement
 from understudy.methods import dp_anova
 from understudy.plan.plan import Plan
 from understudy.private.sums import Rows, partial_sum
@@ -28,6 +27,7 @@ from understudy.rules.adaptive_bins import (
     place_bins,
     total_rows,
 )
+from understudy.rules.measurement import Measurement
 from understudy.schema import NULL, load_schema
 
 Integers = npt.NDArray[np.int64]

@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 
 from understudy.accounting import Budget
 from understudy.features import Block, Cells, Constant, Embedding, Tables
-from understudy.measurement import Measurement
 from understudy.methods import dp_anova
 from understudy.plan.plan import LATTICE, Plan
 from understudy.private.sums import Rows, partial_sum
 from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS
 from understudy.rules.marginals import Marginals, _from_histogram, _pair_margins, _updated, find_marginals, unions
+from understudy.rules.measurement import Measurement
 from understudy.schema import NULL, load_schema
 
 Floats = npt.NDArray[np.float64]

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from understudy.accounting import Budget
 from understudy.features import Embedding, Tables
-from understudy.measurement import Measurement
 from understudy.methods import dp_anova
 from understudy.plan.plan import Plan
 from understudy.private.sums import Rows, partial_sum
 from understudy.rules import pair_selection
 from understudy.rules.adaptive_bins import CELLS
 from understudy.rules.marginals import find_marginals
+from understudy.rules.measurement import Measurement
 from understudy.rules.pair_selection import FEWEST_CELLS, MOST_CELLS, PAIRS, cells_per_column, dependence, select_pairs
 from understudy.schema import load_schema
 

@@ -9,8 +9,8 @@ from understudy import load_schema
 from understudy.features import Block, Constant, Embedding, Kernel, Term
 from understudy.features.landmarks import kernel_sums
 from understudy.features.points import Points, points_of_codes
-from understudy.measurement import Measurement
 from understudy.plan.plan import LATTICE
+from understudy.rules.measurement import Measurement
 from understudy.rules.pivots import (
     COORDINATES,
     LOOK,

@@ -8,8 +8,8 @@ from hypothesis.extra.numpy import arrays
 
 from understudy.errors import InputError
 from understudy.features import Block, Embedding, Fourier, Grid, OneHot, Scales, product
-from understudy.measurement import Measurement
 from understudy.rules import HISTOGRAMS, scale_by_histograms, spreads
+from understudy.rules.measurement import Measurement
 
 GAUSSIAN = Fourier((0, 1), (1.0, 2.0), (Scales(2, 0.1, 0.5),), 12, 0)
 TARGET = Embedding(

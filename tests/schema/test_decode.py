@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.schema import NULL, Column, Kind
-from understudy.schema.encode import encode_column
+from understudy.schema.encode import decode_column, decode_table, encode_column
 from understudy.schema.entries import parse_column
-from understudy.schema.layout import decode_column, decode_table
 from understudy.schema.table import parse_schema
 
 

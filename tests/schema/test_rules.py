@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from understudy.errors import InputError
 from understudy.schema import NULL, Schema, load_schema
-from understudy.schema.layout import decode_table
+from understudy.schema.encode import decode_table
 from understudy.schema.rules import Comparison, Forbidden, Limit, allowed_codes, obeys
 from understudy.schema.scales import Operator
 from understudy.schema.table import parse_schema, parse_yaml

@@ -402,3 +402,12 @@ def share_of(budget: Budget, releases: int) -> Budget:
     while mechanism.total(share := Budget(epsilon, budget.delta)) > part:
         epsilon *= 1 - SHARE_STEP
     return share
+
+
+def round_up(value: float) -> float:
+    """Four significant digits, never below the value."""
+    if value == 0 or not math.isfinite(value):
+        return value
+    step = 10.0 ** (math.floor(math.log10(abs(value))) - 3)
+    rounded = float(f"{math.ceil(value / step) * step:.6g}")
+    return rounded if rounded >= value else float(f"{rounded + step:.6g}")

@@ -70,9 +70,9 @@ def classify(
 ) -> None:
     """Read private rows and publish a classifier of their label, with its certificate."""
     from understudy.accounting import Budget
+    from understudy.accounting.mechanisms import round_up
     from understudy.classifier.plan import ClassifierPlan, Training
     from understudy.private.dpsgd.classifier import train_classifier
-    from understudy.released.assumptions import round_up
     from understudy.schema import load_schema
 
     if key is not None and ledger is None:

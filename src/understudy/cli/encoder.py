@@ -100,11 +100,11 @@ def private(
 ) -> None:
     """Spend budget on an encoder: learn it from PRIVATE images by noisy descent, where no public ones are to be had."""
     from understudy.accounting import Budget
+    from understudy.accounting.mechanisms import round_up
     from understudy.networks import EncoderTraining
     from understudy.plan.encoder import ExtractorPlan
     from understudy.private.dpsgd.encoder import train_private_encoder
     from understudy.private.ledger import read_ledger
-    from understudy.released.assumptions import round_up
     from understudy.schema import load_schema
 
     if key is not None and ledger is None:
@@ -172,7 +172,7 @@ def show(
 
 def _cost_lines(cost: dict[str, Any] | None) -> list[str]:
     """What learning an encoder from private rows cost, and whether its noise was real."""
-    from understudy.released.assumptions import round_up
+    from understudy.accounting.mechanisms import round_up
 
     if cost is None:
         return []

@@ -6,11 +6,12 @@ Options of methods are read from the methods' own signatures, and only when a ve
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import typer
 from typer.core import TyperCommand
@@ -18,7 +19,7 @@ from typer.core import TyperCommand
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
-    from understudy.methods.options import MethodOption
+    from understudy.methods.common import Option
     from understudy.plan.plan import Plan
     from understudy.schema import Schema
 
@@ -105,11 +106,55 @@ class PlanningCommand(TyperCommand):
         return super().invoke(ctx)
 
 
+@dataclass(frozen=True, slots=True)
+class MethodOption:
+    """An option with what its argument's name, type and default say."""
+
+    argument: str
+    option: Option
+    takes: Any
+    flag: str
+    default: Any
+    values: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Its name on the command line, as a name in Python."""
+        return self.flag.split("/")[0].removeprefix("--").replace("-", "_")
+
+
+def options_of(method: Callable[..., Any]) -> dict[str, MethodOption]:
+    """The options of a method by their names on the command line, in the order of its signature."""
+    from understudy.methods.common import Option
+
+    hints = get_type_hints(method, include_extras=True)
+    found = {}
+    for argument, parameter in signature(method).parameters.items():
+        annotated = [each for each in getattr(hints[argument], "__metadata__", ()) if isinstance(each, Option)]
+        for option in annotated:
+            made = _method_option(argument, hints[argument].__origin__, parameter.default, option)
+            found[made.name] = made
+    return found
+
+
+def _method_option(argument: str, annotation: Any, default: Any, option: Option) -> MethodOption:
+    kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
+    kinds = tuple(kind for kind in kinds if kind is not NoneType)
+    values = tuple(value for kind in kinds if get_origin(kind) is Literal for value in get_args(kind))
+    takes = option.takes or (Path if option.file else str if values else kinds[0])
+    flag = option.flag or "--" + argument.replace("_", "-")
+    shown: Any = option.default
+    if takes is bool and default is False:
+        shown = False
+    elif takes is bool:
+        flag = f"{flag}/--no-{flag.removeprefix('--')}"
+    return MethodOption(argument, option, takes, flag, shown, values)
+
+
 @cache
 def all_method_options() -> dict[str, MethodOption]:
     """The options of all methods by name; methods that share one agree on what it takes."""
     from understudy.methods import METHODS
-    from understudy.methods.options import options_of
 
     found: dict[str, MethodOption] = {}
     for method in METHODS.values():

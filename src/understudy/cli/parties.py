@@ -66,7 +66,7 @@ def partial(
 
 def _asked_for(asked: Request) -> tuple[dict[str, Any], list[str]]:
     """What answering a request costs a party's people, computed anew from its plan."""
-    from understudy.released.assumptions import round_up
+    from understudy.accounting.mechanisms import round_up
 
     plan, unit = asked.plan, asked.plan.schema.privacy
     document = {

@@ -112,7 +112,7 @@ def _gram(plan: Plan) -> int:
 
 def plan_lines(plan: Plan) -> list[str]:
     """The same for people."""
-    from understudy.released.assumptions import round_up
+    from understudy.accounting.mechanisms import round_up
 
     document = plan_document(plan)
     rows = [
@@ -163,7 +163,7 @@ def _unit(schema: Schema) -> list[str]:
 
 def _network(plan: Plan) -> list[str]:
     """What a network adds that was learnt from the same rows, and whether it was private."""
-    from understudy.released.assumptions import round_up
+    from understudy.accounting.mechanisms import round_up
 
     if plan.network_cost is None:
         return []

@@ -57,8 +57,8 @@ def description_of(method: Any) -> str:
 
 def describe_options(name: str) -> list[dict[str, Any]]:
     """The options of a method as help and the reference of commands show them."""
+    from understudy.cli.options import options_of
     from understudy.methods import METHODS
-    from understudy.methods.options import options_of
 
     return [
         {

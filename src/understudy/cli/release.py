@@ -16,7 +16,7 @@ from understudy.errors import UsageError
 
 if TYPE_CHECKING:
     from understudy.plan.plan import Plan
-    from understudy.private.engines.passes import Run
+    from understudy.private.passes import Run
     from understudy.released import Release
 
 NumRows = Annotated[
@@ -69,19 +69,16 @@ def synth(
 ) -> None:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
     from understudy.generators.base import check_num_rows
-    from understudy.methods import fit_release, needs_torch
-    from understudy.networks.public import load_torch
+    from understudy.methods import fit_release
 
     check_sample_output(output, plan.schema)
     if num_rows is not None:
         check_num_rows(plan.schema, num_rows)
     if release_dir is not None and release_dir.resolve() == output.resolve():
         raise UsageError("release directory", "must differ from the output", "Choose another name")
-    if needs_torch(plan):
-        load_torch()
     how = {"engine": engine, "threads": threads, "checkpoint": checkpoint, "key_file": key_file}
     made, lines = _release(
-        data, plan, directory=release_dir, query=query, ledger=ledger, key=key, how=how, as_json=as_json
+        data, plan, directory=release_dir, query=query, ledger=ledger, key=key, how=how, as_json=as_json, is_fitted=True
     )
     with training_bar(as_json=as_json) as progress:
         generator = fit_release(made, progress=progress)
@@ -140,13 +137,19 @@ def _release(
     key: str | None,
     how: dict[str, Any],
     as_json: bool,
+    is_fitted: bool = False,
 ) -> tuple[Release, list[str]]:
-    """Make the release, and say what it guarantees and what it was charged."""
+    """Make the release, and say what it guarantees and what it was charged; refuse one that cannot be fitted here."""
+    from understudy.arrays import load_torch
+    from understudy.methods import needs_torch
     from understudy.private.ledger import read_ledger
     from understudy.private.release import release_table
 
     if key is not None and ledger is None:
         raise UsageError("key", "names a release in a ledger, and none was given", "Add --ledger FILE")
+    guarantee = guarantee_words(plan)
+    if is_fitted and needs_torch(plan):
+        load_torch()
     rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
     with running(**how, as_json=as_json) as run:
         made = release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key, run=run)
@@ -158,12 +161,12 @@ def _release(
         if reused
         else "[bold green]Released[/bold green]"
     )
-    return made, [f"{headline} {guarantee_words(plan)}", *told_of(made, ledger)]
+    return made, [f"{headline} {guarantee}", *told_of(made, ledger)]
 
 
 def guarantee_words(plan: Plan) -> str:
     """What a release guarantees, in odds."""
-    from understudy.released.assumptions import round_up
+    from understudy.accounting.mechanisms import round_up
 
     parts = ""
     if plan.network_cost is not None:
@@ -225,7 +228,7 @@ def running(
 ) -> Iterator[Run]:
     """A run as the options ask for it, with a bar on the operator's screen."""
     from understudy.private.checkpoints import Checkpoint
-    from understudy.private.engines.passes import Run
+    from understudy.private.passes import Run
     from understudy.private.secret_files import read_key
 
     if key_file is not None and checkpoint is None:

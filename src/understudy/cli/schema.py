@@ -80,7 +80,7 @@ def check(
 ) -> None:
     """Check a schema, and that a data file has its columns; rows are not read, unless --cells asks for it."""
     from understudy.errors import UsageError
-    from understudy.private.engines.passes import misfits_of
+    from understudy.private.passes import misfits_of
     from understudy.readers import source_columns
     from understudy.schema import load_schema
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats
+from understudy.arrays import Floats, one_thread
 from understudy.generators.image_architectures import initialise
-from understudy.networks.public import one_thread
 
 IMAGES_AT_ONCE = 512
 

@@ -15,10 +15,9 @@ import pyarrow as pa
 from understudy.arrays import Floats, Integers
 from understudy.errors import InputError
 from understudy.evaluation.models import FAST_MODELS
-from understudy.schema.columns import BLANKS, EPOCH, NULL, Column, Kind, Resolution
+from understudy.schema.columns import BLANKS, EPOCH, NULL, Column, Kind, Resolution, number_values
 from understudy.schema.encode import encode_column
 from understudy.schema.table import Schema
-from understudy.schema.values import number_values
 
 if TYPE_CHECKING:
     import pandas as pd

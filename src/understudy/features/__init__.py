@@ -1,10 +1,10 @@
 """Norm-bounded feature maps: pure functions of a row's cells and public randomness."""
 
-from understudy.features.base import CountTable, FeatureGroup, FeatureMap, Norm, PublicInput, Sign
+from understudy.features.base import Constant, CountTable, FeatureGroup, FeatureMap, Norm, PublicInput, Sign
 from understudy.features.combine import Tensors, product
 from understudy.features.embedding import Block, Embedding
 from understudy.features.fourier import Fourier, Scales
-from understudy.features.grid import Buckets, Constant, Grid, OneHot
+from understudy.features.grid import Buckets, Grid, OneHot
 from understudy.features.hermite import Hermite, Mahalanobis
 from understudy.features.kernels import Kernel, Term
 from understudy.features.landmarks import KernelSums, Landmarks

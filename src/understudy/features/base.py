@@ -282,3 +282,41 @@ def _inputs_in(value: Any) -> Iterator[PublicInput]:
 
 MAP_KINDS: Registry[FeatureMap] = Registry(FeatureMap)
 """Every kind of map by the name it has in files; the conformance suite runs over this."""
+
+
+@MAP_KINDS.register("constant")
+@dataclass(frozen=True, slots=True)
+class Constant(FeatureMap):
+    """One feature that is 1 for every row: its sum is the row count."""
+
+    is_differentiable = False
+    words = "rows with each label"
+
+    @property
+    def row_width(self) -> int:
+        """Nothing of a row is looked at."""
+        return 0
+
+    @property
+    def dim(self) -> int:
+        """The row count alone."""
+        return 1
+
+    @property
+    def sign(self) -> Sign:
+        """The same for every row."""
+        return Sign.CONSTANT
+
+    @property
+    def count_tables(self) -> tuple[CountTable, ...]:
+        """The row count."""
+        return (CountTable((), 0, 1.0),)
+
+    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
+        """No column moves it."""
+        return (FeatureGroup((), np.arange(1)),)
+
+    def __call__(self, cells: Array) -> Array:
+        """Ones.  # (num_rows, 1)"""
+        xp = array_api_compat.array_namespace(cells)
+        return xp.ones((cells.shape[0], 1), dtype=cells.dtype)

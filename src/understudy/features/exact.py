@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Singles
-from understudy.schema.layout import POSITION_BITS
+from understudy.schema.columns import POSITION_BITS
 
 EXACT_BITS = 52
 """Whole numbers of so many bits, and their sums by one more, are exact in float64."""

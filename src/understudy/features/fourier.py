@@ -20,7 +20,7 @@ from understudy.features.base import MAP_KINDS, Array, FeatureGroup, FeatureMap,
 from understudy.features.exact import PHASE_BITS, cosines_and_sines, phases_of
 from understudy.features.points import uniforms
 from understudy.schema import Layout
-from understudy.schema.layout import POSITION_BITS
+from understudy.schema.columns import POSITION_BITS
 
 LAST_POSITION = 1 - 2.0**-POSITION_BITS
 """Positions above it are taken as it, so that a position has 16 bits."""

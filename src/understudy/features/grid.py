@@ -15,9 +15,9 @@ from understudy.arrays import Integers
 from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, OwnPlaces, Sign
 from understudy.features.exact import exact_weights
 from understudy.features.points import uniforms
-from understudy.features.tables import Cells
+from understudy.features.tables import Cells, Memberships, column_of
 from understudy.schema import Column, Layout
-from understudy.schema.layout import Choice, from_position, to_position
+from understudy.schema.columns import from_position, to_position
 
 SPREAD = 64.0
 """Largest weight of a number, in turns over its range: a small change of one number sends a row to another bucket."""
@@ -80,35 +80,6 @@ class Buckets(FeatureMap):
 
 
 @dataclass(frozen=True)
-class Memberships:
-    """The axis of a choice: a category, null, or for a number with a null flag, there or not."""
-
-    span: tuple[int, int]
-
-    @property
-    def dim(self) -> int:
-        """Cells of the choice."""
-        return self.span[1] - self.span[0]
-
-    def choice_in(self, layout: Layout) -> Choice:
-        """The choice that has these cells."""
-        return next(choice for choice in layout.choices if (choice.start, choice.stop) == self.span)
-
-    def cells_in(self, layout: Layout) -> Cells:
-        """Every category by itself."""
-        choice = self.choice_in(layout)
-        place, column = _column(layout, choice.column)
-        if choice.flags_null:
-            return Cells(place, column.num_steps + 1, True, is_ordered=True, lows=(0,))
-        return Cells(place, len(column.categories), choice.width > len(column.categories))
-
-    def edges_in(self, layout: Layout) -> tuple[str, Integers] | None:
-        """Categories have no edges; whether a number is null is no scale."""
-        choice = self.choice_in(layout)
-        return None if choice.flags_null else (choice.column, np.zeros(0, dtype=np.int64))
-
-
-@dataclass(frozen=True)
 class Bins:
     """The axis of a number cut into equal bins of its position."""
 
@@ -117,7 +88,7 @@ class Bins:
 
     def cells_in(self, layout: Layout) -> Cells | None:
         """The codes in each bin; a null lies among the others, so nullable numbers tell nothing."""
-        place, column = _column(layout, layout.numbers[self.number])
+        place, column = column_of(layout, layout.numbers[self.number])
         if column.nullable:
             return None
         found = _codes_in_bins(place, column, self.dim)
@@ -125,12 +96,8 @@ class Bins:
 
     def edges_in(self, layout: Layout) -> tuple[str, Integers]:
         """The codes nearest to the bins' ends."""
-        _, column = _column(layout, layout.numbers[self.number])
+        _, column = column_of(layout, layout.numbers[self.number])
         return column.name, from_position(column, np.arange(self.dim + 1) / self.dim)
-
-
-def _column(layout: Layout, name: str) -> tuple[int, Column]:
-    return next((i, column) for i, column in enumerate(layout.schema.used) if column.name == name)
 
 
 def _codes_in_bins(place: int, column: Column, count: int) -> Cells:
@@ -145,44 +112,6 @@ def _codes_in_bins(place: int, column: Column, count: int) -> Cells:
         low = np.where(reached | (low >= high), low, middle + 1)
     whole = Cells(place, column.num_steps + 1, is_ordered=True)
     return replace(whole, lows=tuple(np.unique(low[low <= column.num_steps]).tolist()))
-
-
-@MAP_KINDS.register("constant")
-@dataclass(frozen=True, slots=True)
-class Constant(FeatureMap):
-    """One feature that is 1 for every row: its sum is the row count."""
-
-    is_differentiable = False
-    words = "rows with each label"
-
-    @property
-    def row_width(self) -> int:
-        """Nothing of a row is looked at."""
-        return 0
-
-    @property
-    def dim(self) -> int:
-        """The row count alone."""
-        return 1
-
-    @property
-    def sign(self) -> Sign:
-        """The same for every row."""
-        return Sign.CONSTANT
-
-    @property
-    def count_tables(self) -> tuple[CountTable, ...]:
-        """The row count."""
-        return (CountTable((), 0, 1.0),)
-
-    def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
-        """No column moves it."""
-        return (FeatureGroup((), np.arange(1)),)
-
-    def __call__(self, cells: Array) -> Array:
-        """Ones.  # (num_rows, 1)"""
-        xp = array_api_compat.array_namespace(cells)
-        return xp.ones((cells.shape[0], 1), dtype=cells.dtype)
 
 
 @MAP_KINDS.register("one-hot")

@@ -16,8 +16,8 @@ from understudy.arrays import Floats, Integers
 from understudy.errors import UsageError
 from understudy.features.base import PublicInput
 from understudy.schema import NULL, Column, Layout, Schema
+from understudy.schema.columns import POSITION_BITS, from_position
 from understudy.schema.encode import encode_column
-from understudy.schema.layout import POSITION_BITS, from_position
 
 
 def uniforms(seed: int, count: int) -> npt.NDArray[np.float64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from understudy.arrays import Floats, Integers
 from understudy.codec import OMIT_DEFAULT
-from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, Sign
-from understudy.schema import Layout
-from understudy.schema.columns import NULL, UNLISTED
+from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, Norm, Sign
+from understudy.schema import Column, Layout, Schema
+from understudy.schema.columns import NULL, UNLISTED, Choice, from_position
 
 MOST_LISTED = 2**17
 """Up to so many codes (1 MiB of int64) a lookup table is faster than a binary search for each row."""
@@ -251,3 +251,112 @@ class Tables(FeatureMap):
             stop = start + math.prod(shape)
             yield values[:, start:stop].reshape(len(values), *shape)
             start = stop
+
+
+@dataclass(frozen=True)
+class Memberships:
+    """The axis of a choice: a category, null, or for a number with a null flag, there or not."""
+
+    span: tuple[int, int]
+
+    @property
+    def dim(self) -> int:
+        """Cells of the choice."""
+        return self.span[1] - self.span[0]
+
+    def choice_in(self, layout: Layout) -> Choice:
+        """The choice that has these cells."""
+        return next(choice for choice in layout.choices if (choice.start, choice.stop) == self.span)
+
+    def cells_in(self, layout: Layout) -> Cells:
+        """Every category by itself."""
+        choice = self.choice_in(layout)
+        place, column = column_of(layout, choice.column)
+        if choice.flags_null:
+            return Cells(place, column.num_steps + 1, True, is_ordered=True, lows=(0,))
+        return Cells(place, len(column.categories), choice.width > len(column.categories))
+
+    def edges_in(self, layout: Layout) -> tuple[str, Integers] | None:
+        """Categories have no edges; whether a number is null is no scale."""
+        choice = self.choice_in(layout)
+        return None if choice.flags_null else (choice.column, np.zeros(0, dtype=np.int64))
+
+
+def column_of(layout: Layout, name: str) -> tuple[int, Column]:
+    """The place of a column among the schema's, and the column."""
+    return next((i, column) for i, column in enumerate(layout.schema.used) if column.name == name)
+
+
+HISTOGRAM_BARS = 256
+"""Bars of a column's histogram at most; a power of two, so that bars can be halved."""
+
+FEWEST_BARS = 16
+
+MOST_BARS = 2**17
+"""Bars of the histograms of all columns together."""
+
+LONGEST_VALUES = 2**17
+"""Codes of a column that is counted code by code."""
+
+MOST_VALUES = 2**17
+"""Codes of all columns that are."""
+
+LONG_BARS = 4096
+"""Bars of the finer histogram of a column with too many codes to count one by one."""
+
+ROWS_PER_BAR = 4.0
+"""A histogram has as many bars, of n, as leave the noise of its half (sqrt(n) deviations) below a quarter of
+the rows."""
+
+ROWS_PER_VALUE = 20.0
+"""Values are counted one by one if a value with a 20th of the rows stands out."""
+
+
+def first_bars(schema: Schema, noise: float) -> tuple[Cells, ...]:
+    """Equal bars for every column, without a look at the data."""
+    long = sum(not c.is_choice and c.num_steps >= HISTOGRAM_BARS for c in schema.used)
+    quiet = (1 / (ROWS_PER_BAR * noise)) ** 2
+    most = min(HISTOGRAM_BARS, MOST_BARS // max(1, long), int(quiet))
+    bars = 1 << (max(FEWEST_BARS, most).bit_length() - 1)
+    return tuple(_bars(i, column, bars) for i, column in enumerate(schema.used))
+
+
+def _bars(place: int, column: Column, count: int) -> Cells:
+    if column.is_choice:
+        return Cells(place, len(column.categories), column.nullable)
+    whole = Cells(place, column.num_steps + 1, column.nullable, is_ordered=True)
+    if column.num_steps < count:
+        return whole
+    edges = from_position(column, np.arange(count) / count)
+    return replace(whole, lows=tuple(np.unique([*edges, 1, column.num_steps]).tolist()))
+
+
+def fine_bars(
+    schema: Schema, cuts: tuple[Cells, ...], noise: float, *, norm: Norm, tail: Callable[[float], float]
+) -> tuple[Cells, ...]:
+    """Finer histograms of long columns: code by code if they are not too long, in schema order.
+
+    ``tail`` turns deviations of a normal distribution into those of the noise with the same tail probability.
+    """
+    found: list[Cells] = []
+    room = MOST_VALUES
+    for cut, column in zip(cuts, schema.used, strict=True):
+        if cut.num_codes == cut.num_known:
+            continue
+        exact = cut.num_codes <= LONGEST_VALUES
+        fine = _bars(cut.column, column, cut.num_codes if exact else LONG_BARS)
+        if fine.dim > room:
+            fine = _bars(cut.column, column, LONG_BARS)
+        if fine.num_known <= room:
+            found.append(replace(fine, has_null=False))
+            room -= fine.num_known
+    longest = max((fine.num_known for fine in found), default=2)
+    stands_out = noise * norm.dilution(len(found)) * tail(math.sqrt(2 * math.log(longest)))
+    return tuple(found) if stands_out * ROWS_PER_VALUE <= 1 else ()
+
+
+def planned_cells(cells: Cells, count: int) -> Cells:
+    """A stand-in for cells that are not placed yet: about as many as there may be."""
+    count = min(cells.num_known, count)
+    groups = np.arange(cells.num_pieces) * count // cells.num_pieces
+    return replace(cells, groups=tuple(groups.tolist()))

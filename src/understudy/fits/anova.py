@@ -12,16 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from understudy.arrays import Floats, Integers, LossProgress
+from understudy.arrays import Floats, Integers, LossProgress, one_thread
 from understudy.features import Cells
 from understudy.fits.mmd_loss import pace, rows_per_label
 from understudy.fits.shrinkage import Targets, expected_counts, members
 from understudy.generators.grids import ColumnGrid
-from understudy.measurement import Measurement
-from understudy.networks.public import one_thread
 from understudy.released import Release
 from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, level_starts, masses_in, total_rows
 from understudy.rules.marginals import Marginals
+from understudy.rules.measurement import Measurement
 from understudy.rules.pair_selection import PAIRS
 
 MOST_WORK = 8e9

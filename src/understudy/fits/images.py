@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from understudy.arrays import LossProgress
+from understudy.arrays import LossProgress, one_thread
 from understudy.fits.mmd_loss import loss_terms, pace, rows_per_label, trainable
 from understudy.generators.base import image_shape
 from understudy.generators.image_architectures import ARCHITECTURES, HIDDEN, Architecture, connected_layers, initialise
 from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, state_of
 from understudy.networks.autoencoder import DECODER
-from understudy.networks.public import one_thread
 from understudy.released import Release
 from understudy.schema.images import ImageShape
 

@@ -16,15 +16,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import LossProgress
+from understudy.arrays import LossProgress, one_thread
 from understudy.features import FeatureMap, Hermite, OneHot, Sign
 from understudy.fits.mmd_loss import descend, loss_terms, rows_per_label
 from understudy.generators.grids import ColumnGrid, Runs
 from understudy.generators.mixture import Mixture
-from understudy.networks.public import one_thread
 from understudy.released import Release
 from understudy.schema import Column, Layout
-from understudy.schema.layout import to_position
+from understudy.schema.columns import to_position
 
 POINTS_PER_CELL = 8
 """Nodes of the midpoint rule by which mean features of a cell are integrated."""

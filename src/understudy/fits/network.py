@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from understudy.arrays import LossProgress
+from understudy.arrays import LossProgress, one_thread
 from understudy.fits.mmd_loss import descend, loss_terms, rows_per_label, trainable
 from understudy.generators.network import STRETCH, Network, draw_inputs
-from understudy.networks.public import one_thread
 from understudy.released import Release
 from understudy.schema import Layout
 

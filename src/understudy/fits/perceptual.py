@@ -15,14 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import LossProgress
+from understudy.arrays import LossProgress, one_thread
 from understudy.features import Block, Perceptual
 from understudy.fits.mmd_loss import pace, rows_per_label
 from understudy.generators.base import image_shape
 from understudy.generators.image_architectures import Architecture, initialise
 from understudy.generators.image_network import ImageNetwork, by_pixel, draw_inputs, state_of
 from understudy.networks.activations import activations
-from understudy.networks.public import PublicNetwork, one_thread, registered_network
+from understudy.networks.public import PublicNetwork, registered_network
 from understudy.released import Release
 
 BETAS = (0.5, 0.999)

@@ -18,15 +18,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats, Integers, LossProgress
+from understudy.arrays import Floats, Integers, LossProgress, one_thread
 from understudy.features import Fourier
 from understudy.features.points import Draw, Points, drawn_points
 from understudy.fits.weighting import fit_nonnegative
 from understudy.generators.weighted import WeightedDatabase, weighted_database
-from understudy.networks.public import one_thread
 from understudy.released import Release
 from understudy.schema import Layout
-from understudy.schema.layout import POSITION_BITS
+from understudy.schema.columns import POSITION_BITS
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ from scipy.special import erfcx
 
 from understudy.arrays import Floats
 from understudy.features import Cells
-from understudy.measurement import Measurement
 from understudy.rules.adaptive_bins import COARSE_PAIRS
 from understudy.rules.denoise import centred, project_to_simplex
 from understudy.rules.marginals import Marginals, unions
+from understudy.rules.measurement import Measurement
 from understudy.rules.pair_selection import PAIRS
 
 

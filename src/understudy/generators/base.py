@@ -29,8 +29,8 @@ from understudy.generators.conditioning import (
     rows_per_class,
 )
 from understudy.schema import NULL, Schema
+from understudy.schema.encode import decode_table
 from understudy.schema.images import ImageShape
-from understudy.schema.layout import decode_table
 from understudy.schema.table import parse_schema
 from understudy.schema.values import CodeSet
 

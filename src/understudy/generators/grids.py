@@ -11,7 +11,7 @@ import numpy as np
 
 from understudy.arrays import Floats, Integers
 from understudy.schema import NULL, Column, Schema
-from understudy.schema.layout import from_position
+from understudy.schema.columns import from_position
 
 MOST_CELLS_PER_NUMBER = 128
 FEWEST_CELLS_PER_NUMBER = 16

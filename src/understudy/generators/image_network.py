@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats
+from understudy.arrays import Floats, one_thread
 from understudy.codec import decode, encode
 from understudy.generators.base import GENERATOR_KINDS, LabelFirst, Tensors, image_shape
 from understudy.generators.image_architectures import Architecture
-from understudy.networks.public import one_thread
 from understudy.schema import NULL, Schema
 from understudy.schema.images import LIGHTEST
 

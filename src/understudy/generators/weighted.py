@@ -13,7 +13,7 @@ from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Sampled, Tensors
 from understudy.generators.conditioning import Condition, Source
 from understudy.schema import Schema
-from understudy.schema.layout import decode_table
+from understudy.schema.encode import decode_table
 from understudy.schema.rules import obeys
 
 

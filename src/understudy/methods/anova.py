@@ -4,7 +4,7 @@ The kernel is an ANOVA kernel of order two, k = sum_j k_j + sum_{i<j} k_i k_j, a
 Each k_j asks whether two values lie in the same cell of column j, so that the mean embedding is tables of counts.
 The story, in the order of this file; every measurement is a sum of integers with noise, and the rest reads only those:
 
-1. ``dp_anova`` splits the budget over three stages and plans equal bars (``rules.adaptive_bins.first_bars``).
+1. ``dp_anova`` splits the budget over three stages and plans equal bars (``features.tables.first_bars``).
 2. Measure: histograms of columns, and of long columns value by value.
 3. Adaptive bins: ``place_bins`` removes noise from the histograms (Haar thresholds) and cuts columns where rows are.
 4. Measure: columns by label in these bins, and all pairs of columns by label, coarsely.
@@ -28,15 +28,15 @@ from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_
 from understudy.arrays import LossProgress
 from understudy.errors import UsageError
 from understudy.features import Block, Cells, Embedding, Norm, Sign, Tables
+from understudy.features.tables import fine_bars, first_bars, planned_cells
 from understudy.fits.anova import AnovaTraining, column_grids, fit_components, with_label
 from understudy.fits.shrinkage import coarse_targets, pair_targets, positive_counts
 from understudy.generators.mixture import Mixture
 from understudy.methods import common
-from understudy.methods.common import LabelledColumns, Labels, Steps, labelled_columns, norm_for
-from understudy.methods.options import Option
+from understudy.methods.common import LabelledColumns, Labels, Option, Steps, labelled_columns, norm_for
 from understudy.plan.plan import Plan, Stage
 from understudy.released import Release
-from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, VALUES, fine_bars, first_bars, planned_cells
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, VALUES
 from understudy.rules.marginals import find_marginals
 from understudy.rules.pair_selection import MOST_PAIRS, PAIRS
 from understudy.schema import Schema
@@ -111,7 +111,8 @@ def dp_anova(
     looks = _coarse_pairs(len(places), noise(shares[COARSE_PAIRS]), norm, wanted=pairs, seed=seed)
     parts = dict(shares if looks else without_pairs)
     bars = first_bars(schema, noise(parts[COLUMNS]) * norm.dilution(len(schema.used)))
-    fine = fine_bars(schema, bars, noise(parts[VALUES]), mechanism_for(budget)) if values else ()
+    tail = mechanism_for(budget).deviations
+    fine = fine_bars(schema, bars, noise(parts[VALUES]), norm=norm, tail=tail) if values else ()
     if not fine:
         parts[CELLS] += parts.pop(VALUES)
     stages = _stages(columns, bars, fine, places, looks, parts, norm)

@@ -28,8 +28,17 @@ from understudy.features.kernels import SHAPES
 from understudy.features.landmarks import kernel_sums
 from understudy.features.points import Draw, drawn_points
 from understudy.fits.reduced_set import EMBEDDING, ReducedSet
-from understudy.methods.common import COUNT_SHARE, LengthScale, checked_scale, given_points, scales_by_name, terms_of
-from understudy.methods.options import Option, PublicFile, numbers_by_column
+from understudy.methods.common import (
+    COUNT_SHARE,
+    LengthScale,
+    Option,
+    PublicFile,
+    checked_scale,
+    given_points,
+    numbers_by_column,
+    scales_by_name,
+    terms_of,
+)
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.pivots import COORDINATES, LOOK, enough_points, pivot_points, public_density, spanned_by
 from understudy.schema import Layout, Schema

@@ -1,9 +1,14 @@
-"""What methods share: labels, the noise that sizes are planned for, public rows, subsets of columns, generators."""
+"""What methods share: options of the command line, labels, planned noise, public rows, subsets of columns, generators.
+
+A method is a function from schema and budget to a plan. An argument annotated with an ``Option`` can be set on the
+command line. The signature is the only place where an option is written: the command line, ``understudy methods
+show`` and the reference of commands are made from it.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, islice
 from typing import Annotated, Any, Literal, TypeVar
@@ -17,12 +22,68 @@ from understudy.features.points import MOST_POINTS, Points, points_of_codes, uni
 from understudy.fits.images import DECODED, ImageTraining
 from understudy.fits.perceptual import PerceptualTraining
 from understudy.generators.image_architectures import ARCHITECTURES
-from understudy.methods.options import Option, scale_in
 from understudy.plan.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 from understudy.schema.columns import Role
 from understudy.schema.encode import encode_batch
 from understudy.schema.images import ImageShape
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFile:
+    """A file of rows that are public already.
+
+    ``columns`` are those that are read of it; ``remedy`` tells what to do if the file is the private table itself.
+    """
+
+    columns: Callable[[Schema], Sequence[str]]
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """How an argument of a method is set on the command line.
+
+    ``flag`` is its name there if it is not the argument's own; ``takes`` its type if it is not the annotated one, and
+    ``read`` then turns what was given into the argument. ``default`` is stated there if it is not None.
+    """
+
+    help: str
+    flag: str = ""
+    takes: Any = None
+    read: Callable[[Any], Any] | None = None
+    file: PublicFile | None = None
+    least: int | None = None
+    most: int | None = None
+    default: str | None = None
+
+
+def names_in(text: str) -> tuple[str, ...]:
+    """Names parted by commas."""
+    return tuple(name.strip() for name in text.split(",") if name.strip())
+
+
+def numbers_by_column(name: str, words: Sequence[str]) -> dict[str, float]:
+    """Words such as ``age=40`` as numbers by column."""
+    found = {}
+    for word in words:
+        column, _, value = word.rpartition("=")
+        try:
+            found[column] = float(value)
+        except ValueError:
+            column = ""
+        if not column:
+            raise UsageError(name, "must be COLUMN=VALUE, with a number") from None
+    return found
+
+
+def scale_in(text: str) -> float | str:
+    """A length scale, or the word ``private``."""
+    try:
+        return text if text == "private" else float(text)
+    except ValueError:
+        raise UsageError("length scale", "must be a number or 'private'") from None
+
 
 LABELS = ("auto", "none", "balanced", "imbalanced")
 Labels = Annotated[

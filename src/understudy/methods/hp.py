@@ -23,6 +23,7 @@ from understudy.methods.common import (
     LabelledColumns,
     Labels,
     LengthScale,
+    Option,
     Steps,
     image_generator,
     image_set,
@@ -32,7 +33,6 @@ from understudy.methods.common import (
     terms_of,
 )
 from understudy.methods.hp_kernels import Kernels, Wish, plan_kernels
-from understudy.methods.options import Option
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import weighed_for_laplace, with_epsilon_parts
 from understudy.schema import Layout, Schema

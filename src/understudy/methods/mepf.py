@@ -15,14 +15,15 @@ from understudy.fits.perceptual import FIRST, PRODUCTS, SECOND, STOPPING, Percep
 from understudy.methods.common import (
     COUNT_SHARE,
     Labels,
+    Option,
     Steps,
     image_set,
     images_alone,
     labelled_columns,
+    names_in,
     terms_of,
     with_architecture,
 )
-from understudy.methods.options import Option, names_in
 from understudy.networks import VISION, load_encoder, vision_network
 from understudy.networks.form import COMPONENTS
 from understudy.networks.public import PublicNetwork

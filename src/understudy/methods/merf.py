@@ -17,17 +17,18 @@ from understudy.fits.network import Training
 from understudy.methods.common import (
     COUNT_SHARE,
     Labels,
+    Option,
     Steps,
     checked_scale,
     image_generator,
     image_length_scale,
     image_set,
     labelled_columns,
+    scale_in,
     scales_by_name,
     table_generator,
     terms_of,
 )
-from understudy.methods.options import Option, scale_in
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import epsilon_parts
 from understudy.rules import HISTOGRAMS

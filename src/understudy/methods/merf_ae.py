@@ -14,13 +14,13 @@ from understudy.methods.common import (
     ROWS_IF_UNSAID,
     Labels,
     LengthScale,
+    Option,
     Steps,
     image_set,
     images_alone,
     labelled_columns,
 )
 from understudy.methods.merf import dp_merf
-from understudy.methods.options import Option
 from understudy.networks.autoencoder import AutoEncoder
 from understudy.plan.descent import DecoderPlan, DescentPlan
 from understudy.plan.plan import Plan

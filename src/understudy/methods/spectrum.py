@@ -18,6 +18,8 @@ from understudy.fits.spectral import MEANS, PARTS, SECONDS, SpectralFit
 from understudy.methods.common import (
     ROWS_IF_UNSAID,
     LabelledColumns,
+    Option,
+    PublicFile,
     Steps,
     image_generator,
     image_set,
@@ -26,7 +28,6 @@ from understudy.methods.common import (
     table_generator,
     terms_of,
 )
-from understudy.methods.options import Option, PublicFile
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.clipping_norm import LENGTHS, LOOK_MEANS, LOOK_SECONDS
 from understudy.schema import Schema

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Singles
+from understudy.arrays import Singles, load_torch, one_thread
 from understudy.errors import InputError, UsageError
-from understudy.networks.public import PIXELS, Intake, PublicNetwork, load_torch, one_thread
+from understudy.networks.public import PIXELS, Intake, PublicNetwork
 from understudy.schema.images import ImageShape
 
 BLOCK = 32

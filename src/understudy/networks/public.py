@@ -2,16 +2,14 @@
 
 A plan names a network by the SHA-256 of its form and its weights. Whoever evaluates one must have registered it
 first; a plan, a certificate and a verification do without. Known by name are VGG19, ResNet18 and Inception, trained on
-ImageNet, whose weights torchvision downloads. Torch is imported when it is needed and used on one thread: this is the
-one door by which it comes in below the fits.
+ImageNet, whose weights torchvision downloads.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -19,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from understudy.arrays import load_torch
 from understudy.codec import encode
 from understudy.errors import InputError, MissingExtraError
 
@@ -105,27 +104,6 @@ def network_of_module(
     sha256 = fingerprint({"module": str(module), "intake": encode(intake)}, weights)
     network = PublicNetwork(name, sha256, intake, layers, lambda torch: module, trained_on)
     return register_network(network)
-
-
-def load_torch() -> Any:
-    """Import torch, or say how to get it; call it before a budget is spent on what needs it."""
-    try:
-        import torch
-    except ModuleNotFoundError:
-        raise MissingExtraError("torch", "network") from None
-    return torch
-
-
-@contextmanager
-def one_thread() -> Iterator[Any]:
-    """Torch on one thread, for reproducibility: sums in another order would give other numbers."""
-    torch = load_torch()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield torch
-    finally:
-        torch.set_num_threads(threads)
 
 
 IMAGENET = Intake(3, (0.485, 0.456, 0.406), (0.229, 0.224, 0.225), (32, 32))

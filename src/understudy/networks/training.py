@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Bytes, LossProgress, Singles
+from understudy.arrays import Bytes, LossProgress, Singles, one_thread
 from understudy.errors import InputError, UsageError
 from understudy.networks.form import Encoder, EncoderForm
-from understudy.networks.public import one_thread
 from understudy.schema.images import LIGHTEST, ImageShape
 
 QUARTERS = 4

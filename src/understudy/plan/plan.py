@@ -23,12 +23,12 @@ from understudy.accounting import GAUSSIAN, Budget, Mechanism, Neighbours, mecha
 from understudy.accounting.dpsgd import Charge, epsilon_of_charges, epsilon_of_replacement, exceedance_of_charges
 from understudy.codec import decode, encode
 from understudy.errors import InputError, UsageError
-from understudy.features.base import Norm
+from understudy.features.base import Norm, PublicInput
 from understudy.features.embedding import Block, Embedding
-from understudy.measurement import Measurement
 from understudy.plan.descent import DecoderPlan, DescentPlan, decoder_from_dict
 from understudy.plan.stage import Stage, weighed_for_laplace
 from understudy.rules import RULES
+from understudy.rules.measurement import Measurement
 from understudy.schema import Layout, Schema
 from understudy.schema.table import parse_schema
 
@@ -203,6 +203,11 @@ class Plan:
     def layout(self) -> Layout:
         """Where the columns lie among the cells."""
         return Layout(self.schema)
+
+    @property
+    def public_inputs(self) -> tuple[PublicInput, ...]:
+        """Whatever the feature maps hold of the world outside the schema: points, networks, directions of images."""
+        return tuple(g for stage in self.stages for block in stage.embedding.blocks for g in block.map.public_inputs)
 
     @property
     def mechanism(self) -> Mechanism:

@@ -9,8 +9,8 @@ import numpy as np
 
 from understudy.arrays import Integers
 from understudy.errors import InputError, UsageError
-from understudy.private.engines.passes import Run, sum_table
 from understudy.private.noise import ExactNoise, NoiseSource
+from understudy.private.passes import Run, sum_table
 from understudy.private.release import check_read_again, noisy, release_facts
 from understudy.private.spending import Receipt, release_bill, spend
 from understudy.private.sums import Work, check_row_independence

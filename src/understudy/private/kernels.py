@@ -8,7 +8,6 @@ for every column, and sums over rows stay in registers. Columns go by pairs, whi
 from __future__ import annotations
 
 from functools import cache
-from importlib.util import find_spec
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +17,7 @@ from understudy.arrays import Integers
 from understudy.features import Fourier
 from understudy.features.exact import DROPPED_BITS
 from understudy.features.fourier import LAST_POSITION
-from understudy.schema.layout import POSITION_BITS
+from understudy.schema.columns import POSITION_BITS
 
 Positions = npt.NDArray[np.int16]
 
@@ -32,11 +31,6 @@ MIDDLE = 2 ** (POSITION_BITS - 1)
 TILE_ROWS = 32
 TILE_FREQUENCIES = 2
 """Rows and frequencies whose phases are added up in registers at once."""
-
-
-def has_kernel() -> bool:
-    """Whether numba is installed, so that sums of random Fourier features are compiled."""
-    return find_spec("numba") is not None
 
 
 def centred(positions: npt.NDArray[np.float64]) -> Positions:

@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from understudy.accounting.mechanisms import round_up
 from understudy.arrays import Integers
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.files import check_new_directory
 from understudy.plan.request import Request
-from understudy.private.engines.passes import Run
 from understudy.private.noise import ExactNoise, NoiseSource
+from understudy.private.passes import Run
 from understudy.private.release import check_row_count, noisy, private_total, release_facts, work_of
 from understudy.private.sealed import sealed
 from understudy.private.secret_files import check_secret_target, read_secret, write_secret
 from understudy.private.spending import Receipt, paid, publish, release_bill
-from understudy.released.assumptions import facts_of_all, round_up
+from understudy.released.assumptions import facts_of_all
 from understudy.released.release import Release
 
 KIND = "partial sum"

@@ -15,13 +15,13 @@ from typing import Any
 from understudy.accounting import Neighbours
 from understudy.arrays import Integers
 from understudy.errors import InputError, UsageError
+from understudy.features.perceptual import NetworkLayers
 from understudy.plan.plan import Plan
 from understudy.private.dpsgd.networks import Images, Weights, check_decoder, read_images, train_decoder
-from understudy.private.engines.passes import Run, can_be_read_again, sum_table
 from understudy.private.noise import ExactNoise, NoiseSource
+from understudy.private.passes import Run, can_be_read_again, sum_table
 from understudy.private.spending import Receipt, release_bill, spend
 from understudy.private.sums import Work, check_row_independence
-from understudy.released.assumptions import public_networks
 from understudy.released.release import Release, load_release
 
 SOFTWARE = ("understudy", "numpy", "opendp", "dp-accounting")
@@ -63,10 +63,8 @@ def release_table(
             "the plan states the noise of several parties' sums together",
             "Use understudy partial and merge, or plan without --parties",
         )
-    if len(plan.stages) > 1 or plan.decoder is not None:
-        check_read_again(data)
     source, how = noise or ExactNoise(), run or Run()
-    extra = ("torch",) if public_networks(plan) else ()
+    extra = ("torch",) if any(isinstance(given, NetworkLayers) for given in plan.public_inputs) else ()
 
     @cache
     def facts() -> tuple[tuple[str, Any], ...]:
@@ -85,6 +83,8 @@ def release_table(
         return total[:-1]
 
     def read() -> tuple[Images | None, Integers]:
+        if len(plan.stages) > 1 or plan.decoder is not None:
+            check_read_again(data)
         images = read_images(data, plan, query=query) if plan.decoder is not None else None
         return images, total_after(())
 

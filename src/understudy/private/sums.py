@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
+from importlib.util import find_spec
 from typing import Any, cast
 
 import numpy as np
@@ -22,12 +23,11 @@ from understudy.errors import InputError
 from understudy.features import Block, Embedding, Fourier, Norm, Tables, Tensors
 from understudy.features.combine import tensor
 from understudy.features.embedding import kept_radius
-from understudy.private.kernels import Positions, centred, fourier_sums, has_kernel
+from understudy.private.kernels import Positions, centred, fourier_sums
 from understudy.private.lattice import inside, to_lattice
 from understudy.schema import Layout
-from understudy.schema.columns import UNLISTED
+from understudy.schema.columns import UNLISTED, Choice, to_position
 from understudy.schema.encode import encode_batch
-from understudy.schema.layout import Choice, to_position
 from understudy.schema.table import parse_schema
 
 
@@ -344,3 +344,8 @@ def _made_up_codes(layout: Layout) -> Integers:
     largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in layout.schema.used]
     rng = np.random.default_rng(0)
     return rng.integers(UNLISTED, np.asarray(largest) + 1, (PROBE_ROWS, len(largest)))
+
+
+def has_kernel() -> bool:
+    """Whether numba is installed, so that sums of random Fourier features are compiled."""
+    return find_spec("numba") is not None

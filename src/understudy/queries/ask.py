@@ -24,8 +24,8 @@ from understudy.queries.question import Question, understand
 from understudy.released import Release, load_release
 from understudy.released.tables import NoisyTable, ReleaseTables, cell_edges, tables_of
 from understudy.schema import Column
+from understudy.schema.columns import number_values, spoken
 from understudy.schema.scales import Family, family_of
-from understudy.schema.values import number_values, spoken
 
 COUNTED = ("count", "sum", "histogram")
 NULLS_OUT = "nulls are left out"

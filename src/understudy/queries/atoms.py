@@ -27,9 +27,9 @@ from understudy.released.tables import (
     whole_column,
 )
 from understudy.schema import Column
-from understudy.schema.columns import Kind
+from understudy.schema.columns import Kind, number_values, spoken
 from understudy.schema.scales import own_scale
-from understudy.schema.values import CodeSet, number_values, spoken
+from understudy.schema.values import CodeSet
 
 DEFAULT_BARS = 20
 """Bars of a number unless a query says how many."""

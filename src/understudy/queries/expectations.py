@@ -21,15 +21,15 @@ from understudy.accounting import critical
 from understudy.arrays import Floats, Integers
 from understudy.errors import UsageError
 from understudy.features import Block
-from understudy.measurement import Measurement
 from understudy.queries.answers import LEVEL, Answer, Estimate
 from understudy.queries.atoms import Sources, can_tell, single_axis
 from understudy.queries.linear import ratio_interval
 from understudy.released import Release
 from understudy.released.tables import tables_of
+from understudy.rules.measurement import Measurement
 from understudy.schema import NULL, Layout
-from understudy.schema.encode import encode_batch
-from understudy.schema.layout import decode_table, from_position
+from understudy.schema.columns import from_position
+from understudy.schema.encode import decode_table, encode_batch
 
 Function = Callable[[pa.Table], Any]
 

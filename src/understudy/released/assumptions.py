@@ -2,35 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from understudy.features import Points, PublicInput
+from understudy.accounting.mechanisms import round_up
+from understudy.features import Points
 from understudy.features.image_bases import Principal
 from understudy.features.perceptual import NetworkLayers
 from understudy.plan.plan import ROW_CAP, Plan
 from understudy.schema import Column, Schema
-
-# What a plan was given as public: points, networks, and directions of images.
-
-
-def _inputs(plan: Plan) -> list[PublicInput]:
-    """Whatever the plan's feature maps hold of the world outside the schema."""
-    return [given for stage in plan.stages for block in stage.embedding.blocks for given in block.map.public_inputs]
 
 
 def given_points(plan: Plan) -> int:
     """How many rows the plan was given as public points, which the release holds as they are."""
     if str(plan.setting("points")).startswith("drawn"):
         return 0
-    return max((len(given) for given in _inputs(plan) if isinstance(given, Points)), default=0)
+    return max((len(given) for given in plan.public_inputs if isinstance(given, Points)), default=0)
 
 
 def public_networks(plan: Plan) -> dict[tuple[str, str], tuple[str, ...]]:
     """Name and hash of every public network that features are taken from, and its layers."""
     found: dict[tuple[str, str], tuple[str, ...]] = {}
-    for given in _inputs(plan):
+    for given in plan.public_inputs:
         if isinstance(given, NetworkLayers):
             key = (given.network, given.sha256)
             found[key] = tuple(dict.fromkeys((*found.get(key, ()), *given.layers)))
@@ -69,15 +62,6 @@ def queries_in(facts: Mapping[str, Any]) -> tuple[str, ...]:
     if not found:
         return ()
     return (found,) if isinstance(found, str) else tuple(found)
-
-
-def round_up(value: float) -> float:
-    """Four significant digits, never below the value."""
-    if value == 0 or not math.isfinite(value):
-        return value
-    step = 10.0 ** (math.floor(math.log10(abs(value))) - 3)
-    rounded = float(f"{math.ceil(value / step) * step:.6g}")
-    return rounded if rounded >= value else float(f"{rounded + step:.6g}")
 
 
 def domain_words(column: Column) -> str:
@@ -185,7 +169,7 @@ def release_assumptions(plan: Plan, facts: dict[str, Any]) -> list[Assumption]:
             "they themselves tell is outside the guarantee.",
         ),
         (
-            any(isinstance(given, Principal) for given in _inputs(plan)),
+            any(isinstance(given, Principal) for given in plan.public_inputs),
             "public images",
             "The images whose principal directions are the basis were public before and are no part of the "
             "table. What the directions, which the release holds as they are, tell of them is outside the guarantee.",

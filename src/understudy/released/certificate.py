@@ -15,6 +15,7 @@ from importlib.resources import files
 from typing import Any
 
 from understudy.accounting import LAPLACE, Neighbours
+from understudy.accounting.mechanisms import round_up
 from understudy.codec import kind_of
 from understudy.plan.descent import DescentPlan, TrainedPlan
 from understudy.plan.plan import Plan
@@ -24,7 +25,6 @@ from understudy.released.assumptions import (
     given_points,
     public_networks,
     release_assumptions,
-    round_up,
     shared_assumptions,
 )
 from understudy.schema import Schema

@@ -13,8 +13,7 @@ from understudy.arrays import Floats
 from understudy.features import Cells
 from understudy.released.release import Release
 from understudy.released.tables import NoisyCount, ReleaseTables, tables_of, total_rows
-from understudy.schema.columns import Kind
-from understudy.schema.values import number_values, spoken
+from understudy.schema.columns import Kind, number_values, spoken
 
 DOUBT = 4.0
 """Deviations of noise (of a normal law; as many as are as rare of another) that a finding must exceed."""

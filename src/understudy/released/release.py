@@ -15,10 +15,10 @@ import safetensors.numpy
 from understudy.arrays import Floats, Integers
 from understudy.features import Block, Embedding
 from understudy.files import canonical_sha256, write_directory
-from understudy.measurement import Measurement
 from understudy.plan.plan import Plan, plan_from_dict
 from understudy.released.certificate import build_certificate
 from understudy.released.product import Facts, load_product, product_files
+from understudy.rules.measurement import Measurement
 
 FORMAT = 1
 LEARNT = "learnt/"

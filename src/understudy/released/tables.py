@@ -21,9 +21,9 @@ from understudy.accounting import Mechanism, Neighbours
 from understudy.arrays import Floats, Integers
 from understudy.features import Block, Cells, CountTable, Embedding
 from understudy.features.base import Axis
-from understudy.features.grid import Memberships
-from understudy.measurement import Measurement
+from understudy.features.tables import Memberships
 from understudy.released.release import Release
+from understudy.rules.measurement import Measurement
 from understudy.schema import Column, Layout
 from understudy.schema.values import CodeSet
 

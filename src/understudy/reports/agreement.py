@@ -16,7 +16,7 @@ from understudy.features import Block, CountTable, Sign
 from understudy.released import Release
 from understudy.reports.charts import Series, short
 from understudy.schema import Column
-from understudy.schema.layout import decode_column
+from understudy.schema.encode import decode_column
 
 STEP_ROWS = 2**12
 MOST_ROWS = 400_000

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from understudy.features.embedding import Embedding
 from understudy.features.fourier import Fourier
 from understudy.features.grid import Grid
-from understudy.measurement import Measurement
 from understudy.rules.adaptive_bins import place_bins
 from understudy.rules.clipping_norm import choose_clipping_norm, split_classes
+from understudy.rules.measurement import Measurement
 from understudy.rules.pair_selection import select_pairs
 from understudy.rules.pivots import choose_landmarks
 

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from understudy.accounting import Mechanism
 from understudy.arrays import Floats, Integers
-from understudy.features.base import Norm
 from understudy.features.embedding import Embedding
 from understudy.features.tables import Cells
-from understudy.measurement import Measurement
 from understudy.rules.denoise import haar_threshold, project_to_simplex, universal_threshold
-from understudy.schema import Column, Schema
-from understudy.schema.layout import from_position
+from understudy.rules.measurement import Measurement
 
 COLUMNS = "columns"
 VALUES = "values"
@@ -25,30 +20,6 @@ CELLS = "cells"
 COARSE_PAIRS = "looks"
 """Blocks: every column by itself (coarsely, and value by value), columns by label, and a first look
 at pairs."""
-
-HISTOGRAM_BARS = 256
-"""Bars of a column's histogram at most; a power of two, so that bars can be halved."""
-
-FEWEST_BARS = 16
-
-MOST_BARS = 2**17
-"""Bars of the histograms of all columns together."""
-
-LONGEST_VALUES = 2**17
-"""Codes of a column that is counted code by code."""
-
-MOST_VALUES = 2**17
-"""Codes of all columns that are."""
-
-LONG_BARS = 4096
-"""Bars of the finer histogram of a column with too many codes to count one by one."""
-
-ROWS_PER_BAR = 4.0
-"""A histogram has as many bars, of n, as leave the noise of its half (sqrt(n) deviations) below a quarter of
-the rows."""
-
-ROWS_PER_VALUE = 20.0
-"""Values are counted one by one if a value with a 20th of the rows stands out."""
 
 MOST_CELLS = 100
 MOST_WIDTH = 6_000
@@ -65,52 +36,6 @@ TOP_DEVIATIONS = 3.0
 COARSE_CELLS = (2, 8)
 COARSE_NOISE = 1.5
 """Cells per column in the first look at pairs: a pair's cell should hold 1.5 deviations of rows."""
-
-
-def first_bars(schema: Schema, noise: float) -> tuple[Cells, ...]:
-    """Equal bars for every column, without a look at the data."""
-    long = sum(not c.is_choice and c.num_steps >= HISTOGRAM_BARS for c in schema.used)
-    quiet = (1 / (ROWS_PER_BAR * noise)) ** 2
-    most = min(HISTOGRAM_BARS, MOST_BARS // max(1, long), int(quiet))
-    bars = 1 << (max(FEWEST_BARS, most).bit_length() - 1)
-    return tuple(_bars(i, column, bars) for i, column in enumerate(schema.used))
-
-
-def _bars(place: int, column: Column, count: int) -> Cells:
-    if column.is_choice:
-        return Cells(place, len(column.categories), column.nullable)
-    whole = Cells(place, column.num_steps + 1, column.nullable, is_ordered=True)
-    if column.num_steps < count:
-        return whole
-    edges = from_position(column, np.arange(count) / count)
-    return replace(whole, lows=tuple(np.unique([*edges, 1, column.num_steps]).tolist()))
-
-
-def fine_bars(schema: Schema, cuts: tuple[Cells, ...], noise: float, mechanism: Mechanism) -> tuple[Cells, ...]:
-    """Finer histograms of long columns: code by code if they are not too long, in schema order."""
-    found: list[Cells] = []
-    room = MOST_VALUES
-    for cut, column in zip(cuts, schema.used, strict=True):
-        if cut.num_codes == cut.num_known:
-            continue
-        exact = cut.num_codes <= LONGEST_VALUES
-        fine = _bars(cut.column, column, cut.num_codes if exact else LONG_BARS)
-        if fine.dim > room:
-            fine = _bars(cut.column, column, LONG_BARS)
-        if fine.num_known <= room:
-            found.append(replace(fine, has_null=False))
-            room -= fine.num_known
-    longest = max((fine.num_known for fine in found), default=2)
-    largest = mechanism.deviations(math.sqrt(2 * math.log(longest)))
-    stands_out = noise * Norm(mechanism.norm).dilution(len(found)) * largest
-    return tuple(found) if stands_out * ROWS_PER_VALUE <= 1 else ()
-
-
-def planned_cells(cells: Cells, count: int) -> Cells:
-    """A stand-in for cells that are not placed yet: about as many as there may be."""
-    count = min(cells.num_known, count)
-    groups = np.arange(cells.num_pieces) * count // cells.num_pieces
-    return replace(cells, groups=tuple(groups.tolist()))
 
 
 @dataclass(frozen=True)

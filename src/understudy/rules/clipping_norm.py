@@ -10,8 +10,8 @@ import numpy as np
 from understudy.arrays import Floats
 from understudy.features.embedding import Embedding
 from understudy.features.spectrum import Lengths, Sides, Spectrum
-from understudy.measurement import Measurement
 from understudy.rules.denoise import project_to_simplex
+from understudy.rules.measurement import Measurement
 
 LENGTHS = "lengths"
 LOOK_MEANS = "look, means"

@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from understudy.arrays import Floats
 from understudy.features.tables import Cells
-from understudy.measurement import Measurement
 from understudy.rules.adaptive_bins import CELLS, COLUMNS, total_rows
 from understudy.rules.denoise import james_stein, project_to_simplex, shrink_levels
+from understudy.rules.measurement import Measurement
 
 Positive = Callable[[Cells, Floats, float, float], Floats]
 """Noisy counts of a column's cells, their noise and total, to counts that are not negative."""

@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 
 from understudy.features.embedding import Embedding
-from understudy.measurement import Measurement
 from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, merged, total_rows
 from understudy.rules.denoise import centred
 from understudy.rules.marginals import Marginals, find_marginals
+from understudy.rules.measurement import Measurement
 
 PAIRS = "pairs"
 NOISE_PER_CELL = 0.35

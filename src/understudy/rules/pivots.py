@@ -12,7 +12,7 @@ from understudy.features.embedding import Embedding
 from understudy.features.kernels import Kernel
 from understudy.features.landmarks import KernelSums, Landmarks, times_gram
 from understudy.features.points import Points
-from understudy.measurement import Measurement
+from understudy.rules.measurement import Measurement
 
 LOOK = "look"
 COORDINATES = "coordinates"

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Codes
-from understudy.schema.columns import Category, Column, Kind
+from understudy.schema.columns import Category, Column, Kind, number_values
 from understudy.schema.entries import category_key
-from understudy.schema.values import CodeSet, code_set, every_code, first_code, number_values
+from understudy.schema.values import CodeSet, code_set, every_code, first_code
 
 Values = npt.NDArray[Any]
 

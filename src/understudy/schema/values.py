@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from understudy.arrays import Codes
 from understudy.errors import InputError
-from understudy.schema.columns import BLANKS, EPOCH, NULL, Category, Column, Kind
+from understudy.schema.columns import BLANKS, EPOCH, MICROSECOND, NULL, Category, Column, Kind, number_values
 
 PAST_ALL = 2**62
 """Above every code."""
@@ -92,7 +92,6 @@ LARGEST_EXACT = 2**53
 """Below it a float holds every whole number exactly."""
 
 TRUTHS = ("true", "false")
-MICROSECOND = dt.timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,29 +103,6 @@ class Range:
 
 
 Value = Scalar | Range
-
-
-def number_values(column: Column, codes: Codes) -> npt.NDArray[Any]:
-    """What the codes of a number stand for: float64, or int64 if whole; moments in microseconds.
-
-    The decoder writes these very values, so what holds of them holds of the rows.
-    """
-    low, high = column.low_high
-    if column.kind is Kind.CONTINUOUS:
-        share = codes / (column.num_steps or 1)
-        return low * (1.0 - share) + high * share
-    if column.resolution is not None:
-        return int(low) + codes * column.resolution.microseconds
-    return codes + int(low)
-
-
-def spoken(column: Column, value: float) -> str:
-    """A value of a number or a date in words."""
-    if column.kind is Kind.DATETIME:
-        moment = EPOCH + int(value) * MICROSECOND
-        is_day = column.resolution is not None and column.resolution.value == "day"
-        return moment.date().isoformat() if is_day else moment.isoformat()
-    return str(int(value)) if column.is_whole else f"{value:.6g}"
 
 
 def first_code(column: Column, values: npt.NDArray[Any], *, above: bool) -> Codes:

@@ -18,10 +18,10 @@ from scipy.sparse import csr_array
 from understudy.arrays import Floats, Integers
 from understudy.errors import InputError
 from understudy.features import Block, Cells, FeatureGroup, FeatureMap
-from understudy.features.grid import Memberships
-from understudy.measurement import Measurement
+from understudy.features.tables import Memberships
 from understudy.released import Release
 from understudy.released.tables import common_coarsening, listed_tables, sum_cells
+from understudy.rules.measurement import Measurement
 from understudy.schema import Layout, Schema
 from understudy.schema.encode import encode_batch
 

@@ -17,9 +17,9 @@ from understudy.accounting import Budget
 from understudy.arrays import Integers
 from understudy.errors import InputError, UsageError
 from understudy.methods import make_plan
+from understudy.private import passes as local
 from understudy.private import sums as summing
-from understudy.private.engines import passes as local
-from understudy.private.engines.passes import Run, sum_table
+from understudy.private.passes import Run, sum_table
 from understudy.private.sums import Work, sum_rows, work_from_json
 from understudy.schema import load_schema
 from understudy.schema.encode import encode_batch

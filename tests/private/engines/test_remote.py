@@ -15,7 +15,7 @@ from understudy.accounting import Budget
 from understudy.errors import InputError
 from understudy.methods import make_plan
 from understudy.private.engines import remote
-from understudy.private.engines.passes import Run, sum_table
+from understudy.private.passes import Run, sum_table
 from understudy.private.sums import Work
 from understudy.schema import load_schema
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Bytes, StepProgress
-from understudy.networks.public import load_torch
+from understudy.arrays import Bytes, StepProgress, load_torch
 from understudy.plan.encoder import ExtractorPlan
 from understudy.private.dpsgd.networks import Tensors, check_row_gradients, noisy_descent
 from understudy.private.dpsgd.steps import OptimizerSettings, check_size

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from understudy.schema import NULL, Column, Layout, Schema
+from understudy.schema.columns import POSITION_BITS, Choice, from_position, to_position
 from understudy.schema.entries import parse_column
-from understudy.schema.layout import POSITION_BITS, Choice, from_position, to_position
 from understudy.schema.table import parse_schema
 
 GRID = 2**POSITION_BITS

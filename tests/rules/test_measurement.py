@@ -8,7 +8,7 @@ import pytest
 
 from understudy.errors import InputError
 from understudy.features import Block, Cells, Constant, Embedding, Grid, Tables
-from understudy.measurement import Measurement
+from understudy.rules.measurement import Measurement
 
 Integers = npt.NDArray[np.int64]
 LATTICE, NOISE = 2**32, 2**34
