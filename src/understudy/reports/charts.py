@@ -37,6 +37,11 @@ def percent(share: float, places: int = 1) -> str:
     return f"{decimal(100 * share, places)}\u00a0%"
 
 
+def whole(number: float) -> str:
+    """A count, in thousands."""
+    return f"{number:,.0f}"
+
+
 def short(number: float) -> str:
     """A number for the tick of an axis: at most about five characters."""
     size = abs(number)
@@ -256,12 +261,6 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters.update(
-        place=place,
-        decimal=decimal,
-        percent=percent,
-        whole="{:,.0f}".format,
-        axis_ticks=axis_ticks,
-        category_bars=category_bars,
-    )
+    filters = (place, decimal, percent, whole, counted, listed, first_few, axis_ticks, category_bars)
+    found.filters.update({function.__name__: function for function in filters})
     return found

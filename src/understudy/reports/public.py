@@ -35,9 +35,6 @@ from understudy.reports.charts import (
     MOST_COLUMNS,
     HeatMap,
     Series,
-    counted,
-    decimal,
-    first_few,
     heat_map,
     listed,
     out_of,
@@ -166,6 +163,8 @@ def render_public(report: PublicReport, *, version: str) -> str:
     total = float(release.label_counts.sum())
     is_count_public = release.plan.neighbours is Neighbours.REPLACE_ONE
     interval = release.plan.mechanism.deviations(INTERVAL)
+    counted = {margin.column.name for margin in report.margins}
+    large = [each for each in report.agreements if each.fit.size > FEW]
     return render(
         "public.html.jinja",
         {
@@ -176,51 +175,16 @@ def render_public(report: PublicReport, *, version: str) -> str:
             "total": total,
             "doubt_of_total": interval * release.noise_std("count") * math.sqrt(len(release.sums("count"))),
             "interval": interval,
-            "sentences": _sentences(report),
-            "blocks": [(each, _words(each), _noise_words(each), _chart(each.fit)) for each in report.agreements],
+            "uncounted": [f"'{column.name}'" for column in release.plan.schema.used if column.name not in counted],
+            "close": [each.fit.words for each in large if each.fit.rms <= FOLLOWS],
+            "counts_per_feature": counts_per_feature,
+            "charts": [(each.fit, _chart(each.fit)) for each in large],
             "cards": [(margin.fit, margin.series(total)) for margin in report.margins[:COLUMNS_DRAWN]],
             "rest": report.margins[COLUMNS_DRAWN:],
             "map": _map(report.pairs) if report.pairs else None,
-            "few": FEW,
             "limit": LARGEST_RESIDUAL,
         },
     )
-
-
-def _sentences(report: PublicReport) -> list[str]:
-    found = []
-    for noun, fits in report.fits.items():
-        missed = [f"{fit.words} ({decimal(fit.rms, 1)})" for fit in fits if fit.is_missed]
-        if missed:
-            found.append(f"More than noise, in {counted(len(missed), noun)}: {first_few(missed)}.")
-        else:
-            found.append(f"To about the size of the noise: all {counted(len(fits), noun)}.")
-    drawn = {margin.column.name for margin in report.margins}
-    without = [f"'{column.name}'" for column in report.release.plan.schema.used if column.name not in drawn]
-    if without:
-        found.append(f"This release holds no counts of single values of {first_few(without)}.")
-    close = [each.fit.words for each in report.agreements if each.fit.rms <= FOLLOWS and each.fit.size > FEW]
-    if close:
-        found.append(
-            f"Closer than noise in {listed(close)}: there the generator follows some of the noise. "
-            "That does no harm to privacy, and these figures are no better known than their noise."
-        )
-    return found
-
-
-def _words(each: Agreement) -> str:
-    """What a block measures."""
-    words, tables = each.block.map.words, each.block.map.count_tables
-    if each.block.map.reads_codes and tables:
-        widths = sorted({len(table.axes) for table in tables})
-        words += f": {counted(len(tables), 'table')} of {listed([counted(width, 'column') for width in widths])}"
-    return words + (", by label" if each.block.per_label else "")
-
-
-def _noise_words(each: Agreement) -> str:
-    """The deviation of the noise, in rows where rows are counted."""
-    scale = counts_per_feature(each.block)
-    return decimal(each.noise, 1) if scale is None else f"{decimal(each.noise * scale, 1)} rows"
 
 
 def _chart(fit: Fit) -> Series:
