@@ -1,4 +1,4 @@
-"""Where the marks of a report's pictures lie; the templates draw them.
+"""What a report's pictures show, as shares, bars and ticks; the templates place and draw them.
 
 Only numbers and plain names come out of here, so that what a schema calls its categories is
 escaped in one place, by the template.
@@ -251,7 +251,7 @@ def place(number: float) -> str:
 
 @cache
 def environment() -> Any:
-    """The templates, with the marks and the spelling of numbers as filters."""
+    """The templates; numbers are spelt, and bars and ticks chosen, by filters."""
     import jinja2
 
     found = jinja2.Environment(
