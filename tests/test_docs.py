@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
+from command_reference import write_reference
 
-from understudy.cli.reference import write_reference
 from understudy.schema.table import parse_yaml
 
 ROOT = Path(__file__).parent.parent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from understudy.schema.entries import parse_column
 LABEL = "label"
 
 
+@dataclass(kw_only=True, eq=False)
 class LocallyLinearClassifier:
     """Locally linear maps trained by noisy descent: private, and it shows what it looks at.
 
@@ -51,38 +52,24 @@ class LocallyLinearClassifier:
         feature_names_in_: what a frame called them, if it was one.
     """
 
-    classifier_: Classifier
-    classes_: npt.NDArray[Any]
-    n_features_in_: int
     _estimator_type = "classifier"
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 1.0,
-        bounds: Sequence[Any] | None = None,
-        classes: Sequence[Any] | None = None,
-        delta: float = 1e-5,
-        num_rows: int | None = None,
-        ledger: str | Path | None = None,
-        key: str | None = None,
-        seed: int = 0,
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.bounds = bounds
-        self.classes = classes
-        self.delta = delta
-        self.num_rows = num_rows
-        self.ledger = ledger
-        self.key = key
-        self.seed = seed
-        self.options = options
+    epsilon: float = 1.0
+    bounds: Sequence[Any] | None = None
+    classes: Sequence[Any] | None = None
+    delta: float = 1e-5
+    num_rows: int | None = None
+    ledger: str | Path | None = None
+    key: str | None = None
+    seed: int = 0
+    options: dict[str, Any] | None = None
+    classifier_: Classifier = field(init=False, repr=False)
+    classes_: npt.NDArray[Any] = field(init=False, repr=False)
+    n_features_in_: int = field(init=False, repr=False)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings, as scikit-learn's ``clone`` wants them."""
-        names = list(signature(LocallyLinearClassifier.__init__).parameters)[1:]
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in signature(type(self)).parameters}
 
     def set_params(self, **settings: Any) -> LocallyLinearClassifier:
         """Change settings."""
@@ -95,7 +82,7 @@ class LocallyLinearClassifier:
 
     def plan(self, num_features: int) -> ClassifierPlan:
         """Everything that ``fit`` will do, without data."""
-        unknown = set(self.options or {}) - {field.name for field in fields(Training)}
+        unknown = set(self.options or {}) - {each.name for each in fields(Training)}
         if unknown:
             raise UsageError("options", f"'{min(unknown)}' is unknown")
         settings: dict[str, Any] = {"inputs": "table", "seed": self.seed}
@@ -140,10 +127,8 @@ class LocallyLinearClassifier:
         # Looked at for its form only: cells are encoded as they were in fit.
         validate_data(self, X, reset=False, dtype=None, ensure_all_finite=False)
         examples = Examples(X, self.n_features_in_)
-        codes = [np.empty((0, self.n_features_in_), dtype=np.int64)]
         with open_source(examples, columns=examples.names) as batches:
-            codes += [self.classifier_.codes(batch) for batch in batches]
-        return self.classifier_.probabilities(np.concatenate(codes))
+            return self.classifier_.probabilities(self.classifier_.codes(batches))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of rows whose class is predicted right."""
@@ -163,10 +148,6 @@ class LocallyLinearClassifier:
             input_tags=InputTags(allow_nan=True),
             non_deterministic=True,
         )
-
-    def __repr__(self) -> str:
-        shown = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
-        return f"{type(self).__name__}({shown})"
 
     def _schema(self, num_features: int) -> Schema:
         if self.classes is None or self.bounds is None:
@@ -201,12 +182,9 @@ class LocallyLinearClassifier:
     def _sorted_classes(self) -> npt.NDArray[Any]:
         """The public classes, each once; those that do not sort, such as numbers beside text, keep their order."""
         listed = list(self.classes) if self.classes is not None else []
-        found = np.empty(len(listed), dtype=object)
-        for place, each in enumerate(listed):
-            found[place] = each
         is_plain = all(isinstance(each, str | int | float | np.generic) for each in listed)
         is_one_kind = len({isinstance(each, str) for each in listed}) == 1
-        return np.unique(np.asarray(listed)) if is_plain and is_one_kind else found
+        return np.unique(np.asarray(listed)) if is_plain and is_one_kind else np.fromiter(listed, dtype=object)
 
     def _label_column(self) -> Column:
         """The label as a column whose categories are the classes: numbers, or words as cells are written."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass, field
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from understudy.released.diagnostics import release_warnings
 from understudy.schema import Schema, load_schema
 
 
+@dataclass(eq=False, repr=False)
 class Synthesizer:
     """Plan, release, fit and sample in one object.
 
@@ -46,36 +48,21 @@ class Synthesizer:
         generator_: what draws rows.
     """
 
-    plan_: Plan
-    release_: Release
-    generator_: Generator
-
-    def __init__(
-        self,
-        schema: Schema | str | Path,
-        *,
-        epsilon: float,
-        delta: float = 1e-5,
-        method: str = "auto",
-        neighbours: str = "add-remove",
-        num_rows: int | None = None,
-        ledger: str | Path | None = None,
-        key: str | None = None,
-        release_dir: str | Path | None = None,
-        seed: int = 0,
-        options: dict[str, Any] | None = None,
-    ) -> None:
-        self.schema = schema
-        self.epsilon = epsilon
-        self.delta = delta
-        self.method = method
-        self.neighbours = neighbours
-        self.num_rows = num_rows
-        self.ledger = ledger
-        self.key = key
-        self.release_dir = release_dir
-        self.seed = seed
-        self.options = options
+    schema: Schema | str | Path
+    _: KW_ONLY
+    epsilon: float
+    delta: float = 1e-5
+    method: str = "auto"
+    neighbours: str = "add-remove"
+    num_rows: int | None = None
+    ledger: str | Path | None = None
+    key: str | None = None
+    release_dir: str | Path | None = None
+    seed: int = 0
+    options: dict[str, Any] | None = None
+    plan_: Plan = field(init=False)
+    release_: Release = field(init=False)
+    generator_: Generator = field(init=False)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The settings, as scikit-learn's ``clone`` wants them."""

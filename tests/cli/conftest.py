@@ -18,6 +18,7 @@ import typer.main
 
 from understudy.accounting import Budget, mu_squared_of_budget
 from understudy.cli import main
+from understudy.cli.output import AS_JSON
 from understudy.private.ledger import create_capped_ledger, read_ledger
 
 SCHEMA = """\
@@ -67,6 +68,17 @@ def commands() -> Callable[[typer.Typer], Any]:
 @pytest.fixture(autouse=True)
 def _commands(monkeypatch: pytest.MonkeyPatch, commands: Callable[[typer.Typer], Any]) -> None:
     monkeypatch.setattr(typer.main, "get_command", commands)
+
+
+@pytest.fixture(autouse=True)
+def _for_people() -> None:
+    """What an earlier run was asked for is forgotten."""
+    AS_JSON.set(False)
+
+
+@pytest.fixture
+def with_json() -> None:
+    AS_JSON.set(True)
 
 
 @pytest.fixture

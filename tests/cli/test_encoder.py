@@ -155,7 +155,7 @@ def test_an_encoder_of_private_images_is_charged_and_says_so(run: Any, studio: P
     assert run("encoder", "show", made, "--json").document["private_cost"] == found["cost"]
     ledger_page = run("ledger", "show", ledger).out
     assert "encoder on squares" in ledger_page
-    assert "protects   every row" in ledger_page
+    assert "protects     every row" in ledger_page
     assert found["is_private"]
     assert (found["ledger"]["row"], len(found["fingerprint"])) == (1, 64)
     plan = ("plan", "-s", studio / "schema.yaml", "-e", 1, "-m", "dp-mepf", "--encoder", made)
@@ -163,7 +163,7 @@ def test_an_encoder_of_private_images_is_charged_and_says_so(run: Any, studio: P
     assert "privately learnt network" in words
     assert 0.99 < planned["epsilon_alone"] <= 1 < found["cost"]["epsilon"] < planned["epsilon"]
     assert f"this release {round_up(planned['epsilon_alone'])}, the encoder before it" in words
-    assert f"guarantee     epsilon {round_up(planned['epsilon'])} at delta" in words
+    assert f"guarantee    epsilon {round_up(planned['epsilon'])} at delta" in words
     released = ("release", studio / "private.npz", *plan[1:], "--steps", 2, "-o", studio / "release")
     told = run(*released, "--json").document
     assert (told["epsilon"], told["is_private"]) == (planned["epsilon"], True)

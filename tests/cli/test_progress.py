@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from understudy.cli.output import reading_bar
+from understudy.cli.output import AS_JSON, reading_bar
 
 
 class Terminal(io.StringIO):
@@ -19,7 +19,8 @@ class Terminal(io.StringIO):
 def test_progress_is_shown_to_nobody_but_a_person_at_a_terminal(
     as_json: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with reading_bar(as_json=as_json) as progress:
+    AS_JSON.set(as_json)
+    with reading_bar() as progress:
         assert progress is None
     assert capsys.readouterr() == ("", "")
 
@@ -30,7 +31,7 @@ def test_a_person_sees_time_and_no_number_of_rows_while_they_are_read(monkeypatc
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
-    with reading_bar(as_json=False) as progress:
+    with reading_bar() as progress:
         assert progress is not None
         progress(None)
         progress(0.5)
@@ -40,9 +41,10 @@ def test_a_person_sees_time_and_no_number_of_rows_while_they_are_read(monkeypatc
     assert "rows/s" not in shown
 
 
+@pytest.mark.usefixtures("with_json")
 def test_nothing_of_it_is_left_with_json(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal: Any = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
-    with reading_bar(as_json=True) as progress:
+    with reading_bar() as progress:
         assert progress is None
     assert terminal.getvalue() == ""

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from command_reference import write_reference
 
-from understudy.cli.options import all_method_options, build_plan, options_of
-from understudy.cli.reference import describe_options, description_of, write_reference
+from understudy.cli.about import describe_options, description_of
+from understudy.cli.options import Planning, all_method_options, build_plan, options_of
 from understudy.errors import UsageError
 from understudy.methods import IMAGE_METHODS, METHODS
 from understudy.networks.public import Intake, network_of_module
@@ -100,7 +101,7 @@ COMMON: dict[str, list[Promise]] = {
 }
 """Options of every method, each with the words of a method that does not take the value."""
 
-FREE = {"schema", "epsilon", "method", "max_rows", "options"}
+FREE = {"schema", "epsilon", "method", "max_rows"}
 
 
 @cache
@@ -124,7 +125,7 @@ def plan(folder: Path, subject: str, options: dict[str, Any], **common: Any) -> 
     method, _, images = subject.partition(" on ")
     name = "images.yaml" if images or method in IMAGE_METHODS else "table.yaml"
     options = options | ({"encoder": encoder()} if method == "dp-mepf" else {})
-    return build_plan(schema=folder / name, epsilon=1.0, method=method, options=options, **common)
+    return build_plan(Planning(schema=folder / name, epsilon=1.0, method=method, **common), options)
 
 
 def is_taken(folder: Path, subject: str, options: dict[str, Any], **common: Any) -> bool:
@@ -147,7 +148,7 @@ def help_of(option: str, subject: str) -> str | None:
 
 def test_every_option_has_promises_here() -> None:
     assert set(PROMISES) == set(all_method_options())
-    assert set(COMMON) == set(signature(build_plan).parameters) - FREE
+    assert set(COMMON) == set(signature(Planning).parameters) - FREE
 
 
 def test_methods_that_share_an_option_agree_on_what_it_takes() -> None:

@@ -61,7 +61,7 @@ def test_a_draft_never_overwrites(run: Any, office: Any) -> None:
 
 def test_a_draft_that_cannot_be_written_is_refused(run: Any, office: Any) -> None:
     found = run("schema", "draft", office.csv, "-o", office.path("none") / "s.yaml", "--json")
-    assert (found.code, found.refusal["rule"]) == (1, "cannot be written")
+    assert (found.code, found.refusal["rule"]) == (1, "its directory does not exist or cannot be written")
 
 
 @pytest.mark.parametrize("verb", [("draft",), ("check", "schema.yaml")], ids=["draft", "check"])

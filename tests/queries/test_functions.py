@@ -59,4 +59,4 @@ def test_products_of_ranges_hold_for_products_of_signs():
     left = Ranged(np.array([-2.0]), np.array([0.0]), np.array([3.0]))
     right = Ranged(np.array([-1.0]), np.array([1.0]), np.array([5.0]))
     found = left.outer(right)
-    assert (found.low[0, 0], found.high[0, 0]) == (-10.0, 15.0)
+    assert (found.low[0], found.high[0]) == (-10.0, 15.0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from understudy.accounting import GAUSSIAN, LAPLACE, critical
-from understudy.queries.linear import crossing, ratio_interval
+from understudy.queries.estimates import crossing, ratio_interval
 
 
 def test_the_normal_factor_is_the_one_in_every_textbook():

@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
+import pytest
 
 from understudy.queries import Asker
-from understudy.queries.quantiles import _allowed, rising
-
-heights = st.lists(st.floats(-100, 100), min_size=1, max_size=12)
-
-
-@given(heights)
-def test_what_is_made_rising_rises_and_keeps_its_sum(given_heights):
-    found = rising(np.array(given_heights))
-    assert (np.diff(found) >= -1e-9).all()
-    assert np.isclose(found.sum(), np.sum(given_heights), atol=1e-6)
-    assert np.allclose(rising(found), found)
-
-
-def test_a_rising_sequence_is_left_alone():
-    assert rising(np.array([1.0, 2.0, 2.0, 5.0])).tolist() == [1, 2, 2, 5]
-    assert rising(np.array([3.0, 1.0])).tolist() == [2, 2]
+from understudy.queries.estimates import _allowed, _crossing
 
 
 def test_a_cell_that_is_surely_too_low_rules_out_those_below_it():
@@ -35,6 +19,16 @@ def test_a_cell_that_is_surely_too_low_rules_out_those_below_it():
 def test_a_doubt_beyond_a_cell_needs_more_proof_than_one_of_its_own():
     found = _allowed(np.array([-1.0, -3.0, 0.0]), np.ones(3), 1, (2.0, 5.0))
     assert found.tolist() == [True, False, True]
+
+
+def test_counts_that_fall_by_noise_are_made_monotone_before_they_cross_the_level():
+    """Neighbours that fall are averaged: -1, 1, -3, 5 rise as -1, -1, -1, 5, and reach zero a sixth into the last."""
+    lows, highs = np.array([0.0, 10.0, 20.0, 30.0]), np.array([10.0, 20.0, 30.0, 40.0])
+    value, cell = _crossing(np.array([-1.0, 1.0, -3.0, 5.0]), lows, highs)
+    assert cell == 3
+    assert value == pytest.approx(30 + 10 / 6)
+    assert _crossing(np.array([-4.0, -2.0, -2.0, -1.0]), lows, highs)[1] == 3
+    assert _crossing(np.array([-2.0, 2.0, 2.0, 5.0]), lows, highs) == (15.0, 1)
 
 
 def test_without_noise_in_the_sums_a_quantile_lies_in_the_middle_of_its_interval(world, silent):

@@ -12,7 +12,7 @@ from understudy.two_sample.parts import Part
 
 def part_of(copies: int, dim: int, **options: Any) -> Part:
     zeros = np.zeros(copies * dim)
-    return Part("block", ("x",), copies, dim, (zeros,), (zeros + 1,), **options)
+    return Part("block", ("x",), copies, (zeros,), (zeros + 1,), len, **options)
 
 
 def test_an_unordered_part_is_seen_by_label_and_together() -> None:
@@ -39,5 +39,5 @@ def test_bands_are_seen_one_by_one() -> None:
 
 
 def test_the_row_count_is_no_view() -> None:
-    count = Part("count", (), 1, 1, (np.ones(1),), (np.ones(1),), is_count=True)
+    count = Part("count", (), 1, (np.ones(1),), (np.ones(1),), len, is_count=True)
     assert views_of(count, np.ones(1)) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
@@ -99,10 +100,10 @@ class Classifier:
         ]
         return np.concatenate(parts) if parts else np.empty((0, len(self.classes)))
 
-    def codes(self, rows: pa.Table | pa.RecordBatch) -> Integers:
+    def codes(self, rows: pa.Table | Iterable[pa.RecordBatch]) -> Integers:
         """Rows of the feature columns as codes."""
         schema = self.plan.inputs.schema
-        batches = rows.to_batches() if isinstance(rows, pa.Table) else [rows]
+        batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
         found = [encode_batch(schema, batch) for batch in batches]
         return np.concatenate(found) if found else np.empty((0, len(schema.used)), np.int64)
 

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 from understudy import __version__
-from understudy.cli import (
-    classify,
-    compare,
-    demo,
-    encoder,
-    evaluate,
-    generator,
-    grid,
-    ledger,
-    parties,
-    plan,
-    query,
-    reference,
-    release,
-    schema,
-    verify,
-)
-from understudy.cli.options import PlanningCommand
-from understudy.cli.output import report_refusal, report_surprise
-from understudy.errors import InputError, UnderstudyError, UsageError
+from understudy.cli import about, classify, evaluate, generator, images, ledger, plan, query, release, schema, verify
+from understudy.cli.options import PlanningCommand, as_command
+from understudy.cli.output import AS_JSON, Outcome, report
 
 app = typer.Typer(
     name="understudy",
@@ -43,6 +26,7 @@ With --checkpoint the same command goes on from the files that are done.
 """
 READS = "Reads private data"
 FREE = "Free for ever"
+PLANNING = (release.release, release.synth, plan.plan)
 
 
 @app.callback(invoke_without_command=True, no_args_is_help=True)
@@ -55,71 +39,40 @@ def understudy(
         raise typer.Exit
 
 
-app.command("release", cls=PlanningCommand, rich_help_panel=READS)(release.release)
-app.command("synth", cls=PlanningCommand, rich_help_panel=READS)(release.synth)
-app.command("classify", rich_help_panel=READS)(classify.classify)
-app.command("append", rich_help_panel=READS)(release.append)
-app.command("partial", rich_help_panel=READS)(parties.partial)
-app.command("merge", rich_help_panel=READS)(parties.merge)
-app.command("evaluate", rich_help_panel=READS)(evaluate.evaluate)
-app.add_typer(schema.app, name="schema", rich_help_panel=FREE)
-app.add_typer(encoder.app, name="encoder", rich_help_panel=FREE)
-app.add_typer(reference.app, name="methods", rich_help_panel=FREE)
-app.command("plan", cls=PlanningCommand, rich_help_panel=FREE)(plan.plan)
-app.command("fit", rich_help_panel=FREE)(generator.fit)
-app.command("sample", rich_help_panel=FREE)(generator.sample)
-app.command("grid", rich_help_panel=FREE)(grid.grid)
-app.command("query", rich_help_panel=FREE)(query.query)
-app.command("export", rich_help_panel=FREE)(generator.export)
-app.command("verify", rich_help_panel=FREE)(verify.verify)
-app.command("report", rich_help_panel=FREE)(evaluate.report)
-app.command("predict", rich_help_panel=FREE)(classify.predict)
-app.command("explain", rich_help_panel=FREE)(classify.explain)
-app.command("compare", rich_help_panel=FREE)(compare.compare)
-app.add_typer(ledger.app, name="ledger", rich_help_panel=FREE)
-app.command("demo", rich_help_panel=FREE)(demo.demo)
+def _add(program: typer.Typer, *verbs: Callable[..., Outcome | None], panel: str | None = None) -> None:
+    for verb in verbs:
+        kind = PlanningCommand if verb in PLANNING else None
+        program.command(verb.__name__, cls=kind, rich_help_panel=panel)(as_command(verb))
+
+
+def _add_group(name: str, words: str, *verbs: Callable[..., Outcome | None]) -> typer.Typer:
+    group = typer.Typer(help=words, no_args_is_help=True)
+    _add(group, *verbs)
+    app.add_typer(group, name=name, rich_help_panel=FREE)
+    return group
+
+
+_add(app, release.release, release.synth, classify.classify, release.append, panel=READS)
+_add(app, release.partial, release.merge, evaluate.evaluate, panel=READS)
+_add(app, plan.plan, generator.fit, generator.sample, images.grid, query.query, generator.export, panel=FREE)
+_add(app, verify.verify, evaluate.report, classify.predict, classify.explain, panel=FREE)
+_add(app, evaluate.compare, about.demo, panel=FREE)
+_add_group("schema", "Draft and check public schemas.", schema.draft, schema.check)
+_add_group(
+    "encoder", "Public networks that features of images are taken from.", images.train, images.private, images.show
+)
+methods = _add_group("methods", "Methods, and the options of each.", about.show)
+methods.callback(invoke_without_command=True, no_args_is_help=False)(as_command(about.methods))
+_add_group("ledger", "A budget for all releases from one table.", ledger.init, ledger.show)
 
 
 def main() -> None:
-    """Run the program: 0 ok, 1 refused or failed, 2 usage, 3 budget refused.
-
-    An exception that nobody foresaw is reported by its type and place only, because its
-    message might quote a private cell.
-    """
-    as_json = "--json" in sys.argv
+    """Run the program: 0 ok, 1 refused or failed, 2 usage, 3 budget refused."""
+    AS_JSON.set("--json" in sys.argv)  # refusals of the command line itself are told in that form, too
     try:
         code = app(standalone_mode=False)
         if code == INTERRUPTED:
             sys.stderr.write(STOPPED)
-        sys.exit(code)
-    except UnderstudyError as refusal:
-        sys.exit(report_refusal(refusal, as_json=as_json))
-    except MemoryError:
-        short = UsageError("memory", "there is less than this needs", "Ask for less at a time")
-        sys.exit(report_refusal(short, as_json=as_json))
-    except OSError as failure:
-        sys.exit(_report_system(failure, as_json=as_json))
-    except Exception as surprise:
-        sys.exit(_report_other(surprise, as_json=as_json))
-
-
-def _report_system(failure: OSError, *, as_json: bool) -> int:
-    """What the system says of a path, a disk or a right: its words for the number of an error hold no cell."""
-    if failure.errno is None:
-        return report_surprise(failure, as_json=as_json)
-    words = f"the system refuses it: {os.strerror(failure.errno).lower()}"
-    refused = InputError("a file or directory", words, "Check names, rights and room on the disk")
-    return report_refusal(refused, as_json=as_json)
-
-
-def _report_other(error: Exception, *, as_json: bool) -> int:
-    """The parser's own errors are about arguments and may be shown; others may quote cells."""
-    words = getattr(error, "format_message", None)
-    if words is not None and not words():  # no arguments: the help has been shown
-        return UsageError.exit_code
-    if words is not None:
-        is_pattern = "unexpected extra argument" in words()
-        remedy = "Put a pattern of files in quotes, or see --help" if is_pattern else "See --help"
-        misuse = UsageError("command line", words().rstrip(".?"), remedy)
-        return report_refusal(misuse, as_json=as_json)
-    return report_surprise(error, as_json=as_json)
+    except Exception as error:
+        code = report(error)
+    sys.exit(code)

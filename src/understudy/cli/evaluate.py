@@ -1,17 +1,17 @@
-"""The two reports: one for those who hold the real rows, one for everybody."""
+"""The verbs that judge: synthetic rows against real ones, a release against its generator, and two populations."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.files import INTERNAL, PAGES, PUBLIC, check_output, read_frame, write_page
-from understudy.cli.output import emit, stage_bar, table, training_bar, verbatim
+from understudy.cli.files import INTERNAL, PAGES, PICTURES, PUBLIC, check_output, read_frame, read_rows, write_page
+from understudy.cli.generator import generator_of
+from understudy.cli.output import Outcome, facts, stage_bar, table, training_bar, verbatim, waiting
 from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from understudy.generators import Generator
     from understudy.released import Release
     from understudy.schema import Schema
+    from understudy.two_sample.results import Comparison
+
+GENERATED_ROWS = 4000
+"""Synthetic rows that sampling variation is estimated from, where two releases are compared."""
+
+MOST_SHOWN = 8
+"""Columns in the table of a comparison; JSON has all."""
 
 
 def evaluate(
@@ -29,32 +36,27 @@ def evaluate(
         Path | None, typer.Option("--schema", "-s", help="Public schema (default: that of --release).")
     ] = None,
     test: Annotated[
-        Path | None, typer.Option("--test", help="Real rows that the release has not seen, to test models on.")
+        Path | None, typer.Option(help="Real rows that the release has not seen, to test models on.")
     ] = None,
     release: Annotated[
-        Path | None, typer.Option("--release", help="Release of the rows: its epsilon and certificate are shown.")
+        Path | None, typer.Option(help="Release of the rows: its epsilon and certificate are shown.")
     ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="New .html file for the internal report.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A first look: samples of rows, few models.")] = False,
     protocol: Annotated[
-        str,
-        typer.Option(
-            "--protocol", help="How models are scored: probabilities, or papers (hard guesses, the papers' settings)."
-        ),
+        str, typer.Option(help="How models are scored: probabilities, or papers (hard guesses, the papers' settings).")
     ] = "probabilities",
     encoder: Annotated[
         str | None,
         typer.Option(
-            "--encoder",
             help="Network that images are compared in: a directory made by 'encoder train', or inception, vgg19 "
             "or resnet18 of torchvision (default: a small one, trained on the reference).",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of splits and models.")] = 0,
-    as_json: opt.AsJson = False,
-) -> None:
+    seed: Annotated[int, typer.Option(min=0, help="Seed of splits and models.")] = 0,
+) -> Outcome:
     """Score synthetic rows against real ones. The result is internal: it lies outside the certificate."""
     from understudy import __version__
     from understudy.evaluation.evaluate import evaluate as score_rows
@@ -66,7 +68,7 @@ def evaluate(
         check_output(output, kinds=PAGES)
     made, known = _described(release, schema)
     features = _image_features(encoder, known)
-    with stage_bar(as_json=as_json) as progress:
+    with stage_bar() as progress:
         rows, real = read_frame(synthetic, known), read_frame(reference, known)
         held_out = read_frame(test, known) if test is not None else None
         found = score_rows(
@@ -97,7 +99,7 @@ def evaluate(
         write_page(page, output, mode=INTERNAL)
     document = {
         "notice": BANNER,
-        "report": str(output) if output else None,
+        "report": output,
         "headline": verdict.headline,
         "trust": list(verdict.trust),
         "doubt": list(verdict.doubt),
@@ -105,27 +107,25 @@ def evaluate(
         "evaluation": found.to_json(),
     }
     lines = [
-        *_score_lines(found),
+        _score_table(found),
         f"[bold]{verbatim(verdict.headline)}[/bold]",
         *(f"  {verbatim(words)}" for words in (*verdict.copies, *found.notes)),
         BANNER,
+        *facts({"report": output}),
     ]
-    if output is not None:
-        lines.append(f"  report       {verbatim(output)}")
-    else:
+    if output is None:
         lines.append("  Add [bold]-o report.html[/bold] for the page with pictures.")
-    emit(_finite(document), lines, as_json=as_json)
+    return document, lines
 
 
 def report(
-    release: Annotated[Path, typer.Argument(help="Directory of a release.")],
+    release: opt.ReleaseDirectory,
     output: Annotated[Path, typer.Option("--output", "-o", help="New .html file for the public report.")],
     generator: Annotated[
         Path | None, typer.Option("--generator", "-g", help="Its generator, made by fit (default: fit one).")
     ] = None,
     seed: opt.Seed = 0,
-    as_json: opt.AsJson = False,
-) -> None:
+) -> Outcome:
     """Compare a release's noisy numbers with rows of its generator; reads no row and may be published."""
     from understudy import __version__
     from understudy.released import load_release
@@ -133,8 +133,8 @@ def report(
 
     check_output(output, kinds=PAGES)
     made = load_release(release)
-    sampler = find_sampler(made, generator, as_json=as_json)
-    with stage_bar(as_json=as_json) as progress:
+    sampler = _sampler(made, generator)
+    with stage_bar() as progress:
         found = examine(made, sampler, seed=seed, progress=progress)
     write_page(render_public(found, version=__version__), output, mode=PUBLIC)
     rows = [
@@ -149,9 +149,9 @@ def report(
     lines = [
         table("Noisy numbers against synthetic rows", ["block", "numbers", "size of residuals", "inside 95 %"], rows),
         f"[bold]{verbatim(found.headline)}[/bold]",
-        f"  report       {verbatim(output)}, {use}",
+        *facts({"report": f"{output}, {use}"}),
     ]
-    emit(_finite({"report": str(output)} | found.to_json()), lines, as_json=as_json)
+    return {"report": output} | found.to_json(), lines
 
 
 def _image_features(encoder: str | None, schema: Schema) -> ImageFeatures | None:
@@ -193,46 +193,99 @@ def _described(release: Path | None, schema: Path | None) -> tuple[Release | Non
     return made, known
 
 
-def find_sampler(made: Release, directory: Path | None, *, as_json: bool) -> Generator:
-    """A generator of a release: the given one, which must be of it, or a new one."""
-    from understudy.generators import load_generator
-    from understudy.generators.base import release_of
+def _sampler(made: Release, directory: Path | None) -> Generator:
+    """A generator of a release: the given one, or a new one."""
     from understudy.methods import fit_release
 
-    if directory is None:
-        with training_bar(as_json=as_json) as progress:
-            return fit_release(made, progress=progress)
-    loaded = load_generator(directory)
-    is_of_release = release_of(directory) == made.fingerprint
-    if not is_of_release or loaded.schema.fingerprint != made.plan.schema.fingerprint:
-        raise InputError(f"generator '{directory}'", "was fitted to another release", "Fit one to this release")
-    return loaded
+    if directory is not None:
+        return generator_of(made, directory)
+    with training_bar() as progress:
+        return fit_release(made, progress=progress)
 
 
-def _score_lines(found: Evaluation) -> list[str]:
+def _score_table(found: Evaluation) -> str:
     from understudy.reports.charts import decimal
     from understudy.reports.verdict import level_of
 
     rows = []
     for score in found.scores:
         level = level_of(score)
-        rows.append(
-            [
-                score.metric.title,
-                decimal(score.value),
-                decimal(score.floor),
-                decimal(score.baseline),
-                level.words if level is not None else "",
-            ]
-        )
+        numbers = [decimal(value) for value in (score.value, score.floor, score.baseline)]
+        rows.append([score.metric.title, *numbers, level.words if level is not None else ""])
     title = f"{found.rows_synthetic:,} synthetic rows against {found.rows_real:,} real ones"
-    return [table(title, ["score", "synthetic", "real", "indep.", "in a word"], rows)]
+    return table(title, ["score", "synthetic", "real", "indep.", "in a word"], rows)
 
 
-def _finite(value: Any) -> Any:
-    """The same document with null where a number is not one, which JSON cannot hold."""
-    if isinstance(value, dict):
-        return {str(key): _finite(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(each) for each in value]
-    return None if isinstance(value, float) and not isfinite(value) else value
+def compare(
+    release: opt.ReleaseDirectory,
+    other: Annotated[
+        Path,
+        typer.Argument(
+            help="File of PUBLIC rows, or the directory of a second release. Rows given here are "
+            "treated as public: what comes out is not protected for them."
+        ),
+    ],
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="New .png file for a picture.")] = None,
+    exact: Annotated[
+        bool,
+        typer.Option(
+            "--exact", help="Ask whether OTHER holds the very same rows, not only rows of the same population."
+        ),
+    ] = False,
+    level: Annotated[float, typer.Option(help="How often a difference may be claimed in error.")] = 0.05,
+    generator: Annotated[
+        Path | None,
+        typer.Option(
+            "--generator", "-g", help="Between two releases: generator of the first, made by fit (default: fit one)."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the null law's draws.")] = 0,
+) -> Outcome:
+    """Test whether a release and PUBLIC rows, or two releases, come from one population (a kernel two-sample test)."""
+    from understudy.released import load_release
+    from understudy.released.release import DOCUMENT
+    from understudy.two_sample.compare import check_same_columns, compare_releases, compare_with_rows
+    from understudy.two_sample.results import Question, describe, draw_comparison
+
+    if output is not None:
+        check_output(output, kinds=PICTURES)
+    made, is_release = load_release(release), (other / DOCUMENT).is_file()
+    question = Question.SAME_ROWS if exact else Question.SAME_POPULATION
+    if is_release:
+        second, rows = load_release(other), None
+        check_same_columns(made.plan.schema, second.plan.schema)
+        if not exact:
+            rows = _sampler(made, generator).sample(GENERATED_ROWS, seed=seed)
+        with waiting("comparing"):
+            found = compare_releases(made, second, rows=rows, question=question, level=level, seed=seed)
+    else:
+        with waiting("comparing"):
+            public = read_rows(other, (column.name for column in made.plan.schema.used))
+            found = compare_with_rows(made, public, question=question, level=level, seed=seed)
+    words = describe(found)
+    if not is_release:
+        words.append(f"The rows of '{other.name}' were treated as public.")
+    if output is not None:
+        title = f"{made.plan.schema.name}: release '{release.name}' and {'release ' * is_release}'{other.name}'"
+        write_page(draw_comparison(found, title=title), output, mode=PUBLIC)
+    lines = [
+        _comparison_table(found, release.name, other.name),
+        f"[bold]{verbatim(words[0])}[/bold]",
+        *(f"  {verbatim(each)}" for each in words[1:]),
+        *facts({"picture": output}),
+    ]
+    return found.to_dict() | {"statement": words, "picture": output}, lines
+
+
+def _comparison_table(found: Comparison, first: str, other: str) -> str:
+    from understudy.two_sample.results import chance
+
+    entries = [("all", found.distance, found.threshold, found.p_value)]
+    entries += [(each.columns[0], each.distance, each.threshold, each.adjusted) for each in found.columns[:MOST_SHOWN]]
+    rows = [
+        [name, f"{distance:.4f}", f"{most:.4f}", chance(p).removeprefix("p ").removeprefix("= ")]
+        for name, distance, most, p in entries
+    ]
+    title = f"'{first}' (about {found.rows[0]:,.0f} rows) and '{other}' ({found.rows[1]:,.0f} rows)"
+    headings = ["columns", "distance", f"chance, {100 * (1 - found.level):g} %", "p"]
+    return table(title, headings, rows)

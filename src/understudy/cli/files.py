@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -22,14 +22,15 @@ if TYPE_CHECKING:
 
 ROWS = (".csv", ".parquet")
 PAGES = (".html",)
+PICTURES = (".png",)
 PUBLIC = 0o644
 INTERNAL = 0o600
 """Who may read a file: everybody, or its owner alone."""
 
 
-def check_output(path: Path, *, kinds: tuple[str, ...] = ROWS) -> None:
+def check_output(path: Path, *, kinds: tuple[str, ...] | None = ROWS) -> None:
     """Refuse an output that exists, has an unknown type or cannot be written."""
-    if path.suffix.lower() not in kinds:
+    if kinds is not None and path.suffix.lower() not in kinds:
         raise UsageError(f"output '{path}'", f"must end in {' or '.join(kinds)}")
     try:
         is_taken, parent = path.exists(), path.parent
@@ -53,15 +54,10 @@ def write_rows(rows: pa.Table, path: Path) -> None:
             parquet.write_table(rows, scratch, compression="zstd")
 
 
-def write_page(text: str, path: Path, *, mode: int) -> None:
-    """Write a report; ``mode`` says who may read it."""
-    write_bytes(text.encode(), path, mode=mode)
-
-
-def write_bytes(content: bytes, path: Path, *, mode: int) -> None:
-    """Write a picture; ``mode`` says who may read it."""
+def write_page(page: str | bytes, path: Path, *, mode: int) -> None:
+    """Write a report or a picture; ``mode`` says who may read it."""
     with scratch_file(path, mode=mode) as scratch:
-        Path(scratch).write_bytes(content)
+        Path(scratch).write_bytes(page.encode() if isinstance(page, str) else page)
 
 
 @contextmanager
@@ -80,18 +76,24 @@ def scratch_file(path: Path, *, mode: int) -> Iterator[str]:
         raise InputError(f"output '{path}'", "cannot be written", "Check space and permissions") from None
 
 
-def read_frame(path: Path, schema: Schema) -> Any:
-    """The schema's columns of a file, as a pandas data frame; refusals never quote a cell."""
+def read_rows(source: str | Path, columns: Iterable[str], *, what: str | None = None) -> pa.Table:
+    """Some columns of a file, as they stand in it; refusals never quote a cell."""
     import pyarrow as pa
 
     from understudy.readers import open_source
 
-    names = [column.name for column in schema.used]
-    with open_source(str(path), columns=names) as stream:
+    with open_source(str(source), columns=list(columns)) as stream:
         batches = list(stream)
     if not batches:
-        raise InputError(f"'{path}'", "has no rows", "Check the file")
-    rows = pa.Table.from_batches(batches)
+        raise InputError(what or f"'{source}'", "has no rows", "Check the file")
+    return pa.Table.from_batches(batches)
+
+
+def read_frame(path: Path, schema: Schema) -> Any:
+    """The schema's columns of a file, as a pandas data frame."""
+    import pyarrow as pa
+
+    rows = read_rows(path, (column.name for column in schema.used))
     typed = {column.name: _typed(column, rows[column.name]) for column in schema.used}
     try:
         return pa.table(typed).to_pandas()
@@ -113,8 +115,8 @@ def _typed(column: Column, cells: Any) -> Any:
         if column.is_choice or column.resolution is not None:
             return pc.if_else(pc.equal(text, ""), None, text)
         # As in a release: what is no number is missing, and refuses nothing.
-        chunks = text.chunks if isinstance(text, pa.ChunkedArray) else [text]
-        return pa.chunked_array([pa.array(parse_numbers(chunk), from_pandas=True) for chunk in chunks], pa.float64())
+        numbers = [pa.array(parse_numbers(chunk), from_pandas=True) for chunk in text.chunks]
+        return pa.chunked_array(numbers, pa.float64())
     except pa.ArrowException:
         pass
     wanted = "UTF-8 text" if column.is_choice else f"{column.kind} cells"
@@ -141,16 +143,16 @@ def check_sample_output(path: Path, schema: Schema) -> None:
         check_output(path)
         return
     if suffix not in (ARCHIVE, FOLDER):
-        raise UsageError(
-            f"output '{path}'",
-            f"must end in {', '.join(ROWS)} or {ARCHIVE}, or have no suffix to be a folder of PNG files",
-        )
+        kinds = f"{', '.join(ROWS)} or {ARCHIVE}, or have no suffix to be a folder of PNG files"
+        raise UsageError(f"output '{path}'", f"must end in {kinds}")
     check_output(path, kinds=(suffix,))
     _check_fits(path, schema, is_folder=suffix == FOLDER)
 
 
 def write_sample(rows: pa.Table, path: Path, schema: Schema) -> None:
     """Write synthetic rows, as images if the output's name says so."""
+    import numpy as np
+
     from understudy.schema.encode import pixel_array
     from understudy.schema.images import LABEL
 
@@ -158,33 +160,29 @@ def write_sample(rows: pa.Table, path: Path, schema: Schema) -> None:
     if schema.image is None or suffix in ROWS:
         write_rows(rows, path)
         return
+    images = pixel_array(rows, schema.image)
     labels = rows[LABEL].to_pylist() if LABEL in rows.column_names else None
-    write = _write_archive if suffix == ARCHIVE else _write_folder
-    write(pixel_array(rows, schema.image), labels, path)
+    if suffix == FOLDER:
+        _write_folder(images, [""] * len(images) if labels is None else [str(label) for label in labels], path)
+        return
+    arrays = {"x": images} if labels is None else {"x": images, "y": np.asarray(labels)}
+    with scratch_file(path, mode=PUBLIC) as scratch, Path(scratch).open("wb") as opened:
+        np.savez_compressed(opened, **arrays)
 
 
 def _check_fits(path: Path, schema: Schema, *, is_folder: bool) -> None:
     from understudy.schema import Kind
     from understudy.schema.images import LABEL, require_pillow, without_pixels
 
-    others = without_pixels(schema.image, schema.used)
-    is_plain = all(
-        column.name == LABEL and not column.nullable and column.kind is not Kind.DATETIME for column in others
-    )
-    if not is_plain:
-        raise UsageError(
-            f"output '{path}'",
-            f"holds images and a column '{LABEL}' without nulls, and nothing else",
-            "Write a .parquet file",
-        )
+    where, others = f"output '{path}'", without_pixels(schema.image, schema.used)
+    if any(column.name != LABEL or column.nullable or column.kind is Kind.DATETIME for column in others):
+        rule = f"holds images and a column '{LABEL}' without nulls, and nothing else"
+        raise UsageError(where, rule, "Write a .parquet file")
     if is_folder:
         require_pillow()
         if not all(_names_folders(column) for column in others):
-            raise UsageError(
-                f"output '{path}'",
-                "has a folder per label, and the labels cannot all be names of folders",
-                "Write an .npz file",
-            )
+            rule = "has a folder per label, and the labels cannot all be names of folders"
+            raise UsageError(where, rule, "Write an .npz file")
 
 
 def _names_folders(label: Column) -> bool:
@@ -197,21 +195,12 @@ def _names_folders(label: Column) -> bool:
     )
 
 
-def _write_archive(images: Bytes, labels: list[Any] | None, path: Path) -> None:
-    import numpy as np
-
-    arrays = {"x": images} if labels is None else {"x": images, "y": np.asarray(labels)}
-    with scratch_file(path, mode=PUBLIC) as scratch, Path(scratch).open("wb") as opened:
-        np.savez_compressed(opened, **arrays)
-
-
-def _write_folder(images: Bytes, labels: list[Any] | None, path: Path) -> None:
+def _write_folder(images: Bytes, folders: list[str], path: Path) -> None:
     """Files are numbered in the order of the rows, over all classes."""
     from PIL import Image
 
     from understudy.files import new_directory
 
-    folders = [""] * len(images) if labels is None else [str(label) for label in labels]
     digits = max(6, len(str(len(images))))
     with new_directory(path) as scratch:
         for folder in set(folders):

@@ -9,24 +9,25 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.files import Output, check_output, check_sample_output, write_rows, write_sample
-from understudy.cli.output import emit, training_bar, verbatim, waiting
-from understudy.errors import UsageError
+from understudy.cli.output import Outcome, facts, training_bar, verbatim, waiting
+from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
+    from understudy.generators import Generator
     from understudy.generators.conditioning import Balance
+    from understudy.released import Release
     from understudy.schema import Column, Schema
 
 NULL_WORD = "null"
 
 
 def fit(
-    release: Annotated[Path, typer.Argument(help="Directory of a release.")],
+    release: opt.ReleaseDirectory,
     output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the generator.")],
     encoder: Annotated[
-        str | None, typer.Option("--encoder", help="dp-mepf: the public network that the release was planned with.")
+        str | None, typer.Option(help="dp-mepf: the public network that the release was planned with.")
     ] = None,
-    as_json: opt.AsJson = False,
-) -> None:
+) -> Outcome:
     """Train a generator on a release."""
     from understudy.files import check_new_directory
     from understudy.generators import WeightedDatabase, save_generator
@@ -38,7 +39,7 @@ def fit(
     made = load_release(release)
     if encoder is not None:
         find_network(encoder)
-    with training_bar(as_json=as_json) as progress:
+    with training_bar() as progress:
         generator = fit_release(made, progress=progress)
     save_generator(generator, output, release=made.fingerprint)
     is_weighted = isinstance(generator, WeightedDatabase)
@@ -47,7 +48,7 @@ def fit(
         f"[bold green]Fitted[/bold green] a generator in {verbatim(output)}",
         f"Next: [bold]understudy {verb} {verbatim(output)} -o {file}[/bold]",
     ]
-    emit({"generator": str(output), "release": made.fingerprint}, lines, as_json=as_json)
+    return {"generator": output, "release": made.fingerprint}, lines
 
 
 def sample(
@@ -56,14 +57,13 @@ def sample(
     num_rows: Annotated[int | None, typer.Option("-n", "--num-rows", min=1, help="Rows to draw.")] = None,
     given: Annotated[
         list[str] | None,
-        typer.Option("--given", help="Only such rows: COLUMN=VALUE, COLUMN=LOW..HIGH, values parted by |. Repeatable."),
+        typer.Option(help="Only such rows: COLUMN=VALUE, COLUMN=LOW..HIGH, values parted by |. Repeatable."),
     ] = None,
     balance: Annotated[
-        str | None, typer.Option("--balance", help="Shares of the label's classes: kept, equal or 'yes=1|no=3'.")
+        str | None, typer.Option(help="Shares of the label's classes: kept, equal or 'yes=1|no=3'.")
     ] = None,
     seed: opt.Seed = 0,
-    as_json: opt.AsJson = False,
-) -> None:
+) -> Outcome:
     """Draw synthetic rows from a generator."""
     from understudy.files import refusing_damage
     from understudy.generators import load_generator
@@ -73,19 +73,18 @@ def sample(
     check_sample_output(output, loaded.schema)
     wishes = read_given(loaded.schema, given or [])
     shares = read_balance(loaded.schema, balance)
-    with waiting("drawing rows", as_json=as_json), refusing_damage(f"generator '{generator}'", AGAIN):
+    with waiting("drawing rows"), refusing_damage(f"generator '{generator}'", AGAIN):
         count = num_rows or loaded.default_num_rows
         rows = loaded.sample(count, seed=seed, given=wishes, balance=shares)
         write_sample(rows, output, loaded.schema)
     lines = [f"[bold green]Drew[/bold green] {count} synthetic rows into {verbatim(output)}"]
-    emit({"output": str(output), "num_rows": count}, lines, as_json=as_json)
+    return {"output": output, "num_rows": count}, lines
 
 
 def export(
     generator: Annotated[Path, typer.Argument(help="Directory of a weighted database, made by fit.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="New .csv or .parquet file.")],
-    as_json: opt.AsJson = False,
-) -> None:
+) -> Outcome:
     """Write a weighted database: every row with its weight, exactly."""
     from understudy.files import refusing_damage
     from understudy.generators import WeightedDatabase, load_generator
@@ -103,25 +102,33 @@ def export(
         rows, breaking = loaded.weighted_rows(), loaded.num_breaking_rules
     write_rows(rows, output)
     total, positive = float(loaded.weights.sum()), float(loaded.weights.clip(min=0).sum())
-    lines = [
-        f"[bold green]Wrote[/bold green] {len(loaded.weights)} weighted rows into {verbatim(output)}",
-        f"  weights      column {verbatim(loaded.weight_column)}: they sum to {total:.6g}, "
-        f"positive ones to {positive:.6g}",
-    ]
-    if breaking:
-        lines.append(
-            f"  rules        {breaking} of the points break one: weights are for all points together; "
-            "understudy sample draws rows that obey"
-        )
+    remark = "of the points break one: weights are for all points together; understudy sample draws rows that obey"
+    named = {
+        "weights": f"column {loaded.weight_column}: they sum to {total:.6g}, positive ones to {positive:.6g}",
+        "rules": f"{breaking} {remark}" if breaking else None,
+    }
+    headline = f"[bold green]Wrote[/bold green] {len(loaded.weights)} weighted rows into {verbatim(output)}"
     document = {
         "points_that_break_rules": breaking,
-        "output": str(output),
+        "output": output,
         "num_rows": len(loaded.weights),
         "weight_column": loaded.weight_column,
         "sum_of_weights": total,
         "sum_of_positive_weights": positive,
     }
-    emit(document, lines, as_json=as_json)
+    return document, [headline, *facts(named)]
+
+
+def generator_of(made: Release, directory: Path) -> Generator:
+    """A stored generator, which must be of this release."""
+    from understudy.generators import load_generator
+    from understudy.generators.base import release_of
+
+    loaded = load_generator(directory)
+    is_of_release = release_of(directory) == made.fingerprint
+    if not is_of_release or loaded.schema.fingerprint != made.plan.schema.fingerprint:
+        raise InputError(f"generator '{directory}'", "was fitted to another release", "Fit one to this release")
+    return loaded
 
 
 def read_given(schema: Schema, words: list[str]) -> dict[str, Any]:

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.output import emit, table, verbatim
+from understudy.cli.output import Outcome, facts, table, verbatim
 
-app = typer.Typer(help="A budget for all releases from one table.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from understudy.private.ledger import LedgerRow
+
 File = Annotated[Path, typer.Argument(help="Ledger file.")]
 
 
-@app.command("init")
 def init(
     file: File,
     epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Cap for all releases together.")],
-    delta: Annotated[float, typer.Option("--delta", help="Chance that the guarantee fails. 0: a pure ledger.")] = 1e-5,
+    delta: Annotated[float, typer.Option(help="Chance that the guarantee fails. 0: a pure ledger.")] = 1e-5,
     neighbours: opt.NeighboursName = "add-remove",
     reserve: Annotated[
-        float,
-        typer.Option(
-            "--reserve", help="Part of delta set aside for training on samples of rows; 0.1 is for ten classifiers."
-        ),
+        float, typer.Option(help="Part of delta set aside for training on samples of rows; 0.1 is for ten classifiers.")
     ] = 0.0,
-    as_json: opt.AsJson = False,
-) -> None:
+) -> Outcome:
     """Make a ledger with a cap; every release is charged for the ledger's own neighbours.
 
     With --delta 0 it is a pure ledger: epsilons add up, and only releases with --delta 0 are taken.
@@ -38,57 +36,47 @@ def init(
     budget, notion = Budget(epsilon, delta), neighbours_by_name(neighbours)
     create_ledger(file, budget, neighbours=notion, reserve=reserve)
     lines = [f"[bold green]Made[/bold green] {verbatim(file)} with a cap of epsilon {epsilon} at delta {delta}"]
-    emit({"ledger": str(file), "epsilon": epsilon, "delta": delta}, lines, as_json=as_json)
+    return {"ledger": file, "epsilon": epsilon, "delta": delta}, lines
 
 
-@app.command("show")
-def show(file: File, as_json: opt.AsJson = False) -> None:
+def show(file: File) -> Outcome:
     """Show what was spent and what is left."""
     from understudy.private.ledger import read_ledger
 
     state = read_ledger(file)
-    epsilon = state.epsilon_of
-    rows = [
-        [
-            str(row.number),
-            row.description,
-            row.key,
-            row.state,
-            f"{epsilon(row.units):.4f}",
-            row.spent_at[:16].replace("T", " "),
-        ]
-        for row in state.rows
-    ]
-    units = sorted(set(state.units))  # one, but perhaps in older ledgers
-    spent, remaining = epsilon(state.spent_units), epsilon(state.remaining_units)
+    spent, remaining = state.epsilon_of(state.spent_units), state.epsilon_of(state.remaining_units)
+    rows = [_document(row) | {"epsilon": state.epsilon_of(row.units)} for row in state.rows]
     document = {
         "neighbours": state.neighbours.value,
         "cap": {"epsilon": state.epsilon, "delta": state.delta, "units": state.cap_units},
         "spent": {"epsilon": spent, "units": state.spent_units},
         "remaining": {"epsilon": remaining, "units": state.remaining_units},
-        "rows": [
-            {
-                "number": row.number,
-                "key": row.key,
-                "plan": row.plan_id,
-                "description": row.description,
-                "unit": row.unit,
-                "units": row.units,
-                "epsilon": epsilon(row.units),
-                "state": row.state,
-                "fingerprint": row.fingerprint,
-                "spent_at": row.spent_at,
-            }
-            for row in state.rows
-        ],
+        "rows": rows,
     }
-    adding = "epsilons add up" if state.is_pure else "mu squared adds up, epsilons do not"
-    lines = [
-        table("Releases", ["row", "what", "key", "state", "epsilon alone", "when"], rows)
-        if rows
-        else "No releases yet.",
-        *([f"  protects   every {verbatim(' and '.join(units))}"] if units else []),
-        f"  spent      epsilon {spent:.4f} of {state.epsilon} at delta {state.delta} ({state.neighbours.value})",
-        f"  remaining  one release of epsilon {remaining:.4f} ({adding})",
+    shown = [
+        [
+            str(row["number"]),
+            row["description"],
+            row["key"],
+            row["state"],
+            f"{row['epsilon']:.4f}",
+            row["spent_at"][:16].replace("T", " "),
+        ]
+        for row in rows
     ]
-    emit(document, lines, as_json=as_json)
+    headings = ["row", "what", "key", "state", "epsilon alone", "when"]
+    units = " and ".join(sorted(set(state.units)))  # one, but perhaps in older ledgers
+    adding = "epsilons add up" if state.is_pure else "mu squared adds up, epsilons do not"
+    named = {
+        "protects": f"every {units}" if units else None,
+        "spent": f"epsilon {spent:.4f} of {state.epsilon} at delta {state.delta} ({state.neighbours.value})",
+        "remaining": f"one release of epsilon {remaining:.4f} ({adding})",
+    }
+    return document, [table("Releases", headings, shown) if rows else "No releases yet.", *facts(named)]
+
+
+def _document(row: LedgerRow) -> dict[str, Any]:
+    """What is told of a row: all but where its release lies, and what it took of the reserve."""
+    told = asdict(row)
+    del told["directory"], told["slack_units"]
+    return {"plan": told.pop("plan_id"), **told}

@@ -5,9 +5,9 @@ Options of methods are read from the methods' own signatures, and only when a ve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache, wraps
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cache, partial, wraps
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from types import NoneType, UnionType
@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 import typer
 from typer.core import TyperCommand
 
+from understudy.cli.files import read_rows
+from understudy.cli.output import AS_JSON, Outcome, emit
 from understudy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -23,51 +25,73 @@ if TYPE_CHECKING:
     from understudy.plan.plan import Plan
     from understudy.schema import Schema
 
-RUNNING = "How rows are read (changes no number)"
+Running = partial(typer.Option, rich_help_panel="How rows are read (changes no number)")
 
 SchemaPath = Annotated[Path, typer.Option("--schema", "-s", help="Public schema of the table (YAML).")]
 Epsilon = Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget, above 0.")]
-Delta = Annotated[
-    float, typer.Option("--delta", help="Chance of failure, far below 1 / rows; 0: pure, with Laplace noise.")
-]
-DescentDelta = Annotated[
-    float, typer.Option("--delta", help="Chance that the guarantee fails; above 0, far below 1 / rows.")
-]
+Delta = Annotated[float, typer.Option(help="Chance of failure, far below 1 / rows; 0: pure, with Laplace noise.")]
+DescentDelta = Annotated[float, typer.Option(help="Chance that the guarantee fails; above 0, far below 1 / rows.")]
 MethodName = Annotated[str, typer.Option("--method", "-m", help="Of those that 'understudy methods' lists.")]
-Unit = Annotated[str | None, typer.Option("--unit", help="Who is hidden: 'row', or a column of ids.")]
-MaxRows = Annotated[int | None, typer.Option("--max-rows", min=1, help="Rows of an id that count.")]
-NeighboursName = Annotated[str, typer.Option("--neighbours", help="add-remove, or replace-one (row count public).")]
+Unit = Annotated[str | None, typer.Option(help="Who is hidden: 'row', or a column of ids.")]
+MaxRows = Annotated[int | None, typer.Option(min=1, help="Rows of an id that count.")]
+NeighboursName = Annotated[str, typer.Option(help="add-remove, or replace-one (row count public).")]
 Rows = Annotated[
-    int | None,
-    typer.Option("--rows", min=1, help="Public row count, or a public guess to plan for (default: the schema's)."),
+    int | None, typer.Option(min=1, help="Public row count, or a public guess to plan for (default: the schema's).")
 ]
-Horizon = Annotated[int, typer.Option("--horizon", min=1, help="Releases that share the budget.")]
-Seed = Annotated[
-    int, typer.Option("--seed", min=0, max=2**63 - 1, help="Public seed of all but the noise, which has none.")
-]
+Horizon = Annotated[int, typer.Option(min=1, help="Releases that share the budget.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Public seed of all but the noise, which has none.")]
 Query = Annotated[
-    str | None,
-    typer.Option("--query", help="SQL that selects the rows; a file is called 'data'. Printed in the certificate."),
+    str | None, typer.Option(help="SQL that selects the rows; a file is called 'data'. Printed in the certificate.")
 ]
-LedgerPath = Annotated[Path | None, typer.Option("--ledger", help="Ledger to charge before noise is drawn.")]
-Key = Annotated[str | None, typer.Option("--key", help="Name of this release in the ledger.")]
+LedgerPath = Annotated[Path | None, typer.Option(help="Ledger to charge before noise is drawn.")]
+Key = Annotated[str | None, typer.Option(help="Name of this release in the ledger.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Data = Annotated[
     str, typer.Argument(help="CSV, Parquet, Arrow, DuckDB or SQLite file; folder or pattern of files; image set.")
 ]
-Engine = Annotated[str, typer.Option("--engine", rich_help_panel=RUNNING, help="auto, local, spark or ray.")]
-Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, rich_help_panel=RUNNING, help="Threads (default: cores).")
-]
-CheckpointPath = Annotated[
-    Path | None, typer.Option("--checkpoint", rich_help_panel=RUNNING, help="Encrypted file to resume from.")
-]
+Engine = Annotated[str, Running(help="auto, local, spark or ray.")]
+Threads = Annotated[int | None, Running(min=1, help="Threads (default: cores).")]
+CheckpointPath = Annotated[Path | None, Running(help="Encrypted file to resume from.")]
 KeyFile = Annotated[
     Path | None,
-    typer.Option(
-        "--key-file", help="Key of encrypted files, 64 hexadecimal digits (default: the variable UNDERSTUDY_KEY)."
-    ),
+    typer.Option(help="Key of encrypted files, 64 hexadecimal digits (default: the variable UNDERSTUDY_KEY)."),
 ]
+
+NewRelease = Annotated[Path, typer.Option("--output", "-o", help="New directory for the release.")]
+ReleaseDirectory = Annotated[Path, typer.Argument(help="Directory of a release.")]
+
+
+@dataclass(frozen=True)
+class Planning:
+    """Options of the verbs that plan a release, beside those of its method."""
+
+    schema: SchemaPath
+    epsilon: Epsilon
+    delta: Delta = 1e-5
+    method: MethodName = "auto"
+    unit: Unit = None
+    max_rows: MaxRows = None
+    neighbours: NeighboursName = "add-remove"
+    rows: Rows = None
+    horizon: Horizon = 1
+    seed: Seed = 0
+
+
+@dataclass(frozen=True)
+class Spending:
+    """Options of the verbs that make releases of private rows: which rows, what is charged, and how they are read."""
+
+    query: Query = None
+    ledger: LedgerPath = None
+    key: Key = None
+    engine: Engine = "auto"
+    threads: Threads = None
+    checkpoint: CheckpointPath = None
+    key_file: KeyFile = None
+
+
+USUAL = Spending()
+"""Rows as they stand in the data, read on this machine, and no ledger."""
 
 METHOD_OPTIONS = "understudy.method_options"
 """Where a command leaves the options of methods that it was given, for its verb."""
@@ -101,7 +125,7 @@ class PlanningCommand(TyperCommand):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb; options of methods are set apart for ``takes_plan``."""
+        """Run the verb; options of methods are set apart for ``plan_of``."""
         ctx.meta[METHOD_OPTIONS] = {name: ctx.params.pop(name) for name in all_method_options()}
         return super().invoke(ctx)
 
@@ -175,13 +199,9 @@ def _parameters(options: tuple[MethodOption, ...]) -> list[Any]:
         takes = each.takes if each.default is not None else each.takes | None
         annotation = Annotated[takes, info]  # type: ignore[valid-type]
         listed.append(Parameter(each.name, Parameter.KEYWORD_ONLY, default=each.default, annotation=annotation))
-    return list(_as_command(takes_options, listed).params)
-
-
-def _as_command(function: Callable[..., None], parameters: list[Parameter]) -> Any:
     holder = typer.Typer(add_completion=False)
-    holder.command()(_with_parameters(function, parameters))
-    return typer.main.get_command(holder)
+    holder.command()(_with_parameters(takes_options, listed))
+    return list(typer.main.get_command(holder).params)
 
 
 def _with_parameters(function: Callable[..., None], parameters: list[Parameter]) -> Callable[..., None]:
@@ -192,58 +212,67 @@ def _with_parameters(function: Callable[..., None], parameters: list[Parameter])
     return function
 
 
-def takes_plan(verb: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options of ``build_plan``; it receives the plan as ``plan``."""
-    functions, unseen = (build_plan, verb), {"Plan": object}  # Plan is not imported at start-up
-    hints = [get_type_hints(f, localns=unseen, include_extras=True) for f in functions]
-    planning, own = ({**signature(f).parameters} for f in functions)
-    del planning["options"], own["plan"]
+def as_command(verb: Callable[..., Outcome | None]) -> Callable[..., None]:
+    """A verb with the option --json, whose outcome is printed in the form that was asked for.
+
+    A parameter that is a dataclass stands for an option per field.
+    """
+    hints = get_type_hints(verb, include_extras=True)
+    groups: dict[str, Any] = {name: kind for name, kind in hints.items() if is_dataclass(kind)}
 
     @wraps(verb)
-    def run(ctx: typer.Context, **arguments: Any) -> None:
-        options = ctx.meta[METHOD_OPTIONS]
-        check_public_files(options, arguments.get("data"))
-        common = {name: arguments.pop(name) for name in planning}
-        verb(plan=build_plan(**common, options=options), **arguments)
+    def run(*, as_json: bool, **arguments: Any) -> None:
+        AS_JSON.set(as_json)
+        for name, kind in groups.items():
+            arguments[name] = kind(**{field.name: arguments.pop(field.name) for field in fields(kind)})
+        outcome = verb(**arguments)
+        if outcome is not None:
+            emit(*outcome)
 
-    parameters = [
-        parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=known[parameter.name])
-        for known, listed in zip(hints, (planning, own), strict=True)
-        for parameter in listed.values()
-    ]
-    context = Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    return _with_parameters(run, [context, *parameters])
+    json = Parameter("as_json", Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)
+    return _with_parameters(run, [*_options(verb), json])
 
 
-def build_plan(
-    *,
-    schema: SchemaPath,
-    epsilon: Epsilon,
-    delta: Delta = 1e-5,
-    method: MethodName = "auto",
-    unit: Unit = None,
-    max_rows: MaxRows = None,
-    neighbours: NeighboursName = "add-remove",
-    rows: Rows = None,
-    horizon: Horizon = 1,
-    seed: Seed = 0,
-    options: Mapping[str, Any],
-) -> Plan:
-    """The plan that the command line describes; ``options`` are those of methods, by name."""
+def _options(verb: Callable[..., object]) -> list[Parameter]:
+    """What a verb is called with, or a group of options made from."""
+    hints, found = get_type_hints(verb, include_extras=True), []
+    for name, parameter in signature(verb).parameters.items():
+        plain = parameter.replace(kind=Parameter.KEYWORD_ONLY, annotation=hints[name])
+        found += _options(hints[name]) if is_dataclass(hints[name]) else [plain]
+    return found
+
+
+def check_key(key: str | None, ledger: Path | None, *, what: str = "a release") -> None:
+    """Refuse a name in a ledger without a ledger."""
+    if key is not None and ledger is None:
+        raise UsageError("key", f"names {what} in a ledger, and none was given", "Add --ledger FILE")
+
+
+def plan_of(ctx: typer.Context, planning: Planning, data: str | None = None) -> Plan:
+    """The plan that the command line describes, for a private table."""
+    options = ctx.meta[METHOD_OPTIONS]
+    check_public_files(options, data)
+    return build_plan(planning, options)
+
+
+def build_plan(planning: Planning, options: Mapping[str, Any]) -> Plan:
+    """The plan that options describe; ``options`` are those of methods, by name."""
     from understudy.accounting import Budget, neighbours_by_name
     from understudy.accounting.mechanisms import share_of
     from understudy.methods import make_plan
     from understudy.schema import PrivacyUnit, load_schema
 
+    epsilon, delta, horizon = planning.epsilon, planning.delta, planning.horizon
     budget = share_of(Budget(epsilon, delta), horizon)
-    table = load_schema(schema)
-    if max_rows is not None and unit is None:
+    table = load_schema(planning.schema)
+    if planning.max_rows is not None and planning.unit is None:
         raise UsageError("max rows", "is about a unit, and none was given", "Add --unit COLUMN")
-    if unit is not None:
-        table = replace(table, privacy=PrivacyUnit(unit, max_rows or 1))
+    if planning.unit is not None:
+        table = replace(table, privacy=PrivacyUnit(planning.unit, planning.max_rows or 1))
     wanted = method_arguments(options, table)
-    wanted |= {"neighbours": neighbours_by_name(neighbours), "num_rows": rows, "seed": seed}
-    plan = make_plan(table, budget, method=method, options=wanted)
+    neighbours = neighbours_by_name(planning.neighbours)
+    wanted |= {"neighbours": neighbours, "num_rows": planning.rows, "seed": planning.seed}
+    plan = make_plan(table, budget, method=planning.method, options=wanted)
     if horizon == 1:
         return plan
     whole = {"releases": horizon, "epsilon": epsilon, "delta": delta}
@@ -258,7 +287,7 @@ def method_arguments(options: Mapping[str, Any], schema: Schema) -> dict[str, An
         if value == each.default or value in (None, ()):
             continue
         if each.option.file is not None:
-            value = public_rows(value, each.option.file.columns(schema), what=name.replace("_", " "))
+            value = read_rows(value, each.option.file.columns(schema), what=name.replace("_", " "))
         elif each.option.read is not None:
             value = each.option.read(value)
         found[each.argument] = value
@@ -278,17 +307,3 @@ def check_public_files(options: Mapping[str, Any], data: str | None) -> None:
         if is_same:
             rule = "is the private table itself, and would be published as it is or nearly"
             raise UsageError(name.replace("_", " "), rule, each.option.file.remedy)
-
-
-def public_rows(path: Path, columns: Sequence[str], *, what: str) -> object:
-    """The rows of a public file, as they stand in it."""
-    import pyarrow as pa
-
-    from understudy.errors import InputError
-    from understudy.readers import open_source
-
-    with open_source(str(path), columns=list(columns)) as stream:
-        batches = list(stream)
-    if not batches:
-        raise InputError(what, "has no rows", "Check the file")
-    return pa.Table.from_batches(batches)

@@ -3,29 +3,54 @@
 from __future__ import annotations
 
 import json
+import math
+import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from traceback import walk_tb
 from typing import TYPE_CHECKING, Any, Literal
 
-from understudy.errors import visible
+from understudy.errors import InputError, UnderstudyError, UsageError, visible
 
 if TYPE_CHECKING:
     from understudy.arrays import LossProgress, ReadProgress, StageProgress
-    from understudy.errors import UnderstudyError
+
+Outcome = tuple[dict[str, Any], list[str]]
+"""What a verb has to say: a document for programs, and the same in lines for people."""
+
+AS_JSON: ContextVar[bool] = ContextVar("as_json", default=False)
+"""Whether the running command was given --json."""
 
 
-def emit(document: dict[str, Any], lines: list[str], *, as_json: bool) -> None:
+def emit(document: dict[str, Any], lines: list[str]) -> None:
     """Print the outcome once, in the form that was asked for."""
-    if as_json:
-        sys.stdout.write(json.dumps(document, indent=1) + "\n")
+    if AS_JSON.get():
+        sys.stdout.write(json.dumps(_plain(document), indent=1) + "\n")
         return
     from rich.console import Console
 
     console = Console(highlight=False, emoji=False, soft_wrap=True)
     for line in lines:
         console.print(line)
+
+
+def _plain(value: Any) -> Any:
+    """A document as JSON can hold it: paths as text, and null where a number is not finite."""
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, os.PathLike):
+        return str(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def facts(named: Mapping[str, object]) -> list[str]:
+    """Lines of a name and a value each; a list is a line for each of its values, and None is no line."""
+    listed = {name: value if isinstance(value, list) else [value] for name, value in named.items()}
+    return [f"  {name:<12} {verbatim(each)}" for name, values in listed.items() for each in values if each is not None]
 
 
 def verbatim(value: object) -> str:
@@ -38,12 +63,6 @@ def unmarked(text: str) -> str:
     from rich.markup import escape
 
     return escape(text)
-
-
-def printable(text: str) -> str:
-    """Words of somebody else's file inside a line: what would steer a terminal is spelt out."""
-    spelt = [c if c.isprintable() else c.encode("unicode_escape").decode() for c in text]
-    return verbatim("".join(spelt))
 
 
 def table(title: str, headings: list[str], rows: list[list[str]]) -> str:
@@ -65,37 +84,67 @@ def table(title: str, headings: list[str], rows: list[list[str]]) -> str:
     return unmarked(capture.get().rstrip("\n"))
 
 
-def report_refusal(refusal: UnderstudyError, *, as_json: bool) -> int:
-    """Say what was refused and how to mend it; give the exit code."""
-    if as_json:
-        fields = {"where": refusal.where, "rule": refusal.rule, "remedy": refusal.remedy}
-        sys.stderr.write(json.dumps({"error": fields}) + "\n")
-    else:
-        sys.stderr.write(f"refused: {refusal}\n")
+def report(error: Exception) -> int:
+    """Say what was refused and how to mend it, or that something broke; give the exit code.
+
+    An exception that nobody foresaw is reported by its type and place only, because its message might quote a
+    private cell.
+    """
+    if _parsers_words(error) == "":  # no arguments: the help has been shown
+        return UsageError.exit_code
+    refusal = _refusal_of(error)
+    words = f"refused: {refusal}"
+    if refusal is None:
+        place = _place_of(error)
+        rule = f"internal error: {type(error).__name__} at {place}"
+        remedy = "Details are withheld because they may quote private cells; please report this line"
+        refusal, words = UnderstudyError(place, rule, remedy), f"{rule}. {remedy}."
+    fields = {"where": refusal.where, "rule": refusal.rule, "remedy": refusal.remedy}
+    sys.stderr.write((json.dumps({"error": fields}) if AS_JSON.get() else words) + "\n")
     return refusal.exit_code
 
 
-def report_surprise(surprise: Exception, *, as_json: bool) -> int:
-    """Name the type and the place of an unforeseen error, and nothing that it says."""
-    place, trace = "", surprise.__traceback__
-    while trace is not None:
-        module = trace.tb_frame.f_globals.get("__name__", "")
+def _refusal_of(error: Exception) -> UnderstudyError | None:
+    """What a person can act on: a refusal, or an error whose words hold no cell."""
+    if isinstance(error, UnderstudyError):
+        return error
+    if isinstance(error, MemoryError):
+        return UsageError("memory", "there is less than this needs", "Ask for less at a time")
+    if isinstance(error, OSError) and error.errno is not None:
+        rule = f"the system refuses it: {os.strerror(error.errno).lower()}"
+        return InputError("a file or directory", rule, "Check names, rights and room on the disk")
+    words = _parsers_words(error)
+    if words is None:
+        return None
+    is_pattern = "unexpected extra argument" in words
+    remedy = "Put a pattern of files in quotes, or see --help" if is_pattern else "See --help"
+    return UsageError("command line", words.rstrip(".?"), remedy)
+
+
+def _parsers_words(error: Exception) -> str | None:
+    """The words of the parser's own errors, which are about arguments and may be shown."""
+    return error.format_message() if hasattr(error, "format_message") else None
+
+
+def _place_of(error: Exception) -> str:
+    """The innermost line of this program that an error came through."""
+    place = ""
+    for frame, line in walk_tb(error.__traceback__):
+        module = frame.f_globals.get("__name__", "")
         if module.startswith("understudy"):
-            place = f"{module}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    words = f"internal error: {type(surprise).__name__} at {place}"
-    remedy = "Details are withheld because they may quote private cells; please report this line"
-    if as_json:
-        sys.stderr.write(json.dumps({"error": {"where": place, "rule": words, "remedy": remedy}}) + "\n")
-    else:
-        sys.stderr.write(f"{words}. {remedy}.\n")
-    return 1
+            place = f"{module}:{line}"
+    return place
 
 
 @contextmanager
-def _bar(*columns: str, as_json: bool, transient: bool = True, **fields: Any) -> Iterator[Callable[..., None] | None]:
-    """A bar of rich's columns, and texts, on a terminal that a person looks at and nowhere else; call it to update."""
-    if as_json or not sys.stderr.isatty():
+def _bar(
+    *columns: str, shown: Callable[..., dict[str, Any]] = dict, transient: bool = True, **fields: Any
+) -> Iterator[Callable[..., None] | None]:
+    """A bar of rich's columns, and texts, on a terminal that a person looks at and nowhere else.
+
+    What is yielded is called with progress, which ``shown`` turns into the fields of the bar.
+    """
+    if AS_JSON.get() or not sys.stderr.isatty():
         yield None
         return
     from rich import progress
@@ -104,37 +153,27 @@ def _bar(*columns: str, as_json: bool, transient: bool = True, **fields: Any) ->
     made = [getattr(progress, name)() if hasattr(progress, name) else progress.TextColumn(name) for name in columns]
     with progress.Progress(*made, console=Console(stderr=True), transient=transient) as bar:
         task = bar.add_task("reading", total=None, **fields)
-        yield partial(bar.update, task)
+        yield lambda *told: bar.update(task, **shown(*told))
 
 
-@contextmanager
-def waiting(words: str, *, as_json: bool) -> Iterator[None]:
+def waiting(words: str) -> AbstractContextManager[object]:
     """A spinner while private rows are read; it shows time, never how many rows there are."""
-    with _bar("SpinnerColumn", words, "TimeElapsedColumn", as_json=as_json):
-        yield
+    return _bar("SpinnerColumn", words, "TimeElapsedColumn")
 
 
-@contextmanager
-def reading_bar(*, as_json: bool) -> Iterator[ReadProgress | None]:
+def reading_bar() -> AbstractContextManager[ReadProgress | None]:
     """A bar with the share that is done and the time left.
 
     It shows no number of rows nor a speed, which times time would be one; it is wiped when the pass ends, and never
     shown where output is kept, in a file or a log.
     """
     columns = ("SpinnerColumn", "reading private rows", "BarColumn", "TimeElapsedColumn", "left", "TimeRemainingColumn")
-    with _bar(*columns, as_json=as_json) as update:
-
-        def progress(share: float | None) -> None:
-            if update is not None:
-                update(total=None if share is None else 1.0, completed=share or 0.0)
-
-        yield None if update is None else progress
+    return _bar(*columns, shown=lambda share: {"total": None if share is None else 1.0, "completed": share or 0.0})
 
 
-@contextmanager
-def training_bar(*, as_json: bool) -> Iterator[LossProgress | None]:
+def training_bar() -> AbstractContextManager[LossProgress | None]:
     """A bar with the loss and the time left."""
-    columns = (
+    return _bar(
         "training",
         "BarColumn",
         "MofNCompleteColumn",
@@ -142,24 +181,18 @@ def training_bar(*, as_json: bool) -> Iterator[LossProgress | None]:
         "TimeElapsedColumn",
         "left",
         "TimeRemainingColumn",
+        shown=lambda done, steps, loss: {"completed": done, "total": steps, "loss": loss},
+        transient=False,
+        loss=float("nan"),
     )
-    with _bar(*columns, as_json=as_json, transient=False, loss=float("nan")) as update:
-
-        def progress(done: int, steps: int, loss: float) -> None:
-            if update is not None:
-                update(completed=done, total=steps, loss=loss)
-
-        yield None if update is None else progress
 
 
-@contextmanager
-def stage_bar(*, as_json: bool) -> Iterator[StageProgress | None]:
+def stage_bar() -> AbstractContextManager[StageProgress | None]:
     """A bar that names what is being done, how far it is and how long it has taken."""
-    columns = ("{task.description:<28}", "BarColumn", "MofNCompleteColumn", "TimeElapsedColumn")
-    with _bar(*columns, as_json=as_json) as update:
-
-        def progress(stage: str, done: int, total: int) -> None:
-            if update is not None:
-                update(description=stage, completed=done, total=total)
-
-        yield None if update is None else progress
+    return _bar(
+        "{task.description:<28}",
+        "BarColumn",
+        "MofNCompleteColumn",
+        "TimeElapsedColumn",
+        shown=lambda stage, done, total: {"description": stage, "completed": done, "total": total},
+    )

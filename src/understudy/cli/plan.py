@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.output import emit, table, verbatim
+from understudy.cli.output import Outcome, facts, table, verbatim
 from understudy.cli.release import delta_words
 
 if TYPE_CHECKING:
@@ -27,25 +27,22 @@ NOISE_WORDS = {
 }
 
 
-@opt.takes_plan
 def plan(
-    *,
-    plan: Plan,
+    ctx: typer.Context,
+    planning: opt.Planning,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write it as a request that several parties answer.")
     ] = None,
-    parties: Annotated[
-        int, typer.Option("--parties", min=1, help="With -o: so many parties each add their own noise.")
-    ] = 1,
-    as_json: opt.AsJson = False,
-) -> None:
+    parties: Annotated[int, typer.Option(min=1, help="With -o: so many parties each add their own noise.")] = 1,
+) -> Outcome:
     """Print noise, expected error, size, memory and cost of a release, without opening data."""
     from understudy.plan.request import Request
 
-    plan = replace(plan, parties=parties)
+    made = replace(opt.plan_of(ctx, planning), parties=parties)
     if output is not None:
-        Request(plan).save(output)
-    emit(plan_document(plan), plan_lines(plan), as_json=as_json)
+        Request(made).save(output)
+    document = plan_document(made)
+    return document, plan_lines(made, document)
 
 
 def plan_document(plan: Plan) -> dict[str, Any]:
@@ -55,7 +52,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     from understudy.methods.merf import error_bound
     from understudy.private.sums import TABLE_BLOCK_ROWS
 
-    rows, replaced = plan.num_rows or ROWS_IF_UNSAID, plan.epsilon(Neighbours.REPLACE_ONE)
+    rows = plan.num_rows or ROWS_IF_UNSAID
     blocks: list[dict[str, Any]] = [
         {
             "stage": stage.name,
@@ -63,7 +60,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
             "features": block.map.dim,
             "copies": stage.embedding.copies(block),
             "weight": block.weight,
-            "noise_std_of_a_sum": (noise := plan.noise_std_of_sum(index, block) * _tables(block) ** 0.5),
+            "noise_std_of_a_sum": (noise := _noise_std(plan, index, block)),
             "noise_std_of_a_mean": noise / rows,
             "expected_error_of_embedding": noise / rows * math.sqrt(block.map.dim * stage.embedding.copies(block)),
         }
@@ -72,6 +69,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
     ]
     numbers = next((b for b in blocks if b["block"] == "numbers"), None)
     dim = sum(stage.embedding.dim for stage in plan.stages)
+    gram = max(block.map.gram_size for stage in plan.stages for block in stage.embedding.blocks)
     return {
         "plan": plan.fingerprint,
         "method": plan.method,
@@ -80,7 +78,7 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "delta": plan.budget.delta,
         "neighbours": plan.neighbours.value,
         "epsilon_add_remove": plan.epsilon(Neighbours.ADD_REMOVE),
-        "epsilon_replace_one": replaced if math.isfinite(replaced) else None,
+        "epsilon_replace_one": plan.epsilon(Neighbours.REPLACE_ONE),
         "mechanism": plan.mechanism.name,
         "best_guess": plan.best_guess,
         "costs": [float(cost) for cost in plan.cost()],
@@ -96,25 +94,21 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "explanation": list(plan.setting("explanation", ())),
         "numbers_released": dim,
         "release_bytes": 8 * dim,
-        "memory_bytes": 2**28 + 8 * (TABLE_BLOCK_ROWS * plan.layout.width + 4 * dim + _gram(plan)),
+        "memory_bytes": 2**28 + 8 * (TABLE_BLOCK_ROWS * plan.layout.width + 4 * dim + gram),
     }
 
 
-def _tables(block: Block) -> int:
-    """Tables of a block, whose sums are then told as counts; else 1."""
-    return len(block.map.count_tables) if block.map.reads_codes else 1
+def _noise_std(plan: Plan, stage: int, block: Block) -> float:
+    """Noise of a block's sums; where it has tables, of a count, which is in all of them."""
+    num_tables = len(block.map.count_tables) if block.map.reads_codes else 1
+    noise_std: float = plan.noise_std_of_sum(stage, block) * num_tables**0.5
+    return noise_std
 
 
-def _gram(plan: Plan) -> int:
-    """Values in the largest Gram matrix that sums of products go through."""
-    return max(block.map.gram_size for stage in plan.stages for block in stage.embedding.blocks)
-
-
-def plan_lines(plan: Plan) -> list[str]:
+def plan_lines(plan: Plan, document: dict[str, Any]) -> list[str]:
     """The same for people."""
     from understudy.accounting.mechanisms import round_up
 
-    document = plan_document(plan)
     rows = [
         [
             b["block"],
@@ -126,27 +120,26 @@ def plan_lines(plan: Plan) -> list[str]:
         for b in document["blocks"]
     ]
     stated = "as stated" if document["rows_stated"] else "a guess; --rows states it"
-    replaced = document["epsilon_replace_one"]
-    guess, costs = round_up(100 * document["best_guess"]), document["costs"]
-    lines = [
-        f"[bold]{verbatim(plan.method)}[/bold] on {verbatim(plan.schema.name)}: {_what(plan.schema)}; "
-        "no data was opened",
-        f"  guarantee     epsilon {round_up(plan.epsilon())} {delta_words(plan)} ({plan.neighbours.value})",
-        f"                add-remove {round_up(document['epsilon_add_remove'])}, "
-        f"replace-one {'not stated' if replaced is None else round_up(replaced)}",
-        *_network(plan),
-        *_unit(plan.schema),
-        *_horizon(plan),
-        f"  in odds       an attacker's best guess is right at most {guess} % of the time (a coin: 50 %)",
-        f"  noise         {NOISE_WORDS[plan.mechanism.name]}",
-        f"  cost          {plan.mechanism.cost_name} {sum(costs):.6f} in {len(costs)} charge(s)",
-        f"  planned for   {document['planned_for_rows']} rows ({stated})",
-        f"  release       {document['numbers_released']} numbers, {document['release_bytes'] / 1e6:.2f} MB",
-        f"  memory        about {document['memory_bytes'] / 1e6:.0f} MB, whatever the number of rows",
-        *(f"  chosen        {verbatim(sentence)}" for sentence in document["explanation"]),
-        table("Noise", ["block", "size", "weight", "noise of a sum", "error of the mean"], rows),
-    ]
-    bound = document["error_bound_of_squared_mmd"]
+    bound, costs = document["error_bound_of_squared_mmd"], document["costs"]
+    named = {
+        "guarantee": f"epsilon {round_up(plan.epsilon())} {delta_words(plan)} ({plan.neighbours.value})",
+        "": _guarantee_details(plan, document),
+        "in odds": f"an attacker's best guess is right at most {round_up(100 * document['best_guess'])} % of the time "
+        "(a coin: 50 %)",
+        "noise": NOISE_WORDS[plan.mechanism.name],
+        "cost": f"{plan.mechanism.cost_name} {sum(costs):.6f} in {len(costs)} charge(s)",
+        "planned for": f"{document['planned_for_rows']} rows ({stated})",
+        "release": f"{document['numbers_released']} numbers, {document['release_bytes'] / 1e6:.2f} MB",
+        "memory": f"about {document['memory_bytes'] / 1e6:.0f} MB, whatever the number of rows",
+        "chosen": document["explanation"],
+    }
+    what = f"[bold]{verbatim(plan.method)}[/bold] on {verbatim(plan.schema.name)}: {_what(plan.schema)}"
+    lines = [f"{what}; no data was opened"]
+    if plan.network_has_test_noise:
+        reason = "the encoder was learnt with noise for tests, so nothing made with it is private"
+        lines.append(f"[bold red]NOT PRIVATE[/bold red]: {reason}")
+    lines += facts(named)
+    lines.append(table("Noise", ["block", "size", "weight", "noise of a sum", "error of the mean"], rows))
     if bound is not None:
         lines.append(f"  Error bound of the squared MMD (DP-MERF, Prop. 3.1): {bound:.4f}")
     if plan.epsilon() > HIGH_EPSILON:
@@ -154,40 +147,23 @@ def plan_lines(plan: Plan) -> list[str]:
     return lines
 
 
-def _unit(schema: Schema) -> list[str]:
-    unit = schema.privacy
-    if unit.is_row:
-        return []
-    return [f"                for all rows of one {verbatim(unit.unit)}, of which at most {unit.max_rows} count"]
-
-
-def _network(plan: Plan) -> list[str]:
-    """What a network adds that was learnt from the same rows, and whether it was private."""
+def _guarantee_details(plan: Plan, document: dict[str, Any]) -> list[str]:
+    """The guarantee for both notions of neighbours, its parts, and whom and how many releases it is for."""
     from understudy.accounting.mechanisms import round_up
 
-    if plan.network_cost is None:
-        return []
-    lines = [
-        f"                of which this release {round_up(plan.own_epsilon())}, the encoder before it "
-        f"{round_up(plan.network_cost['epsilon'])}"
-    ]
-    if plan.network_has_test_noise:
-        lines.append(
-            "  [bold red]NOT PRIVATE[/bold red]   the encoder was learnt with noise for tests, so nothing made "
-            "with it is private"
-        )
+    replaced, network = document["epsilon_replace_one"], plan.network_cost
+    unit, whole = plan.schema.privacy, plan.setting("horizon")
+    stated = round_up(replaced) if math.isfinite(replaced) else "not stated"
+    lines = [f"add-remove {round_up(document['epsilon_add_remove'])}, replace-one {stated}"]
+    if network is not None:
+        own, before = round_up(plan.own_epsilon()), round_up(network["epsilon"])
+        lines.append(f"of which this release {own}, the encoder before it {before}")
+    if not unit.is_row:
+        lines.append(f"for all rows of one {unit.unit}, of which at most {unit.max_rows} count")
+    if whole is not None:
+        without = "" if network is None else " without the encoder"
+        lines.append(f"one of {whole['releases']} releases, together epsilon {whole['epsilon']:g}{without}")
     return lines
-
-
-def _horizon(plan: Plan) -> list[str]:
-    """What several releases of this kind add up to, if they were planned together."""
-    whole = plan.setting("horizon")
-    if whole is None:
-        return []
-    return [
-        f"                one of {whole['releases']} releases, together epsilon {whole['epsilon']:g}"
-        f"{'' if plan.network_cost is None else ' without the encoder'}"
-    ]
 
 
 def _what(schema: Schema) -> str:

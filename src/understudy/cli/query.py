@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.files import check_output
-from understudy.cli.output import emit, table, verbatim
-from understudy.errors import InputError, UsageError
+from understudy.cli.files import PICTURES, check_output
+from understudy.cli.generator import generator_of
+from understudy.cli.output import Outcome, table, verbatim
+from understudy.errors import UsageError
 
 if TYPE_CHECKING:
     from understudy.queries import Answer, Asker, Catalogue, Points
 
-PICTURES = (".png",)
 DRAWN_ROWS = 100_000
 """Rows drawn to answer from a generator: what one row in 1000 has is then counted to within a tenth."""
 
@@ -23,14 +23,14 @@ TABLES_SHOWN = 30
 
 
 def query(
-    release: Annotated[Path, typer.Argument(help="Directory of a release.")],
+    release: opt.ReleaseDirectory,
     queries: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="[QUERY]...", help="Such as 'mean(age) where hours >= 40 by sex'. None: list what can be asked."
         ),
     ] = None,
-    level: Annotated[float, typer.Option("--level", help="How often intervals hold the data set's own value.")] = 0.95,
+    level: Annotated[float, typer.Option(help="How often intervals hold the data set's own value.")] = 0.95,
     population: Annotated[
         bool, typer.Option("--population", help="Intervals for the population that the rows are a random sample of.")
     ] = False,
@@ -46,9 +46,8 @@ def query(
         ),
     ] = None,
     seed: opt.Seed = 0,
-    plot: Annotated[Path | None, typer.Option("--plot", help="New .png file: the answer with error bars.")] = None,
-    as_json: opt.AsJson = False,
-) -> None:
+    plot: Annotated[Path | None, typer.Option(help="New .png file: the answer with error bars.")] = None,
+) -> Outcome:
     """Answer queries from a release, with errors from its known noise; at no further privacy cost."""
     from understudy.queries import Asker, catalogue
 
@@ -59,8 +58,7 @@ def query(
     asker = Asker(release)
     if not queries:
         found = catalogue(asker.sources)
-        emit(found.to_dict(), catalogue_lines(found), as_json=as_json)
-        return
+        return found.to_dict(), catalogue_lines(found)
     points = None if generator is None else _points(asker, generator, seed)
     answers = [_answer(asker, points, each, level, population) for each in queries]
     answers = [answer.clipped() for answer in answers] if clip else answers
@@ -71,7 +69,7 @@ def query(
         draw_answer(answers[0], plot)
         lines.append(f"  picture  {verbatim(plot)}")
     document: dict[str, Any] = {"answers": [answer.to_dict() for answer in answers]}
-    emit(document | ({"plot": str(plot)} if plot else {}), lines, as_json=as_json)
+    return document | ({"plot": plot} if plot else {}), lines
 
 
 def _answer(asker: Asker, points: Points | None, query: str, level: float, population: bool) -> Answer:
@@ -94,13 +92,11 @@ def _answer(asker: Asker, points: Points | None, query: str, level: float, popul
 def _points(asker: Asker, directory: Path, seed: int) -> Points:
     """The rows and weights of a weighted database, or many rows of another generator; it must be of this release."""
     from understudy.files import refusing_damage
-    from understudy.generators import WeightedDatabase, load_generator
-    from understudy.generators.base import AGAIN, release_of
+    from understudy.generators import WeightedDatabase
+    from understudy.generators.base import AGAIN
     from understudy.queries import Points
 
-    loaded = load_generator(directory)
-    if release_of(directory) != asker.release.fingerprint:
-        raise InputError(f"generator '{directory}'", "was fitted to another release", "Fit one to this release")
+    loaded = generator_of(asker.release, directory)
     count = asker.ask("count").only
     with refusing_damage(f"generator '{directory}'", AGAIN):
         if isinstance(loaded, WeightedDatabase):

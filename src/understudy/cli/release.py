@@ -1,8 +1,8 @@
-"""The verbs that release: release, synth, and append for tables that grow."""
+"""The verbs that release: release and synth, append for tables that grow, and partial and merge for several parties."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,12 +11,12 @@ import typer
 
 from understudy.cli import options as opt
 from understudy.cli.files import Output, check_sample_output, write_sample
-from understudy.cli.output import emit, printable, reading_bar, training_bar, verbatim
-from understudy.errors import UsageError
+from understudy.cli.output import AS_JSON, Outcome, emit, facts, reading_bar, training_bar, verbatim
+from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from understudy.plan.plan import Plan
-    from understudy.private.passes import Run
+    from understudy.plan.request import Request
     from understudy.released import Release
 
 NumRows = Annotated[
@@ -24,89 +24,56 @@ NumRows = Annotated[
 ]
 
 
-@opt.takes_plan
 def release(
-    *,
+    ctx: typer.Context,
+    planning: opt.Planning,
     data: opt.Data,
-    plan: Plan,
-    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the release.")],
-    query: opt.Query = None,
-    ledger: opt.LedgerPath = None,
-    key: opt.Key = None,
-    engine: opt.Engine = "auto",
-    threads: opt.Threads = None,
-    checkpoint: opt.CheckpointPath = None,
-    key_file: opt.KeyFile = None,
-    as_json: opt.AsJson = False,
-) -> None:
+    output: opt.NewRelease,
+    spending: opt.Spending = opt.USUAL,
+) -> Outcome:
     """Read private rows and publish a noisy embedding with its certificate."""
-    how = {"engine": engine, "threads": threads, "checkpoint": checkpoint, "key_file": key_file}
-    made, lines = _release(data, plan, directory=output, query=query, ledger=ledger, key=key, how=how, as_json=as_json)
-    lines += [
-        f"  release      {verbatim(output)}",
-        f"  certificate  {verbatim(output / 'certificate.html')}",
-        f"Next, at no cost: [bold]understudy fit {verbatim(output)} -o MODEL[/bold]",
-    ]
-    emit(outcome(made) | {"release": str(output)}, lines, as_json=as_json)
+    made, lines = _release(data, opt.plan_of(ctx, planning, data), directory=output, spending=spending)
+    return published(made, output, lines)
 
 
-@opt.takes_plan
 def synth(
-    *,
+    ctx: typer.Context,
+    planning: opt.Planning,
     data: opt.Data,
-    plan: Plan,
     output: Output,
     num_rows: NumRows = None,
-    release_dir: Annotated[Path | None, typer.Option("--release-dir", help="Keep the release here.")] = None,
-    query: opt.Query = None,
-    ledger: opt.LedgerPath = None,
-    key: opt.Key = None,
-    engine: opt.Engine = "auto",
-    threads: opt.Threads = None,
-    checkpoint: opt.CheckpointPath = None,
-    key_file: opt.KeyFile = None,
-    as_json: opt.AsJson = False,
-) -> None:
+    release_dir: Annotated[Path | None, typer.Option(help="Keep the release here.")] = None,
+    spending: opt.Spending = opt.USUAL,
+) -> Outcome:
     """From private rows to synthetic rows in one go: plan, release, fit and sample."""
     from understudy.generators.base import check_num_rows
     from understudy.methods import fit_release
 
+    plan = opt.plan_of(ctx, planning, data)
     check_sample_output(output, plan.schema)
     if num_rows is not None:
         check_num_rows(plan.schema, num_rows)
     if release_dir is not None and release_dir.resolve() == output.resolve():
         raise UsageError("release directory", "must differ from the output", "Choose another name")
-    how = {"engine": engine, "threads": threads, "checkpoint": checkpoint, "key_file": key_file}
-    made, lines = _release(
-        data, plan, directory=release_dir, query=query, ledger=ledger, key=key, how=how, as_json=as_json, is_fitted=True
-    )
-    with training_bar(as_json=as_json) as progress:
+    made, lines = _release(data, plan, directory=release_dir, spending=spending, is_fitted=True)
+    with training_bar() as progress:
         generator = fit_release(made, progress=progress)
     count = num_rows or generator.default_num_rows
     rows = generator.sample(count, seed=plan.setting("training")["seed"])
     write_sample(rows, output, plan.schema)
-    lines += [f"  rows         {verbatim(output)} ({count} synthetic rows)"]
-    if release_dir is not None:
-        lines.append(f"  certificate  {verbatim(release_dir / 'certificate.html')}")
-    else:
-        lines.append("  The release was not kept; --release-dir keeps it, with its certificate.")
-    document = {"output": str(output), "num_rows": count, "release": str(release_dir) if release_dir else None}
-    emit(outcome(made) | document, lines, as_json=as_json)
+    document = outcome(made) | {"output": output, "num_rows": count, "release": release_dir}
+    lines += facts({"rows": f"{output} ({count} synthetic rows)"})
+    if release_dir is None:
+        return document, [*lines, "  The release was not kept; --release-dir keeps it, with its certificate."]
+    return document, [*lines, *facts({"certificate": release_dir / "certificate.html"})]
 
 
 def append(
     release: Annotated[Path, typer.Argument(help="Directory of the release so far.")],
     data: opt.Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="New directory for both.")],
-    query: opt.Query = None,
-    ledger: opt.LedgerPath = None,
-    key: opt.Key = None,
-    engine: opt.Engine = "auto",
-    threads: opt.Threads = None,
-    checkpoint: opt.CheckpointPath = None,
-    key_file: opt.KeyFile = None,
-    as_json: opt.AsJson = False,
-) -> None:
+    spending: opt.Spending = opt.USUAL,
+) -> Outcome:
     """Add rows of other people to a release, reading these rows alone.
 
     Nobody may have rows in both: then each is protected by the release's epsilon, once, and the ledger is that of the
@@ -115,53 +82,58 @@ def append(
     from understudy.private.append import append_rows
     from understudy.released import load_release
 
-    with running(engine=engine, threads=threads, checkpoint=checkpoint, key_file=key_file, as_json=as_json) as run:
-        made = append_rows(data, load_release(release), directory=output, query=query, ledger=ledger, key=key, run=run)
-    lines = [
-        f"[bold green]Appended[/bold green] to {verbatim(release)}, {guarantee_words(made.plan)}",
-        *told_of(made, ledger),
-        f"  release      {verbatim(output)}, with the noise of {made.plan.parties} parts",
-        f"  certificate  {verbatim(output / 'certificate.html')}",
-        f"Next, at no cost: [bold]understudy fit {verbatim(output)} -o MODEL[/bold]",
-    ]
-    emit(outcome(made) | {"release": str(output)}, lines, as_json=as_json)
+    with reading(spending) as how:
+        made = append_rows(data, load_release(release), directory=output, **how)
+    headline = f"[bold green]Appended[/bold green] to {verbatim(release)}, {guarantee_words(made.plan)}"
+    parts = f", with the noise of {made.plan.parties} parts"
+    return published(made, output, [headline, *told_of(made, spending.ledger)], parts=parts)
 
 
 def _release(
-    data: str,
-    plan: Plan,
-    *,
-    directory: Path | None,
-    query: str | None,
-    ledger: Path | None,
-    key: str | None,
-    how: dict[str, Any],
-    as_json: bool,
-    is_fitted: bool = False,
+    data: str, plan: Plan, *, directory: Path | None, spending: opt.Spending, is_fitted: bool = False
 ) -> tuple[Release, list[str]]:
     """Make the release, and say what it guarantees and what it was charged; refuse one that cannot be fitted here."""
     from understudy.arrays import load_torch
     from understudy.methods import needs_torch
-    from understudy.private.ledger import read_ledger
     from understudy.private.release import release_table
 
-    if key is not None and ledger is None:
-        raise UsageError("key", "names a release in a ledger, and none was given", "Add --ledger FILE")
+    opt.check_key(spending.key, spending.ledger)
     guarantee = guarantee_words(plan)
     if is_fitted and needs_torch(plan):
         load_torch()
-    rows_before = len(read_ledger(ledger).rows) if ledger is not None else 0
-    with running(**how, as_json=as_json) as run:
-        made = release_table(data, plan, directory=directory, query=query, ledger=ledger, key=key, run=run)
-    charged = dict(made.facts)["ledger"]
-    reused = charged is not None and charged["row"] <= rows_before
-    headline = (
-        "[bold yellow]Reused[/bold yellow] the release made before under this key, without "
-        "reading the data or charging the ledger,"
-        if reused
-        else "[bold green]Released[/bold green]"
+    charged_before = rows_charged(spending.ledger)
+    with reading(spending) as how:
+        made = release_table(data, plan, directory=directory, **how)
+    reused = reused_words(dict(made.facts)["ledger"], charged_before, what="release")
+    headline = f"{reused or '[bold green]Released[/bold green]'} {guarantee}"
+    return made, [headline, *told_of(made, spending.ledger)]
+
+
+def rows_charged(ledger: Path | None) -> int:
+    """How many rows a ledger has."""
+    from understudy.private.ledger import read_ledger
+
+    return len(read_ledger(ledger).rows) if ledger is not None else 0
+
+
+def reused_words(charged: Mapping[str, Any] | None, charged_before: int, *, what: str) -> str | None:
+    """That nothing was read or spent: what was made stands on a row that the ledger had before."""
+    if charged is None or charged["row"] > charged_before:
+        return None
+    return (
+        f"[bold yellow]Reused[/bold yellow] the {what} made before under this key, without reading the data or "
+        "charging the ledger,"
     )
-    return made, [f"{headline} {guarantee}", *told_of(made, ledger)]
+
+
+def published(made: Release, output: Path, lines: list[str], *, parts: str = "") -> Outcome:
+    """What is told of a release, and of the directory that it has."""
+    lines = [
+        *lines,
+        *facts({"release": f"{output}{parts}", "certificate": output / "certificate.html"}),
+        f"Next, at no cost: [bold]understudy fit {verbatim(output)} -o MODEL[/bold]",
+    ]
+    return outcome(made) | {"release": output}, lines
 
 
 def guarantee_words(plan: Plan) -> str:
@@ -191,17 +163,17 @@ def told_of(made: Release, ledger: Path | None) -> list[str]:
     from understudy.released.certificate import status
     from understudy.released.diagnostics import release_warnings
 
-    lines, charged = [f"  fingerprint  {made.fingerprint}"], dict(made.facts)["ledger"]
-    lines += [f"  query        {printable(query)}" for query in queries_in(dict(made.facts))]
+    lines, kept, more = [], dict(made.facts), None
     if not made.is_private:
-        reason = status(dict(made.facts), made.plan)["status_reason"]
-        lines.insert(0, f"[bold red]NOT PRIVATE[/bold red]: {verbatim(reason)}")
+        lines.append(f"[bold red]NOT PRIVATE[/bold red]: {verbatim(status(kept, made.plan)['status_reason'])}")
+    charged = kept["ledger"]
     if charged is not None and ledger is not None:
         state = read_ledger(ledger)
         units = sum(row.units for row in state.rows if row.key == charged["key"])  # of all rounds
         room = state.remaining_units // max(1, units)
-        more = f"room for {room} more such release{'' if room == 1 else 's'}"
-        lines.append(f"  ledger       row {charged['row']}, key {verbatim(charged['key'])}; {more}")
+        noun = "release" if room == 1 else "releases"
+        more = f"row {charged['row']}, key {charged['key']}; room for {room} more such {noun}"
+    lines += facts({"fingerprint": made.fingerprint, "query": queries_in(kept), "ledger": more})
     return lines + [f"[yellow]Warning:[/yellow] {verbatim(words)}" for words in release_warnings(made)]
 
 
@@ -223,16 +195,135 @@ def outcome(made: Release) -> dict[str, Any]:
 
 
 @contextmanager
-def running(
-    *, engine: str, threads: int | None, checkpoint: Path | None, key_file: Path | None, as_json: bool
-) -> Iterator[Run]:
-    """A run as the options ask for it, with a bar on the operator's screen."""
+def reading(spending: opt.Spending) -> Iterator[dict[str, Any]]:
+    """Arguments of what reads and charges as the options ask for it, with a bar on the operator's screen."""
     from understudy.private.checkpoints import Checkpoint
     from understudy.private.passes import Run
     from understudy.private.secret_files import read_key
 
-    if key_file is not None and checkpoint is None:
+    if spending.key_file is not None and spending.checkpoint is None:
         raise UsageError("key file", "is for a checkpoint, and none was given", "Add --checkpoint FILE")
-    kept = None if checkpoint is None else Checkpoint(checkpoint, read_key(key_file))
-    with reading_bar(as_json=as_json) as progress:
-        yield Run(engine=engine, threads=threads, progress=progress, checkpoint=kept)
+    kept = None if spending.checkpoint is None else Checkpoint(spending.checkpoint, read_key(spending.key_file))
+    with reading_bar() as progress:
+        run = Run(engine=spending.engine, threads=spending.threads, progress=progress, checkpoint=kept)
+        yield {"query": spending.query, "ledger": spending.ledger, "key": spending.key, "run": run}
+
+
+# Several parties: each sums its own rows, and the sums are merged.
+
+
+def partial(
+    data: opt.Data,
+    request: Annotated[Path, typer.Option("--request", "-r", help="Request file, the same for all parties.")],
+    party: Annotated[str, typer.Option(help="This party's name.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="New encrypted file.")],
+    key_file: opt.KeyFile = None,
+    query: opt.Query = None,
+    ledger: opt.LedgerPath = None,
+    max_epsilon: Annotated[
+        float | None,
+        typer.Option(help="Most that all rounds may cost. Parties with noise of their own give this or a ledger."),
+    ] = None,
+    engine: opt.Engine = "auto",
+    threads: opt.Threads = None,
+) -> Outcome:
+    """Sum one party's rows into an encrypted file for the merger.
+
+    The file holds an exact sum, which is private, unless the request is for parties that add noise of their own. What
+    is asked for is shown before a row is read.
+    """
+    from understudy.plan.request import load_request
+    from understudy.private.parties import write_partial
+    from understudy.private.secret_files import read_key
+
+    asked = load_request(request)
+    document, lines = _asked_for(asked)
+    if not AS_JSON.get():
+        emit(document, lines)
+    spending = opt.Spending(query=query, ledger=ledger, engine=engine, threads=threads)
+    with reading(spending) as how:
+        how |= {"key": read_key(key_file), "max_epsilon": max_epsilon}
+        header = write_partial(data, asked, party=party, path=output, **how)
+    held = "this party's own noisy sum" if header["own_noise"] else "an exact sum, encrypted"
+    lines = [
+        f"[bold green]Wrote[/bold green] {verbatim(output)}: {held}",
+        *facts({"query": f"{query} (the certificate will print it)" if query else None}),
+        "Next: give it to whoever runs [bold]understudy merge[/bold]",
+    ]
+    return header | document | {"output": output}, lines
+
+
+def _asked_for(asked: Request) -> Outcome:
+    """What answering a request costs a party's people, computed anew from its plan."""
+    from understudy.accounting.mechanisms import round_up
+
+    plan, unit = asked.plan, asked.plan.schema.privacy
+    document = {
+        "epsilon": plan.epsilon(),
+        "epsilon_of_round": asked.epsilon_of_round,
+        "delta": plan.budget.delta,
+        "neighbours": plan.neighbours.value,
+        "unit": unit.unit,
+        "max_rows": unit.max_rows,
+        "rounds": len(plan.stages),
+    }
+    rows = "one row" if unit.is_row else f"all rows of one '{unit.unit}', at most {unit.max_rows} count"
+    noise = (
+        "this party's own, in the file"
+        if plan.parties > 1
+        else "added by whoever merges, who can read the exact sum in the file"
+    )
+    epsilon, of_round = round_up(plan.epsilon()), round_up(asked.epsilon_of_round)
+    named = {
+        "epsilon": f"{epsilon} {delta_words(plan)} over all rounds; {of_round} in this one",
+        "protects": f"{rows} ({plan.neighbours.value})",
+        "noise": noise,
+    }
+    round_words = f"round {asked.round + 1} of {len(plan.stages)}"
+    what = f"{verbatim(plan.method)} on {verbatim(plan.schema.name)}"
+    return document, [f"[bold]Asked for[/bold] {round_words}, {what}", *facts(named)]
+
+
+def merge(
+    request: Annotated[Path, typer.Argument(metavar="REQUEST", help="Request file, made by plan -o or by merge.")],
+    files: Annotated[list[Path], typer.Argument(help="One encrypted file of each party.")],
+    output: opt.NewRelease,
+    key_file: Annotated[
+        list[Path] | None, typer.Option(help="Key of a party; repeat it if parties have keys of their own.")
+    ] = None,
+    ledger: opt.LedgerPath = None,
+    key: opt.Key = None,
+) -> Outcome:
+    """Add the parties' sums and the noise, and publish; or write the request of the next round.
+
+    Plans that look at the table in several stages have a round for each.
+    """
+    from understudy.plan.request import Request, load_request
+    from understudy.private.parties import merge_partials
+    from understudy.private.secret_files import read_key
+
+    asked = load_request(request)
+    keys = [read_key(path) for path in key_file] if key_file else [read_key(None)]
+    following = _next_request(output, asked.round + 1)
+    if asked.round + 1 < len(asked.plan.stages) and following.exists():  # or noise would be paid for and thrown away
+        raise InputError(f"request '{following}'", "exists already or cannot be written", "Choose another name")
+    made = merge_partials(asked, files, keys=keys, directory=output, ledger=ledger, key=key)
+    if isinstance(made, Request):
+        return _save_next(made, output)
+    headline = f"[bold green]Released[/bold green] the rows of {len(files)} parties {guarantee_words(made.plan)}"
+    return published(made, output, [headline, *told_of(made, ledger)])
+
+
+def _next_request(output: Path, round_: int) -> Path:
+    return Path(f"{output}.round-{round_ + 1}.json")
+
+
+def _save_next(made: Request, output: Path) -> Outcome:
+    path, charged = _next_request(output, made.round), made.ledger
+    made.save(path)
+    lines = [
+        f"[bold green]Merged[/bold green] round {made.round} of {len(made.plan.stages)}",
+        *facts({"ledger": f"row {charged['row']}; merged again, it would be charged again" if charged else None}),
+        f"Next: each party answers [bold]{verbatim(path)}[/bold], and merge gets it as its request",
+    ]
+    return {"request": path, "round": made.round, "ledger": charged}, lines

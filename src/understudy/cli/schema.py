@@ -10,60 +10,43 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.output import emit, table, unmarked, verbatim
+from understudy.cli.files import PUBLIC, check_output, write_page
+from understudy.cli.output import Outcome, emit, table, unmarked, verbatim
 from understudy.codec import encode
+from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from understudy.schema import Schema
-    from understudy.schema.encode import Misfits
     from understudy.schema.images import ImageShape
 
 DATA_NOT_NAME = r"^([+-]?[\d.,]+([eE][+-]?\d+)?|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}.*|)$"
 
-app = typer.Typer(help="Draft and check public schemas.", no_args_is_help=True)
 
-
-@app.command("draft")
 def draft(
     file: Annotated[
         str, typer.Argument(help="Data file or image set; only column names, types and the size of images are read.")
     ],
     output: Annotated[Path | None, typer.Option("--output", "-o", help="New YAML file (default: print).")] = None,
     query: opt.Query = None,
-    as_json: opt.AsJson = False,
-) -> None:
+) -> Outcome:
     """Write a schema with names and types, and ??? where a person must decide."""
-    from understudy.errors import InputError
     from understudy.readers import source_columns
     from understudy.schema.entries import draft_schema
 
     columns = source_columns(file, query=query)
     if any(re.match(DATA_NOT_NAME, name) for name, _ in columns):
-        raise InputError(
-            f"'{file}'",
-            "its first line looks like a row and not like column names",
-            "Add a header line; the first line of a file is copied into the draft",
-        )
+        rule = "its first line looks like a row and not like column names"
+        raise InputError(f"'{file}'", rule, "Add a header line; the first line of a file is copied into the draft")
     text = draft_schema(columns, name=Path(file).stem)
-    if output is not None:
-        if output.exists():
-            raise InputError(f"output '{output}'", "exists already", "Choose another name, or remove it")
-        try:
-            output.write_text(text, encoding="utf-8")
-        except OSError:
-            raise InputError(f"output '{output}'", "cannot be written", "Choose another place") from None
-    lines = (
-        [unmarked(text.rstrip("\n"))]
-        if output is None
-        else [
-            f"[bold green]Drafted[/bold green] {verbatim(output)}. Replace every ??? from public knowledge, "
-            f"then: [bold]understudy schema check {verbatim(output)}[/bold]"
-        ]
-    )
-    emit({"schema": text, "output": str(output) if output else None}, lines, as_json=as_json)
+    document = {"schema": text, "output": output}
+    if output is None:
+        return document, [unmarked(text.rstrip("\n"))]
+    check_output(output, kinds=None)
+    write_page(text, output, mode=PUBLIC)
+    headline = f"[bold green]Drafted[/bold green] {verbatim(output)}. Replace every ??? from public knowledge, then:"
+    return document, [f"{headline} [bold]understudy schema check {verbatim(output)}[/bold]"]
 
 
-@app.command("check")
 def check(
     schema: Annotated[Path, typer.Argument(help="Schema file.")],
     data: Annotated[str | None, typer.Argument(help="Data file whose column names are compared.")] = None,
@@ -76,10 +59,8 @@ def check(
             "for those only who may see the rows.",
         ),
     ] = False,
-    as_json: opt.AsJson = False,
-) -> None:
+) -> Outcome:
     """Check a schema, and that a data file has its columns; rows are not read, unless --cells asks for it."""
-    from understudy.errors import UsageError
     from understudy.private.passes import misfits_of
     from understudy.readers import source_columns
     from understudy.schema import load_schema
@@ -111,38 +92,28 @@ def check(
         lines.append(f"[yellow]Keys that nothing reads: {verbatim(', '.join(loaded.unread))}[/yellow]")
     if left_out:
         lines.append(f"Columns of the file that are left out: {verbatim(', '.join(left_out))}")
-    fits = True
-    if cells:
-        found = misfits_of(data, loaded, query=query)
-        document["private_cells"] = {name: asdict(each) for name, each in found.items()}
-        fits = not any(_misfits(loaded, found))
-        lines += _cell_lines(loaded, found)
-    emit(document, lines, as_json=as_json)
-    if not fits:
-        raise typer.Exit(1)
-
-
-def _misfits(schema: Schema, found: dict[str, Misfits]) -> list[int]:
-    """How many cells of each column do not fit; blanks do where the column may be null."""
-    return [
-        sum(asdict(found[column.name]).values()) - column.nullable * found[column.name].blank for column in schema.used
-    ]
-
-
-def _cell_lines(schema: Schema, found: dict[str, Misfits]) -> list[str]:
-    counts = _misfits(schema, found)
-    names = [column.name for column, count in zip(schema.used, counts, strict=True) if count]
-    rows = [[name, *(f"{count:,}" for count in asdict(found[name]).values())] for name in names]
-    private = "[yellow]Exact counts of private rows: not to be published or passed on.[/yellow]"
-    if not rows:
-        return ["[bold green]Every cell fits the schema.[/bold green]", private]
+    if not cells:
+        return document, lines
+    counts = {name: asdict(each) for name, each in misfits_of(data, loaded, query=query).items()}
+    document["private_cells"] = counts
+    # Blanks fit where the column may be null.
+    wrong = [c.name for c in loaded.used if sum(counts[c.name].values()) > c.nullable * counts[c.name]["blank"]]
+    rows = [[name, *(f"{count:,}" for count in counts[name].values())] for name in wrong]
     headings = ["column", "blank", "unreadable", "out of bounds", "unlisted"]
-    return [table("Cells that do not fit", headings, rows), private]
+    lines += [
+        table("Cells that do not fit", headings, rows)
+        if rows
+        else "[bold green]Every cell fits the schema.[/bold green]",
+        "[yellow]Exact counts of private rows: not to be published or passed on.[/yellow]",
+    ]
+    if not wrong:
+        return document, lines
+    emit(document, lines)
+    raise typer.Exit(1)
 
 
 def _compare(schema: Schema, names: list[str], data: str) -> None:
     """Refuse a file that has not all columns of a schema, or images of another shape."""
-    from understudy.errors import InputError
     from understudy.schema.images import shape_of
 
     found = shape_of(names)

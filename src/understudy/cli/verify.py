@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from understudy.cli import options as opt
-from understudy.cli.output import emit, verbatim
+from understudy.cli.output import Outcome, facts
 
 if TYPE_CHECKING:
     from understudy.released import Verification
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
 
 def verify(
     release: Annotated[Path, typer.Argument(help="Directory of a release, of a classifier, or of a private encoder.")],
-    as_json: opt.AsJson = False,
-) -> None:
+) -> Outcome:
     """Check that the files of a release fit one another, the accounting and noise; not that noise was really drawn."""
     from understudy.classifier.model import is_classifier, verify_classifier
     from understudy.networks.form import is_encoder
@@ -32,40 +30,36 @@ def verify(
     else:
         found = verify_release(release)
     status = "[bold green]Consistent[/bold green]" if found.is_private else "[bold red]NOT PRIVATE[/bold red]"
+    guarantee = f"epsilon {found.epsilon:.6g} at delta {found.delta:g} ({found.neighbours})"
+    alone = f"this release {found.epsilon_alone:.6g}, the rest the encoder that it was made with"
+    named = {
+        "of which": alone if found.epsilon != found.epsilon_alone else None,
+        "sensitivity": ", ".join(f"{value:.6f}" for value in found.sensitivity),
+        "noise": ", ".join(f"{value:.6f}" for value in found.noise_std),
+        "seen": [
+            f"stage '{test.stage}': {test.test} of {test.looked_at} of {test.of} numbers are as with noise"
+            for test in found.noise_tests
+            if test.is_able
+        ],
+        "not seen": _not_seen(found),
+        "fingerprint": found.fingerprint,
+        "files": ", ".join(name for name in found.checks if name != NOISE),
+    }
     lines = [
-        f"{status}: by its files epsilon {found.epsilon:.6g} at delta {found.delta:g} "
-        f"({found.neighbours}), {found.mechanism} noise",
-        *_alone(found),
-        f"  sensitivity  {', '.join(f'{value:.6f}' for value in found.sensitivity)}",
-        f"  noise        {', '.join(f'{value:.6f}' for value in found.noise_std)}",
-        *_noise_lines(found),
-        f"  fingerprint  {found.fingerprint}",
-        f"  files        {', '.join(name for name in found.checks if name != NOISE)}",
+        f"{status}: by its files {guarantee}, {found.mechanism} noise",
+        *facts(named),
         f"This says: {found.meaning}.",
         "Compare the fingerprint with the one that the owner gives you.",
+        f"It rests on what the certificate assumes: {'; '.join(found.assumptions)}.",
     ]
-    lines.append(f"It rests on what the certificate assumes: {'; '.join(found.assumptions)}.")
-    emit(found.to_dict(), lines, as_json=as_json)
+    return found.to_dict(), lines
 
 
-def _noise_lines(found: Verification) -> list[str]:
-    """What was seen of noise, stage by stage."""
-    lines = [
-        f"  seen         stage '{verbatim(test.stage)}': {test.test} of {test.looked_at} of {test.of} numbers "
-        "are as with noise"
-        for test in found.noise_tests
-        if test.is_able
-    ]
-    untested = ", ".join(f"'{verbatim(stage)}'" for stage in found.untested)
-    if untested:
-        lines.append(f"  not seen     stage {untested}: without noise its numbers would look alike")
+def _not_seen(found: Verification) -> str | None:
+    """Of which numbers nothing tells whether they have noise."""
+    if found.untested:
+        stages = ", ".join(f"'{stage}'" for stage in found.untested)
+        return f"stage {stages}: without noise its numbers would look alike"
     if not found.noise_tests and found.is_private:
-        lines.append("  not seen     noise: what was learnt holds no sums that could be tested")
-    return lines
-
-
-def _alone(found: Verification) -> list[str]:
-    """What a release costs beside a network that was learnt from the same rows before."""
-    if found.epsilon == found.epsilon_alone:
-        return []
-    return [f"  of which     this release {found.epsilon_alone:.6g}, the rest the encoder that it was made with"]
+        return "noise: what was learnt holds no sums that could be tested"
+    return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,15 @@ from understudy import __version__
 from understudy.accounting import Budget
 from understudy.arrays import LossProgress, StageProgress
 from understudy.errors import InputError, MissingExtraError
+from understudy.evaluation.evaluate import evaluate
+from understudy.evaluation.metrics import ColumnView
 from understudy.fits.anova import AnovaTraining
 from understudy.generators.base import save_generator
 from understudy.methods import fit_release, make_plan
 from understudy.private.release import release_table
 from understudy.released import build_certificate
-from understudy.schema import Column, Schema, load_schema
+from understudy.reports.internal import edge_words, render_report
+from understudy.schema import Schema, load_schema
 
 
 def demo_schema() -> Schema:
@@ -46,9 +50,6 @@ def run_demo(
     """Plan, release, certify, fit, sample, draw and evaluate; returns where each result lies."""
     import pyarrow.csv as csv
 
-    from understudy.evaluation.evaluate import evaluate
-    from understudy.reports.internal import render_report
-
     schema, real, folder = demo_schema(), demo_table(), Path(output)
     plan = make_plan(schema, Budget(epsilon), options={"seed": seed, "training": training})
     try:
@@ -62,8 +63,9 @@ def run_demo(
     save_generator(generator, folder / "generator", release=release.fingerprint)
     rows = generator.sample(generator.default_num_rows, seed=seed)
     csv.write_csv(rows, folder / "synthetic.csv")
-    draw_comparison(schema, real, rows.to_pandas(), folder / "comparison.png", epsilon=epsilon)
     found = evaluate(rows.to_pandas(), real, schema, quick=True, seed=seed, progress=progress)
+    title = f"{schema.name}: real and synthetic rows at epsilon {epsilon:g}"
+    draw_comparison(found.columns, folder / "comparison.png", title=title)
     certificate = build_certificate(plan, dict(release.facts), fingerprint=release.fingerprint)
     page = render_report(
         found, name=schema.name, version=__version__, reference="all rows of the demo table", certificate=certificate
@@ -85,10 +87,9 @@ def _training(progress: StageProgress | None) -> LossProgress | None:
 
 REAL_COLOUR = "#7a8794"
 SYNTHETIC_COLOUR = "#0b6e4f"
-NUM_BINS = 20
 
 
-def draw_comparison(schema: Schema, real: Any, synthetic: Any, path: Path, *, epsilon: float) -> None:
+def draw_comparison(views: Sequence[ColumnView], path: Path, *, title: str) -> None:
     """Small multiples of every column's distribution, real beside synthetic, with its total variation distance.
 
     It shows real rows, which is fine for a public table only.
@@ -97,46 +98,20 @@ def draw_comparison(schema: Schema, real: Any, synthetic: Any, path: Path, *, ep
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise MissingExtraError("matplotlib", "demo") from None
-    across = min(5, len(schema.used))
-    down = -(-len(schema.used) // across)
+    across = min(5, len(views))
+    down = -(-len(views) // across)
     figure = Figure(figsize=(2.6 * across, 2.2 * down + 0.7), layout="constrained")
     axes = figure.subplots(down, across, squeeze=False)
-    for axis in axes.flat[len(schema.used) :]:
+    for axis in axes.flat[len(views) :]:
         axis.axis("off")
-    for axis, column in zip(axes.flat, schema.used, strict=False):
-        names, shares = _shares(column, real[column.name], synthetic[column.name])
-        places = np.arange(len(names))
-        axis.bar(places, shares[0], width=0.9, color=REAL_COLOUR, alpha=0.55, label="real")
-        axis.step(
-            np.append(places - 0.5, places[-1] + 0.5),
-            np.append(shares[1], shares[1][-1]),
-            where="post",
-            color=SYNTHETIC_COLOUR,
-            linewidth=1.8,
-            label="synthetic",
-        )
-        distance = 0.5 * np.abs(shares[0] - shares[1]).sum()
-        axis.set_title(f"{column.name}  (distance {distance:.2f})", fontsize=9)
-        axis.set_xticks(places[[0, -1]], [names[0], names[-1]], fontsize=8)
+    for axis, view in zip(axes.flat, views, strict=False):
+        edges, words = np.arange(len(view.bins) + 1) - 0.5, edge_words(view.bins)
+        axis.stairs(view.real, edges, fill=True, color=REAL_COLOUR, alpha=0.55, label="real")
+        axis.stairs(view.synthetic, edges, color=SYNTHETIC_COLOUR, linewidth=1.8, label="synthetic")
+        axis.set_title(f"{view.name}  (distance {view.distance:.2f})", fontsize=9)
+        axis.set_xticks(edges[[0, -1]], [words[0], words[-1]], fontsize=8)
         axis.set_yticks([])
         axis.spines[["top", "right", "left"]].set_visible(False)
     axes.flat[0].legend(fontsize=8, frameon=False)
-    figure.suptitle(f"{schema.name}: real and synthetic rows at epsilon {epsilon:g}", fontsize=12)
+    figure.suptitle(title, fontsize=12)
     figure.savefig(path, dpi=110)
-
-
-def _shares(column: Column, real: Any, synthetic: Any) -> tuple[list[str], np.ndarray[Any, Any]]:
-    """Shares of the same bins or categories in both tables.  # (2, bins)"""
-    if column.is_choice:
-        counts = [
-            np.asarray([np.sum(np.asarray(values) == category) for category in column.categories])
-            for values in (real, synthetic)
-        ]
-        names = [str(category) for category in column.categories]
-    else:
-        low, high = column.low_high
-        edges = np.linspace(low, high, NUM_BINS + 1)
-        counts = [np.histogram(np.clip(values, low, high), edges)[0] for values in (real, synthetic)]
-        names = [f"{edge:g}" for edge in edges[:-1]]
-    shares = np.asarray(counts, dtype=float)
-    return names, shares / np.maximum(shares.sum(axis=1, keepdims=True), 1)

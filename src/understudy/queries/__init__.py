@@ -3,8 +3,8 @@
 from understudy.queries.answers import Answer, Estimate
 from understudy.queries.ask import Asker, Catalogue, ask, catalogue
 from understudy.queries.expectations import expectation
-from understudy.queries.grammar import CannotTellError, QueryError
 from understudy.queries.points import Points, PushedForward, gaussian
+from understudy.queries.tokens import CannotTellError, QueryError
 
 __all__ = [
     "Answer",

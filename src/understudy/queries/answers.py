@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -43,10 +44,9 @@ class Estimate:
         """Half of the interval."""
         return (self.high - self.low) / 2
 
-    @property
-    def words(self) -> str:
-        """The group in words."""
-        return ", ".join(value for _, value in self.group)
+    def changed(self, change: Callable[[float], float]) -> Estimate:
+        """The same with its estimate and the ends of its interval changed alike."""
+        return replace(self, estimate=change(self.estimate), low=change(self.low), high=change(self.high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +82,8 @@ class Answer:
 
     def clipped(self) -> Answer:
         """The same with estimates and intervals inside public ``bounds``; no longer unbiased."""
-        low, high = self.bounds
-
-        def inside(value: float) -> float:
-            return min(max(value, low), high)
-
-        rows = tuple(
-            replace(row, estimate=inside(row.estimate), low=inside(row.low), high=inside(row.high)) for row in self.rows
-        )
+        least, most = self.bounds
+        rows = tuple(row.changed(lambda value: min(max(value, least), most)) for row in self.rows)
         return replace(self, rows=rows, notes=(*self.notes, CLIPPED))
 
     def in_days(self) -> Answer:
@@ -98,12 +92,7 @@ class Answer:
         def days(value: float) -> float:
             return value / MICROSECONDS_PER_DAY
 
-        rows = tuple(
-            replace(
-                row, estimate=days(row.estimate), std_error=days(row.std_error), low=days(row.low), high=days(row.high)
-            )
-            for row in self.rows
-        )
+        rows = tuple(replace(row.changed(days), std_error=days(row.std_error)) for row in self.rows)
         return replace(self, rows=rows, bounds=(days(self.bounds[0]), days(self.bounds[1])), unit="date")
 
     def shown(self, number: float) -> str:
@@ -141,11 +130,8 @@ class Answer:
 
     def to_table(self) -> pa.Table:
         """As an Arrow table: a column for each grouping, then the numbers."""
-        names = [name for name, _ in self.rows[0].group] if self.rows else []
-        columns: dict[str, list[Any]] = {name: [row.group[i][1] for row in self.rows] for i, name in enumerate(names)}
-        for field in ("estimate", "std_error", "low", "high", "is_exact"):
-            columns[field] = [getattr(row, field) for row in self.rows]
-        return pa.table(columns)
+        rows = [asdict(row) for row in self.rows]
+        return pa.Table.from_pylist([dict(row.pop("group")) | row for row in rows])
 
 
 def _finite(value: Any) -> Any:
@@ -179,13 +165,11 @@ def draw_answer(answer: Answer, path: Path) -> None:
     if len(answer.rows) > MOST_ROWS:
         raise UsageError("plot", f"would have {len(answer.rows)} bars", "Ask about fewer groups")
     try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ModuleNotFoundError:
         raise MissingExtraError("matplotlib", "demo") from None
     rows = answer.rows
     figure = Figure(figsize=(7.2, 1.2 + 0.3 * max(3, len(rows))), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     height = np.arange(len(rows))[::-1]
     middle = np.array([row.estimate for row in rows])
@@ -194,7 +178,7 @@ def draw_answer(answer: Answer, path: Path) -> None:
         axes.barh(height, middle, color=SOFT, height=0.7)
     axes.hlines(height, low, high, color=ACCENT, linewidth=2)
     axes.plot(middle, height, "o", color=INK, markersize=4)
-    axes.set_yticks(height, [row.words or answer.query for row in rows])
+    axes.set_yticks(height, [", ".join(value for _, value in row.group) or answer.query for row in rows])
     axes.set_xlabel(f"estimate and {100 * answer.level:g} % interval")
     axes.set_title(answer.query, loc="left", fontsize=11)
     axes.spines[["top", "right"]].set_visible(False)

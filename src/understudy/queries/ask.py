@@ -3,35 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from understudy.accounting import critical
 from understudy.errors import UsageError
-from understudy.features import Cells
 from understudy.files import refusing_damage
 from understudy.queries.answers import LEVEL, Answer, Estimate
 from understudy.queries.atoms import Sources, can_tell, single_axis
-from understudy.queries.bind import BoundQuery, bind
-from understudy.queries.least_squares import LeastSquares, gather
-from understudy.queries.linear import means_of, range_of, roots_of, shares_of, sums_of, variances_of
-from understudy.queries.quantiles import quantiles_of
-from understudy.queries.question import Question, understand
+from understudy.queries.bind import BoundQuery
+from understudy.queries.estimates import estimates_of, range_of
+from understudy.queries.least_squares import fit_tables
+from understudy.queries.question import Question, aggregates_of, understand
 from understudy.released import Release, load_release
+from understudy.released.diagnostics import bound_notes, unlisted_note
 from understudy.released.tables import NoisyTable, ReleaseTables, cell_edges, tables_of
 from understudy.schema import Column
-from understudy.schema.columns import number_values, spoken
-from understudy.schema.scales import Family, family_of
+from understudy.schema.columns import Kind, number_values, spoken
 
 COUNTED = ("count", "sum", "histogram")
-NULLS_OUT = "nulls are left out"
 OPEN = "a group with an unknown error may be empty: its interval is all that is possible"
 SAMPLED_CELLS = 64
 """Cells whose errors stand for those of all."""
+
+DISAGREE = (
+    "the release's tables disagree more than their noise explains, so intervals were widened by what they disagree by: "
+    "some tables miss rows whose values the schema does not list"
+)
 
 CUT = "cells of the release are coarser than the question: the interval covers any place in them"
 
@@ -70,36 +71,10 @@ class Asker:
                 f"has no {question.aggregate} that rows could tell of",
                 "Ask for a share or a mean, or leave the population out",
             )
-        factor = critical(self.sources.measured.mechanism, level)
-        if question.aggregate in ("median", "quantile"):
-            bound, rows = quantiles_of(self.sources, question, level, is_population=population)
-        else:
-            bound, rows = self._estimates(question, factor, population)
-        measured = bound.sources.measured
-        answer = Answer(
-            question.text,
-            question.aggregate,
-            tuple(rows),
-            bound.source,
-            level,
-            bounds=bounds_of(question, measured.columns, measured.num_rows),
-            notes=bound.notes,
-        )
-        answer = _noted(bound, answer)
-        return answer.in_days() if question.is_of_dates(measured.columns) else answer
-
-    def _estimates(self, question: Question, factor: float, population: bool) -> tuple[BoundQuery, list[Estimate]]:
-        bound = bind(self.sources, question)
-        if question.aggregate in ("count", "histogram"):
-            return bound, sums_of(bound, bound.members, factor)
-        if question.aggregate == "sum":
-            return bound, sums_of(bound, bound.valued(), factor)
-        if question.aggregate == "share":
-            return bound, shares_of(bound, factor, is_population=population)
-        if question.aggregate == "mean":
-            return bound, means_of(bound, factor, is_population=population)
-        variances = variances_of(bound, factor, is_population=population)
-        return bound, variances if question.aggregate == "var" else roots_of(variances)
+        bound, rows = estimates_of(self.sources, question, level, is_population=population)
+        notes = tuple(_notes(bound, rows))
+        found = Answer(question.text, question.aggregate, tuple(rows), bound.source, level, notes=notes)
+        return bounded(found, question, bound.sources.measured.columns, num_rows=bound.sources.measured.num_rows)
 
 
 def ask(release: Release | str | Path, query: str, *, level: float = LEVEL, population: bool = False) -> Answer:
@@ -107,9 +82,15 @@ def ask(release: Release | str | Path, query: str, *, level: float = LEVEL, popu
     return Asker(release).ask(query, level=level, population=population)
 
 
-def bounds_of(question: Question, columns: Sequence[Column], num_rows: float | None) -> tuple[float, float]:
-    """Between what an answer must lie, whatever the rows."""
-    aggregate, most = question.aggregate, math.inf if num_rows is None else float(num_rows)
+def bounded(answer: Answer, question: Question, columns: Sequence[Column], *, num_rows: float | None = None) -> Answer:
+    """An answer with the bounds between which it must lie, whatever the rows; moments in days."""
+    found = replace(answer, bounds=_bounds(question, columns, math.inf if num_rows is None else float(num_rows)))
+    is_of_dates = question.valued is not None and columns[question.valued].kind is Kind.DATETIME
+    return found.in_days() if is_of_dates else found
+
+
+def _bounds(question: Question, columns: Sequence[Column], most: float) -> tuple[float, float]:
+    aggregate = question.aggregate
     if aggregate in ("count", "histogram"):
         return 0.0, most
     if aggregate == "share" or question.column is None:
@@ -123,18 +104,22 @@ def bounds_of(question: Question, columns: Sequence[Column], num_rows: float | N
     return low, high
 
 
-def _noted(bound: BoundQuery, answer: Answer) -> Answer:
-    notes = answer.notes
-    place = bound.question.column
-    is_open = [not math.isfinite(row.std_error) for row in answer.rows]
-    if any(is_open):
-        notes = (*notes, OPEN)
-    if not all(row.is_exact or empty for row, empty in zip(answer.rows, is_open, strict=True)):
-        notes = (*notes, CUT)
-    if place is not None and bound.question.aggregate != "histogram":
-        column = bound.sources.measured.columns[place]
-        notes = (*notes, f"{NULLS_OUT}: those of {column.name}") if column.nullable else notes
-    return replace(answer, notes=notes)
+def _notes(bound: BoundQuery, rows: Sequence[Estimate]) -> Iterator[str]:
+    """What a reader should know of the answer."""
+    measured, question = bound.sources.measured, bound.question
+    for place in question.columns:
+        yield from filter(None, [unlisted_note(measured, place)])
+    for place in question.columns:
+        if place == question.column or place in question.where:
+            yield from bound_notes(measured, place)
+    if bound.fit.disagrees:
+        yield DISAGREE
+    if not all(math.isfinite(row.std_error) for row in rows):
+        yield OPEN
+    if not all(row.is_exact or not math.isfinite(row.std_error) for row in rows):
+        yield CUT
+    if question.valued is not None and bound.column.nullable:
+        yield f"nulls are left out: those of {bound.column.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,35 +166,27 @@ def catalogue(sources: Sources) -> Catalogue:
     together = [_together(measured, table) for table in best.values()]
     return Catalogue(
         measured.num_rows,
-        tuple(_column(sources, place) for place in range(len(measured.columns))),
+        tuple(_column(measured, place) for place in range(len(measured.columns))),
         tuple(sorted(together, key=lambda each: (len(each.names), each.count_error, each.names))),
     )
 
 
-def _column(sources: Sources, place: int) -> CatalogueColumn:
-    measured, column = sources.measured, sources.measured.columns[place]
+def _column(measured: ReleaseTables, place: int) -> CatalogueColumn:
+    column = measured.columns[place]
     if not measured.over((place,)):
         return CatalogueColumn(column.name, _holds(column), "not counted", (), None)
     if not column.is_choice and not can_tell(measured, place):
         can = ("count",) if column.nullable else ()
         return CatalogueColumn(column.name, _holds(column), "nulls only", can, None)
     axis = single_axis(measured, place, [], every_value=False)
-    fit = LeastSquares(gather(measured, [axis]), num_rows=measured.num_rows, mechanism=measured.mechanism)
     some = np.unique(np.linspace(0, axis.num_known - 1, SAMPLED_CELLS).astype(np.int64))
-    weights = np.zeros((len(some), axis.dim))
-    weights[np.arange(len(some)), some] = 1.0
-    error = float(np.median(fit.deviations(weights)))
-    finest = max(
-        (cells for table in measured.tables for cells in table.cells if cells.column == place),
-        key=lambda cells: cells.num_known,
-    )
-    return CatalogueColumn(column.name, _holds(column), _resolution(finest), _can(column), error)
-
-
-def _resolution(cells: Cells) -> str:
-    if cells.num_known == cells.num_codes:
-        return "every value"
-    return f"{len(cell_edges(cells)):,} cells"
+    single = (some[:, None] == np.arange(axis.dim)) * 1.0
+    error = float(np.median(fit_tables(measured, [axis]).deviations(single)))
+    every = [cells for table in measured.of_column[place] for cells in table.cells if cells.column == place]
+    finest = max(every, key=lambda cells: cells.num_known)
+    is_whole = finest.num_known == finest.num_codes
+    resolution = "every value" if is_whole else f"{len(cell_edges(finest)):,} cells"
+    return CatalogueColumn(column.name, _holds(column), resolution, aggregates_of(column), error)
 
 
 def _holds(column: Column) -> str:
@@ -219,15 +196,6 @@ def _holds(column: Column) -> str:
         low, high = number_values(column, np.array([0, column.num_steps]))
         found = f"{spoken(column, low)} to {spoken(column, high)}"
     return found + (" or null" if column.nullable else "")
-
-
-def _can(column: Column) -> tuple[str, ...]:
-    family = family_of(column)
-    if family is Family.NUMBER:
-        return ("count", "share", "sum", "mean", "var", "std", "median", "quantile", "histogram")
-    if family is Family.MOMENT:
-        return ("count", "share", "mean", "median", "quantile", "histogram")
-    return ("count", "share", "histogram")
 
 
 def _together(measured: ReleaseTables, table: NoisyTable) -> CatalogueTable:

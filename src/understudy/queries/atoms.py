@@ -7,15 +7,15 @@ release can tell apart.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from understudy.arrays import Floats, Integers
 from understudy.features import Cells
-from understudy.queries.least_squares import DENSE, LeastSquares, gather
+from understudy.queries.least_squares import DENSE, fit_tables
 from understudy.released.tables import (
     NoisyTable,
     ReleaseTables,
@@ -38,8 +38,7 @@ NOISE_WEIGHT = 2.0
 """Deviations of noise that weigh as much as rows whose place in a cell is unknown."""
 
 
-@dataclass(frozen=True, eq=False)
-class Ranged:
+class Ranged(NamedTuple):
     """The least, middle and largest value of functions in each cell, all of one shape."""
 
     low: Floats
@@ -51,10 +50,18 @@ class Ranged:
         """Whether every cell has one value only."""
         return bool(np.array_equal(self.low, self.high))
 
+    def each(self, change: Callable[[Floats], Floats]) -> Ranged:
+        """All three changed alike."""
+        return Ranged(*map(change, self))
+
+    def row(self, i: int) -> Ranged:
+        """One of several functions.  # (count, cells) -> (1, cells)"""
+        return self.each(lambda part: part[i : i + 1])
+
     def outer(self, other: Ranged) -> Ranged:
-        """Products of every value here with every value there.  # (a,), (b,) -> (a, b)"""
-        ends = [np.multiply.outer(mine, theirs) for mine in (self.low, self.high) for theirs in (other.low, other.high)]
-        middle = np.multiply.outer(self.middle, other.middle)
+        """Products of every value here with every value there.  # (a, b), (c, d) -> (a * c, b * d)"""
+        ends = [np.kron(mine, theirs) for mine in (self.low, self.high) for theirs in (other.low, other.high)]
+        middle = np.asarray(np.kron(self.middle, other.middle), dtype=np.float64)
         return Ranged(np.minimum.reduce(ends), middle, np.maximum.reduce(ends))
 
     def minus(self, factor: float, other: Ranged) -> Ranged:
@@ -90,10 +97,8 @@ def membership(cells: Cells, codes: CodeSet, masses: Floats | None = None) -> Ra
     for low, high in codes.ranges:
         inside += np.maximum(0, np.minimum(lasts, high) - np.maximum(firsts, low) + 1)
     widths = lasts - firsts + 1
-    every, some = (each.astype(np.float64) for each in (inside == widths, inside > 0))
-    pieces = Ranged(every, inside / widths, some)
-    others = float(codes.has_null), float(codes.has_unlisted)
-    return _by_cell(cells, pieces, widths if masses is None else masses, others)
+    pieces = Ranged((inside == widths).astype(np.float64), inside / widths, (inside > 0).astype(np.float64))
+    return _by_cell(cells, pieces, masses, (float(codes.has_null), float(codes.has_unlisted)))
 
 
 def values(column: Column, cells: Cells, *, centre: float = 0.0, masses: Floats | None = None) -> Ranged:
@@ -101,15 +106,14 @@ def values(column: Column, cells: Cells, *, centre: float = 0.0, masses: Floats 
     scale = own_scale(column)
     ends = [scale.values(codes) - centre for codes in (cells.first_codes, cells.last_codes)]
     low, high = np.minimum(*ends).astype(np.float64), np.maximum(*ends).astype(np.float64)
-    widths = cells.last_codes - cells.first_codes + 1
-    pieces = Ranged(low, (low + high) / 2, high)
-    return _by_cell(cells, pieces, widths if masses is None else masses, (0.0, 0.0))
+    return _by_cell(cells, Ranged(low, (low + high) / 2, high), masses, (0.0, 0.0))
 
 
-def _by_cell(cells: Cells, pieces: Ranged, masses: npt.NDArray[np.generic], others: tuple[float, float]) -> Ranged:
+def _by_cell(cells: Cells, pieces: Ranged, masses: Floats | None, others: tuple[float, float]) -> Ranged:
     """Ranges of pieces made ranges of the cells that they lie in, and values of nulls and of unlisted ones."""
     if cells.groups:
-        place, weight = cells.cell_of_piece, np.maximum(masses.astype(np.float64), 1e-9)
+        known = cells.last_codes - cells.first_codes + 1.0 if masses is None else masses
+        place, weight = cells.cell_of_piece, np.maximum(known, 1e-9)
         low, high = np.full(cells.num_known, np.inf), np.full(cells.num_known, -np.inf)
         np.minimum.at(low, place, pieces.low)
         np.maximum.at(high, place, pieces.high)
@@ -118,50 +122,39 @@ def _by_cell(cells: Cells, pieces: Ranged, masses: npt.NDArray[np.generic], othe
         pieces = Ranged(low, np.clip(middle / np.where(total > 0, total, 1), low, high), high)
     exists = (cells.has_null, cells.has_unlisted)
     last = [value for value, is_there in zip(others, exists, strict=True) if is_there]
-    return Ranged(*(np.append(each, last) for each in (pieces.low, pieces.middle, pieces.high)))
+    return pieces.each(lambda part: np.append(part, last))
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A set of codes with a name; ``middle`` is where it lies on a number's axis."""
+    """A set of codes of a column, with the names of both."""
 
-    words: str
+    name: tuple[str, str]
     codes: CodeSet
-    middle: float | None = None
 
 
 def groups_of(column: Column, cells: Cells, *, most: int | None = None) -> list[Group]:
     """The groups of a column; for a number runs of the given cells, at most ``most`` of them."""
     if column.is_choice:
-        found = [Group(str(category), CodeSet(((code, code),))) for code, category in enumerate(column.categories)]
+        found = [(str(category), CodeSet(((code, code),))) for code, category in enumerate(column.categories)]
     else:
         found = _runs(column, cells, most or DEFAULT_BARS)
-    return [*found, Group("null", CodeSet((), has_null=True))] if column.nullable else found
+    if column.nullable:
+        found.append(("null", CodeSet((), has_null=True)))
+    return [Group((column.name, words), codes) for words, codes in found]
 
 
-def _runs(column: Column, cells: Cells, most: int) -> list[Group]:
+def _runs(column: Column, cells: Cells, most: int) -> list[tuple[str, CodeSet]]:
     """Equal numbers of cells made one."""
     firsts = cell_edges(cells)
     firsts = firsts[:: -(-len(firsts) // most)]
     lasts = np.append(firsts[1:] - 1, cells.num_codes - 1)
-    low, high = number_values(column, firsts), number_values(column, lasts)
-    return [
-        Group(
-            _named(column, low[i], high[i], is_last=i == len(firsts) - 1),
-            CodeSet(((int(firsts[i]), int(lasts[i])),)),
-            (float(low[i]) + float(high[i])) / 2,
-        )
-        for i in range(len(firsts))
-    ]
-
-
-def _named(column: Column, low: float, high: float, *, is_last: bool) -> str:
-    ends = [spoken(column, low), spoken(column, high)]
-    if ends[0] == ends[1]:
-        return ends[0]
-    if column.kind is Kind.CONTINUOUS and not is_last:
-        return f"{ends[0]} to below {ends[1]}"
-    return f"{ends[0]} to {ends[1]}"
+    found = []
+    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+        low, high = (spoken(column, value) for value in number_values(column, np.array([first, last])))
+        below = "below " if column.kind is Kind.CONTINUOUS and last < cells.num_codes - 1 else ""
+        found.append((low if low == high else f"{low} to {below}{high}", CodeSet(((first, last),))))
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,9 +168,7 @@ class Sources:
         """Estimated rows in each piece of a column's cells, none below zero.  # (num_pieces,)"""
         if cells.column not in self._masses:
             own = single_axis(self.measured, cells.column, [], every_value=False)
-            fit = LeastSquares(
-                gather(self.measured, [own]), num_rows=self.measured.num_rows, mechanism=self.measured.mechanism
-            )
+            fit = fit_tables(self.measured, [own])
             self._masses[cells.column] = own, np.maximum(fit.atoms[: own.num_known], 0.0)
         own, counts = self._masses[cells.column]
         reached = np.interp(
@@ -214,23 +205,17 @@ def single_axis(
     return cut_at(whole, edges)
 
 
-def several_axes(
-    sources: Sources, columns: Sequence[int], sets: Mapping[int, Sequence[CodeSet]], valued: int | None
-) -> list[Cells] | None:
+def several_axes(sources: Sources, sets: Mapping[int, Sequence[CodeSet]], valued: int | None) -> list[Cells]:
     """The cells of a query about several columns: those of the table that tells most of it.
 
-    Cells that a query does not tell apart are made one. None if no table is over all columns.
+    Cells that a query does not tell apart are made one. ``sets`` are the codes of each column's groups.
     """
-    tables = sources.measured.over(tuple(columns))
-    if not tables:
-        return None
-    best = min(tables, key=lambda table: _width(sources, table, columns, sets, valued))
+    best = min(sources.measured.over(tuple(sets)), key=lambda table: _width(sources, table, sets, valued))
     found = []
-    for place in columns:
+    for place, own in sets.items():
         cells = best.cells[best.columns.index(place)]
-        parts = _functions(sources, cells, sets[place], is_valued=place == valued)
-        stacked = np.concatenate([np.stack([p.low, p.middle, p.high]) for p in parts])
-        found.append(merged_cells(cells, stacked[:, : cells.num_known].T))
+        parts = _functions(sources, cells, own, is_valued=place == valued)
+        found.append(merged_cells(cells, np.concatenate(parts)[:, : cells.num_known].T))
     return found
 
 
@@ -242,13 +227,7 @@ def _functions(sources: Sources, cells: Cells, sets: Sequence[CodeSet], *, is_va
     return found
 
 
-def _width(
-    sources: Sources,
-    table: NoisyTable,
-    columns: Sequence[int],
-    sets: Mapping[int, Sequence[CodeSet]],
-    valued: int | None,
-) -> float:
+def _width(sources: Sources, table: NoisyTable, sets: Mapping[int, Sequence[CodeSet]], valued: int | None) -> float:
     """About how wide intervals from a table would be: rows whose place is unknown, and noise.
 
     Rows are spread as if columns were independent, which serves to choose and for nothing else.
@@ -258,7 +237,7 @@ def _width(
     for cells in table.cells:
         masses = sources.masses(cells)
         rows = max(1.0, float(masses.sum()))
-        if cells.column not in columns:
+        if cells.column not in sets:
             squares *= cells.dim
             continue
         parts = _functions(sources, cells, sets[cells.column], is_valued=cells.column == valued)
@@ -277,8 +256,8 @@ def can_tell(measured: ReleaseTables, place: int) -> bool:
     return any(cells.num_known > 1 for cells in measured.cuts(place))
 
 
-def finest_cells(measured: ReleaseTables, place: int, columns: Sequence[int]) -> Cells | None:
+def finest_cells(measured: ReleaseTables, place: int, columns: Sequence[int]) -> Cells:
     """The finest cells of a column in a table over all of these columns, very long ones apart."""
     found = [table.cells[table.columns.index(place)] for table in measured.over(tuple(columns))]
     short = [cells for cells in found if cells.num_pieces <= DENSE // 2] or found
-    return max(short, key=lambda cells: cells.num_known, default=None)
+    return max(short, key=lambda cells: cells.num_known)

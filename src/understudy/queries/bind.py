@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import product
 
 import numpy as np
 
-from understudy.arrays import Floats, Integers
+from understudy.arrays import Integers
 from understudy.features import Cells
 from understudy.queries.atoms import (
     Group,
@@ -23,11 +24,11 @@ from understudy.queries.atoms import (
     single_axis,
     values,
 )
-from understudy.queries.grammar import CannotTellError, QueryError
-from understudy.queries.least_squares import LeastSquares, gather
+from understudy.queries.least_squares import LeastSquares, fit_tables
 from understudy.queries.question import Question
-from understudy.released.diagnostics import bound_notes, unlisted_note
+from understudy.queries.tokens import CannotTellError, QueryError
 from understudy.released.tables import ReleaseTables
+from understudy.schema import Column
 from understudy.schema.values import CodeSet, every_code
 
 MOST_GROUPS = 4000
@@ -37,109 +38,78 @@ MOST_WEIGHTS = 30_000_000
 PAIRS_NAMED = 8
 WITH_VALUES = ("sum", "mean", "var", "std")
 
-DISAGREE = (
-    "the release's tables disagree more than their noise explains, so intervals were widened by what they disagree by: "
-    "some tables miss rows whose values the schema does not list"
-)
+ALL_ROWS = Ranged(*[np.ones((1, 1))] * 3)
+"""One group, with every row: what a question without columns is about."""
 
 
 @dataclass(frozen=True, eq=False)
 class BoundQuery:
     """A question with its atoms, and the estimates of their counts.
 
-    ``sets`` are, for each axis, the codes of each of its groups; ``everyone`` the same without the
-    question's condition. Functions of all groups are arrays of (groups, atoms).
+    ``groups`` are those of every column of the question; one that is not grouped by has a single group. Functions of
+    all groups are arrays of (groups, atoms).
     """
 
     sources: Sources
     question: Question
-    axes: tuple[Cells, ...]
-    sets: tuple[tuple[CodeSet, ...], ...]
-    unconditional: tuple[tuple[CodeSet, ...], ...]
-    groups: tuple[tuple[Group, ...], ...]
+    axes: Sequence[Cells]
+    groups: Mapping[int, Sequence[Group]]
+    fit: LeastSquares
 
-    @cached_property
-    def fit(self) -> LeastSquares:
-        """Counts of the atoms from all tables together."""
-        evidence = gather(self.sources.measured, self.axes)
-        measured = self.sources.measured
-        num_rows = measured.num_rows if all(map(measured.is_whole, self.axes)) else None
-        return LeastSquares(evidence, num_rows=num_rows, mechanism=measured.mechanism)
+    @property
+    def column(self) -> Column:
+        """The column that the question is asked of."""
+        return self.sources.measured.columns[self.question.column or 0]
 
     @cached_property
     def members(self) -> Ranged:
         """Whether an atom's rows are counted in each group."""
-        return self._product([self._memberships(i, self.sets[i]) for i in range(len(self.axes))])
+        return reduce(Ranged.outer, self._memberships, ALL_ROWS)
 
     @cached_property
     def everyone(self) -> Ranged:
         """The same without the condition."""
-        every = range(len(self.axes))
-        return self._product([self._memberships(i, self.unconditional[i]) for i in every])
+        return reduce(Ranged.outer, self._membership_of(replace(self.question, where={})), ALL_ROWS)
 
     def valued(self, *, centre: float = 0.0, is_squared: bool = False) -> Ranged:
         """The question's column, less a centre, for rows that are counted, and 0 for others."""
-        parts = []
-        for i, cells in enumerate(self.axes):
-            part = self._memberships(i, self.sets[i])
+        whole = ALL_ROWS
+        for cells, part in zip(self.axes, self._memberships, strict=True):
             if cells.column == self.question.column:
-                own = values(
-                    self.sources.measured.columns[cells.column], cells, centre=centre, masses=self.sources.masses(cells)
-                )
+                own = values(self.column, cells, centre=centre, masses=self.sources.masses(cells))
                 part = (own.squared() if is_squared else own).within(part)
-            parts.append(part)
-        return self._product(parts)
+            whole = whole.outer(part)
+        return whole
 
-    def _memberships(self, axis: int, sets: Sequence[CodeSet]) -> Ranged:
-        """Membership of one axis' cells in each of its groups.  # (groups, cells)"""
-        cells = self.axes[axis]
-        found = [membership(cells, codes, self.sources.masses(cells)) for codes in sets]
-        return Ranged(*(np.stack([getattr(f, end) for f in found]) for end in ("low", "middle", "high")))
+    @cached_property
+    def _memberships(self) -> list[Ranged]:
+        """Membership of each axis' cells in each of its groups.  # (groups, cells) of each"""
+        return self._membership_of(self.question)
 
-    def _product(self, parts: list[Ranged]) -> Ranged:
-        """Functions of axes multiplied.  # (groups, cells) of each -> (all groups, atoms)"""
-        if not parts:
-            one = np.ones((1, 1))
-            return Ranged(one, one, one)
-        whole = reduce(Ranged.outer, parts)
-        count = len(parts)
-        order = [*range(0, 2 * count, 2), *range(1, 2 * count, 2)]
-        groups = int(np.prod([part.low.shape[0] for part in parts]))
-
-        def flat(array: Floats) -> Floats:
-            return array.transpose(order).reshape(groups, -1)
-
-        return Ranged(flat(whole.low), flat(whole.middle), flat(whole.high))
+    def _membership_of(self, question: Question) -> list[Ranged]:
+        found = []
+        for cells in self.axes:
+            masses, column = self.sources.masses(cells), self.sources.measured.columns[cells.column]
+            sets = _sets(question, cells.column, column, self.groups[cells.column])
+            parts = [membership(cells, codes, masses) for codes in sets]
+            found.append(Ranged(*map(np.stack, zip(*parts, strict=True))))
+        return found
 
     @property
     def names(self) -> list[tuple[tuple[str, str], ...]]:
         """Each group as pairs of a column's name and words."""
-        columns = self.sources.measured.columns
-        by = [columns[cells.column].name for cells in self.axes if cells.column in self.question.grouping]
-        return [tuple(zip(by, [group.words for group in each], strict=True)) for each in self.groups]
+        every = product(*(self.groups[place] for place in self.question.grouping))
+        return [tuple(group.name for group in own) for own in every]
 
     @property
     def source(self) -> str:
         """Where the answer comes from, in words."""
         if not self.axes and self.sources.measured.num_rows is not None:
             return "the public row count"
-        asked = {cells.column for cells in self.axes}
-        used = [t for t in self.sources.measured.tables if asked <= set(t.columns)]
-        blocks = sorted({table.block for table in used}, key=[t.block for t in used].index)
+        used = [t for t in self.sources.measured.tables if set(self.question.columns) <= set(t.columns)]
+        blocks = dict.fromkeys(table.block for table in used)
         plural = "tables" if len(used) > 1 else "table"
         return f"{len(used)} noisy {plural} ({', '.join(blocks)})"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What a reader should know of the answer."""
-        measured, question = self.sources.measured, self.question
-        found = [unlisted_note(measured, place) for place in question.columns]
-        for place in question.columns:
-            if place == question.column or place in question.where:
-                found += bound_notes(measured, place)
-        if self.fit.disagrees:
-            found.append(DISAGREE)
-        return tuple(note for note in found if note)
 
 
 def bind(sources: Sources, question: Question, *, also: Integers | None = None) -> BoundQuery:
@@ -148,18 +118,12 @@ def bind(sources: Sources, question: Question, *, also: Integers | None = None) 
     Raises:
         QueryError: no table of the release is over all of its columns.
     """
-    measured, columns = sources.measured, question.columns
-    groups: dict[int, list[Group]] = {}
-    for place in columns:
-        if place not in question.grouping:
-            continue
-        cells = finest_cells(measured, place, columns)
-        if cells is None:
-            raise _no_table(measured, question)
-        bars = int(question.number) if question.aggregate == "histogram" and question.number else None
-        groups[place] = groups_of(measured.columns[place], cells, most=bars)
-    sets, unconditional = _sets(measured, question, groups)
-    count = int(np.prod([len(each) for each in sets.values()])) if sets else 1
+    measured = sources.measured
+    if question.grouping and not measured.over(question.columns):
+        raise _no_table(measured, question)
+    groups = {place: _groups(measured, question, place) for place in question.columns}
+    sets = {place: _sets(question, place, measured.columns[place], own) for place, own in groups.items()}
+    count = math.prod(map(len, sets.values()))
     if count > MOST_GROUPS:
         raise QueryError(
             question.whole,
@@ -167,34 +131,27 @@ def bind(sources: Sources, question: Question, *, also: Integers | None = None) 
             "Group by fewer columns, or ask about one group with where",
         )
     axes = _axes(sources, question, sets, also)
-    size = int(np.prod([cells.dim for cells in axes])) if axes else 1
-    if count * size > MOST_WEIGHTS:
+    if count * math.prod(cells.dim for cells in axes) > MOST_WEIGHTS:
         raise QueryError(question.whole, "is too large a table", "Ask about fewer groups, with where")
-    return BoundQuery(
-        sources,
-        question,
-        tuple(axes),
-        tuple(tuple(sets[cells.column]) for cells in axes),
-        tuple(tuple(unconditional[cells.column]) for cells in axes),
-        tuple(product(*(groups[place] for place in columns if place in groups))),
-    )
+    return BoundQuery(sources, question, axes, groups, fit_tables(measured, axes))
 
 
-def _sets(
-    measured: ReleaseTables, question: Question, groups: dict[int, list[Group]]
-) -> tuple[dict[int, list[CodeSet]], dict[int, list[CodeSet]]]:
-    """The codes of each group along each axis, with the condition and without."""
-    sets, unconditional = {}, {}
-    for place in question.columns:
-        # Rows with an unlisted value are rows too; aggregates of a column leave its nulls out.
-        is_valued = place == question.column and question.aggregate != "histogram"
-        known = every_code(measured.columns[place])
-        every = CodeSet(known.ranges, known.has_null and not is_valued, has_unlisted=not is_valued)
-        base = question.where[place] & every if place in question.where else every
-        own = [group.codes for group in groups[place]] if place in groups else [every]
-        sets[place] = [codes & base for codes in own]
-        unconditional[place] = [codes & every for codes in own]
-    return sets, unconditional
+def _groups(measured: ReleaseTables, question: Question, place: int) -> list[Group]:
+    if place not in question.grouping:
+        return [Group(("", "all"), replace(every_code(measured.columns[place]), has_unlisted=True))]
+    bars = int(question.number) if question.aggregate == "histogram" and question.number else None
+    return groups_of(measured.columns[place], finest_cells(measured, place, question.columns), most=bars)
+
+
+def _sets(question: Question, place: int, column: Column, groups: Sequence[Group]) -> list[CodeSet]:
+    """The codes of each group along an axis that meet the condition.
+
+    Rows with an unlisted value are rows too; aggregates of a column leave its nulls out.
+    """
+    known, is_valued = every_code(column), place == question.valued
+    every = CodeSet(known.ranges, known.has_null and not is_valued, has_unlisted=not is_valued)
+    kept = question.where.get(place, every) & every
+    return [group.codes & kept for group in groups]
 
 
 def _axes(sources: Sources, question: Question, sets: dict[int, list[CodeSet]], also: Integers | None) -> list[Cells]:
@@ -207,13 +164,10 @@ def _axes(sources: Sources, question: Question, sets: dict[int, list[CodeSet]], 
             raise _no_counts(measured, question, place)
     if len(columns) == 1:
         is_valued = question.aggregate in WITH_VALUES
-        place = columns[0]
-        return [single_axis(measured, place, sets[place], every_value=is_valued, also=also)]
-    valued = question.column if question.aggregate != "histogram" else None
-    axes = several_axes(sources, columns, sets, valued) if columns else []
-    if axes is None:
+        return [single_axis(measured, columns[0], sets[columns[0]], every_value=is_valued, also=also)]
+    if columns and not measured.over(columns):
         raise _no_table(measured, question)
-    return axes
+    return several_axes(sources, sets, question.valued) if columns else []
 
 
 def _no_counts(measured: ReleaseTables, question: Question, place: int) -> CannotTellError:
@@ -238,23 +192,16 @@ def _incomplete(measured: ReleaseTables, question: Question) -> str | None:
 def _no_table(measured: ReleaseTables, question: Question) -> CannotTellError:
     short = _incomplete(measured, question)
     if short is not None:
-        remedy = "Mend the schema, or ask a fitted generator (--generator DIR)"
-        return CannotTellError(question.whole, short, remedy)
-    names = [measured.columns[place].name for place in question.columns]
-    pairs = sorted(
-        {
-            " x ".join(measured.columns[place].name for place in sorted(table.columns))
-            for table in measured.tables
-            if len(table.columns) > 1 and set(table.columns) & set(question.columns)
-        }
-    )
+        return CannotTellError(question.whole, short, "Mend the schema, or ask a fitted generator (--generator DIR)")
+    names = [column.name for column in measured.columns]
+    asked = " and ".join(names[place] for place in question.columns)
+    over = [t.columns for t in measured.tables if len(t.columns) > 1 and set(t.columns) & set(question.columns)]
+    pairs = sorted({" x ".join(names[place] for place in sorted(columns)) for columns in over})
+    told = "It tells of these columns one by one only"
     if pairs:
-        listed = ", ".join(pairs[:PAIRS_NAMED]) + (", ..." if len(pairs) > PAIRS_NAMED else "")
-        told = f"Of these columns it has {listed}"
-    else:
-        told = "It tells of these columns one by one only"
+        told = f"Of these columns it has {', '.join(pairs[:PAIRS_NAMED])}" + ", ..." * (len(pairs) > PAIRS_NAMED)
     return CannotTellError(
         question.whole,
-        f"this release has no table over {' and '.join(names)} together",
+        f"this release has no table over {asked} together",
         f"{told}. A fitted generator can guess: --generator DIR",
     )

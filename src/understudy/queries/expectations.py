@@ -23,11 +23,11 @@ from understudy.errors import UsageError
 from understudy.features import Block
 from understudy.queries.answers import LEVEL, Answer, Estimate
 from understudy.queries.atoms import Sources, can_tell, single_axis
-from understudy.queries.linear import ratio_interval
+from understudy.queries.estimates import ratio_interval
 from understudy.released import Release
 from understudy.released.tables import tables_of
 from understudy.rules.measurement import Measurement
-from understudy.schema import NULL, Layout
+from understudy.schema import NULL
 from understudy.schema.columns import from_position
 from understudy.schema.encode import decode_table, encode_batch
 
@@ -82,16 +82,10 @@ def expectation(
     ends = ratio_interval(found, count, (spread[0, 0], spread[0, 1], spread[1, 1]), factor)
     low, high = ends if ends is not None else (-math.inf, math.inf)
     only = Estimate((), mean, noise / count, float(low - error), float(high + error), False)
-    where = DRAWN if reference is None else "reference rows"
-    return Answer(
-        f"mean of {getattr(function, '__name__', 'a function')}",
-        "mean",
-        (only,),
-        f"{sum(e.dim for e in release.embeddings):,} noisy sums of features",
-        level,
-        is_model=True,
-        notes=(ERROR.format(error, where),),
-    )
+    query = f"mean of {getattr(function, '__name__', 'a function')}"
+    source = f"{sum(each.dim for each in release.embeddings):,} noisy sums of features"
+    notes = (ERROR.format(error, DRAWN if reference is None else "reference rows"),)
+    return Answer(query, "mean", (only,), source, level, is_model=True, notes=notes)
 
 
 def _reference_codes(release: Release, reference: pa.Table | None, seed: int) -> Integers:
@@ -99,9 +93,7 @@ def _reference_codes(release: Release, reference: pa.Table | None, seed: int) ->
     if reference is not None:
         if reference.num_rows < 2:
             raise UsageError("reference", "must have two rows at least")
-        batches = reference.combine_chunks().to_batches()
-        codes = np.concatenate([encode_batch(schema, batch) for batch in batches])
-        return rng.permutation(codes)[: 2 * NUM_REFERENCE]
+        return rng.permutation(encode_batch(schema, reference))[: 2 * NUM_REFERENCE]
     sources = Sources(tables_of(release))
     drawn = [_drawn(sources, place, rng) for place in range(len(schema.used))]
     return np.stack(drawn, axis=1)
@@ -132,12 +124,11 @@ def _kernel_and_sums(release: Release, codes: Integers) -> tuple[Floats, Floats]
 
     # (rows, rows), (rows,)
     """
-    layout = release.plan.layout
-    cells = layout.expand(codes)
+    cells = release.plan.layout.expand(codes)
     kernel, sums = np.zeros((len(codes), len(codes))), np.zeros(len(codes))
     for measurement in release.measurements:
         for block in measurement.embedding.blocks:
-            copy = _copy_of(layout, measurement, block, codes)
+            copy = _copy_of(measurement, block, cells)
             precision = 1 / measurement.noise_of_sum(block.name) ** 2
             known = copy >= 0
             same = (copy[:, None] == copy[None, :]) & known[:, None]
@@ -149,13 +140,10 @@ def _kernel_and_sums(release: Release, codes: Integers) -> tuple[Floats, Floats]
     return kernel, sums
 
 
-def _copy_of(layout: Layout, measurement: Measurement, block: Block, codes: Integers) -> Integers:
+def _copy_of(measurement: Measurement, block: Block, cells: Floats) -> Integers:
     """The copy of a block that each row adds to; -1 for none."""
     label = measurement.embedding.label
     if not block.per_label or label is None:
-        return np.zeros(len(codes), dtype=np.int64)
-    choice = next(c for c in layout.choices if (c.start, c.stop) == label)
-    place = next(i for i, c in enumerate(layout.schema.used) if c.name == choice.column)
-    own = codes[:, place]
-    null = choice.width - 1 if choice.width > len(layout.schema.used[place].categories) else -1
-    return np.where(own == NULL, null, own)
+        return np.zeros(len(cells), dtype=np.int64)
+    members = cells[:, slice(*label)]
+    return np.where(members.any(axis=1), members.argmax(axis=1), -1)

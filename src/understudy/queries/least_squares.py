@@ -10,9 +10,10 @@ a' M^-1 b. A public row count is a condition on x.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -54,23 +55,33 @@ class Evidence:
         """Whether every atom has a sum of its own."""
         return len(self.sums) == len(self.index) and bool((self.index >= 0).all())
 
+    @cached_property
+    def weights(self) -> Floats:
+        """The precision of each sum."""
+        return np.asarray(1 / self.variances)
+
+    @cached_property
+    def selector(self) -> csr_array:
+        """The matrix A of a table: which atoms each of its sums adds up."""
+        known = np.flatnonzero(self.index >= 0)
+        entries = (np.ones(len(known)), (self.index[known], known))
+        return csr_array(entries, shape=(len(self.sums), len(self.index)))
+
 
 def gather(measured: ReleaseTables, axes: Sequence[Cells]) -> list[Evidence]:
     """What each table tells of the atoms, which are the products of the axes' cells."""
-    shape = tuple(cells.dim for cells in axes)
     columns = {cells.column for cells in axes}
     # If atoms surely miss rows, tables that are not over these columns count others than the atoms do.
     short = {cells.column for cells in axes if not measured.is_whole(cells)}
     found: dict[bytes, list[Evidence]] = {}
-    unions: dict[tuple[int, Cells], tuple[Integers, Integers, int]] = {}
+    union = cache(common_coarsening)  # several tables cut a column alike
     for table in _complete(measured, columns):
         others = (cells for cells in table.cells if cells.column not in columns)
         if short <= set(table.columns) and all(measured.is_whole(cells) for cells in others):
-            each = _evidence(table, axes, shape, unions)
+            each = _evidence(table, axes, union)
             found.setdefault(each.index.tobytes(), []).append(each)
     pooled = [_average(alike) for alike in found.values()]
-    size = int(np.prod(shape))
-    if len(axes) > 1 and size > DENSE:
+    if len(axes) > 1 and math.prod(cells.dim for cells in axes) > DENSE:
         return [each for each in pooled if each.separates]
     return pooled
 
@@ -88,13 +99,8 @@ def _complete(measured: ReleaseTables, columns: set[int]) -> Sequence[NoisyTable
     return found if any(columns <= set(table.columns) for table in found) else measured.tables
 
 
-def _evidence(
-    table: NoisyTable,
-    axes: Sequence[Cells],
-    shape: tuple[int, ...],
-    unions: dict[tuple[int, Cells], tuple[Integers, Integers, int]],
-) -> Evidence:
-    sums, merged = table.counts, 1
+def _evidence(table: NoisyTable, axes: Sequence[Cells], union: Callable[[Cells, Cells], Any]) -> Evidence:
+    sums, merged, shape = table.counts, 1, [cells.dim for cells in axes]
     index, is_known = np.zeros(shape, dtype=np.int64), np.ones(shape, dtype=bool)
     sizes: Floats = np.ones(())
     kept = 0  # axes of the sums so far that belong to the atoms
@@ -103,9 +109,7 @@ def _evidence(
         if place is None:
             sums, merged = sums.sum(axis=kept), merged * cells.dim
             continue
-        if (place, cells) not in unions:
-            unions[place, cells] = common_coarsening(axes[place], cells)
-        mine, theirs, count = unions[place, cells]
+        mine, theirs, count = union(axes[place], cells)
         sums = sum_cells(sums, theirs, count, axis=kept)
         sizes = np.multiply.outer(sizes, np.bincount(theirs[theirs >= 0], minlength=count))
         along = mine.reshape([-1 if i == place else 1 for i in range(len(axes))])
@@ -116,7 +120,7 @@ def _evidence(
 
 def _average(alike: list[Evidence]) -> Evidence:
     """Several sums of the same atoms as one, each as its variance deserves."""
-    weights = np.stack([1 / each.variances for each in alike])
+    weights = np.stack([each.weights for each in alike])
     sums = np.stack([each.sums for each in alike])
     total = weights.sum(axis=0)
     mean = (weights * sums).sum(axis=0) / total
@@ -125,6 +129,7 @@ def _average(alike: list[Evidence]) -> Evidence:
     return Evidence(alike[0].index, mean, 1 / total, scatter, freedom)
 
 
+@dataclass(frozen=True, eq=False)
 class LeastSquares:
     """Estimates of sums over atoms, with the covariance of their noise.
 
@@ -132,20 +137,23 @@ class LeastSquares:
     they are multiplied by the root of the excess, which for a single total is the spread of the tables' own totals.
     """
 
-    def __init__(self, evidence: Sequence[Evidence], *, num_rows: int | None, mechanism: Mechanism = GAUSSIAN) -> None:
-        self._mechanism = mechanism
-        self.size = len(evidence[0].index)
-        self._parts = [(_selector(each), each.sums, 1 / each.variances, each) for each in evidence]
-        self._num_rows = num_rows
+    evidence: Sequence[Evidence]
+    num_rows: int | None
+    mechanism: Mechanism = GAUSSIAN
+
+    @property
+    def size(self) -> int:
+        """Number of atoms."""
+        return len(self.evidence[0].index)
 
     @cached_property
     def atoms(self) -> Floats:
         """The estimated count of each atom."""
-        told = sum(selector.T @ (weights * sums) for selector, sums, weights, _ in self._parts)
+        told = sum(each.selector.T @ (each.weights * each.sums) for each in self.evidence)
         found = self._solve(np.asarray(told)[None, :])[0]
-        if self._num_rows is not None:
+        if self.num_rows is not None:
             direction, length = self._total
-            found = found + direction * (self._num_rows - found.sum()) / length
+            found = found + direction * (self.num_rows - found.sum()) / length
         return np.asarray(found)
 
     def estimates(self, weights: Floats) -> Floats:
@@ -155,7 +163,7 @@ class LeastSquares:
     def covariance(self, weights: Floats) -> Floats:
         """Covariance of the noise of several estimates.  # (count, atoms) -> (count, count)"""
         found = weights @ self._solve(weights).T
-        if self._num_rows is not None:
+        if self.num_rows is not None:
             direction, length = self._total
             along = weights @ direction
             found = found - np.outer(along, along) / length
@@ -164,7 +172,7 @@ class LeastSquares:
     def deviations(self, weights: Floats) -> Floats:
         """Deviation of the noise of each of several estimates.  # (count, atoms) -> (count,)"""
         variances = (weights * self._solve(weights)).sum(axis=1)
-        if self._num_rows is not None:
+        if self.num_rows is not None:
             direction, length = self._total
             variances = variances - (weights @ direction) ** 2 / length
         scale = np.maximum((weights**2).sum(axis=1), 1e-300)
@@ -176,10 +184,10 @@ class LeastSquares:
         apart, freedom = self._apart
         if freedom <= 0:
             return False
-        if self._mechanism is GAUSSIAN:
+        if self.mechanism is GAUSSIAN:
             return float(chdtrc(freedom, apart)) < DISAGREEMENT
         # A square of noise of deviation 1 has mean 1 and variance kurtosis - 1.
-        return apart > freedom + 8 * math.sqrt((self._mechanism.kurtosis - 1) * freedom) + LAPLACE_EXCESS
+        return apart > freedom + 8 * math.sqrt((self.mechanism.kurtosis - 1) * freedom) + LAPLACE_EXCESS
 
     @cached_property
     def _inflation(self) -> float:
@@ -191,11 +199,11 @@ class LeastSquares:
     def _apart(self) -> tuple[float, int]:
         """Squared distance of all tables from the estimates, in variances, and its degrees of freedom."""
         apart = sum(
-            float(((selector @ self.atoms - sums) ** 2 * weights).sum()) + each.scatter
-            for selector, sums, weights, each in self._parts
+            float(((each.selector @ self.atoms - each.sums) ** 2 * each.weights).sum()) + each.scatter
+            for each in self.evidence
         )
-        freedom = sum(len(each.sums) + each.freedom for *_, each in self._parts)
-        return apart, freedom + (self._num_rows is not None) - self.size
+        freedom = sum(len(each.sums) + each.freedom for each in self.evidence)
+        return apart, freedom + (self.num_rows is not None) - self.size
 
     @cached_property
     def _total(self) -> tuple[Floats, float]:
@@ -204,40 +212,35 @@ class LeastSquares:
         return direction, float(direction.sum())
 
     @cached_property
-    def _diagonal(self) -> Floats:
-        return np.asarray(sum(s.T @ w for s, _, w, _ in self._parts))
-
-    @cached_property
     def _factor(self) -> tuple[Floats, bool]:
-        matrix = sum(s.T.multiply(w) @ s for s, _, w, _ in self._parts)
+        matrix = sum(each.selector.T.multiply(each.weights) @ each.selector for each in self.evidence)
         found: tuple[Floats, bool] = cho_factor(matrix.toarray())
         return found
 
     @cached_property
-    def _woodbury(self) -> tuple[Floats, csr_array, tuple[Floats, bool]]:
-        """M as a diagonal, from sums of one atom, and a few sums of several (Woodbury's formula)."""
-        rows = csr_array(vstack([selector for selector, *_ in self._parts]))
-        weights = np.concatenate([each for _, _, each, _ in self._parts])
+    def _woodbury(self) -> tuple[Floats, csr_array, tuple[Floats, bool] | None]:
+        """M as a diagonal, from sums of one atom, and a few sums of several, if any (Woodbury's formula)."""
+        rows = csr_array(vstack([each.selector for each in self.evidence]))
+        weights = np.concatenate([each.weights for each in self.evidence])
         sizes = np.diff(rows.indptr)
         diagonal = rows[sizes == 1].T @ weights[sizes == 1]
         several = csr_array(rows[sizes > 1])
         inner = (several.multiply(1 / diagonal) @ several.T).toarray()
         inner[np.diag_indices(len(inner))] += 1 / weights[sizes > 1]
-        return diagonal, several, cho_factor(inner)
+        return diagonal, several, cho_factor(inner) if len(inner) else None
 
     def _solve(self, sides: Floats) -> Floats:
         """M^-1 times each row.  # (count, atoms) -> (count, atoms)"""
-        if all(each.separates for *_, each in self._parts):
-            return np.asarray(sides / self._diagonal)
-        if self.size <= DENSE:
+        if self.size <= DENSE and not all(each.separates for each in self.evidence):
             return np.asarray(cho_solve(self._factor, sides.T).T)
         diagonal, several, inner = self._woodbury
         plain = sides / diagonal
+        if inner is None:
+            return np.asarray(plain)
         return np.asarray(plain - (several.T @ cho_solve(inner, several @ plain.T)).T / diagonal)
 
 
-def _selector(evidence: Evidence) -> csr_array:
-    """The matrix A of a table: which atoms each of its sums adds up."""
-    known = np.flatnonzero(evidence.index >= 0)
-    entries = (np.ones(len(known)), (evidence.index[known], known))
-    return csr_array(entries, shape=(len(evidence.sums), len(evidence.index)))
+def fit_tables(measured: ReleaseTables, axes: Sequence[Cells]) -> LeastSquares:
+    """Counts of the atoms from all tables together, and from a public row count if every row is in some atom."""
+    num_rows = measured.num_rows if all(map(measured.is_whole, axes)) else None
+    return LeastSquares(gather(measured, axes), num_rows, measured.mechanism)

@@ -17,9 +17,9 @@ from understudy.accounting import GAUSSIAN, critical
 from understudy.arrays import Floats
 from understudy.errors import UsageError
 from understudy.queries.answers import LEVEL, Answer, Estimate
-from understudy.queries.ask import bounds_of
+from understudy.queries.ask import bounded
 from understudy.queries.atoms import DEFAULT_BARS, Group, groups_of
-from understudy.queries.linear import roots_of
+from understudy.queries.estimates import root_of
 from understudy.queries.question import Question, understand
 from understudy.released.tables import cut_at, whole_column
 from understudy.schema import NULL, Schema
@@ -84,6 +84,9 @@ AS_IF_DRAWN = (
     "stand for this question"
 )
 
+UNKNOWN = Estimate((), math.nan, math.inf, -math.inf, math.inf, False)
+"""Of a group without rows."""
+
 
 @dataclass(frozen=True, eq=False)
 class Points:
@@ -113,25 +116,16 @@ class Points:
     @cached_property
     def codes(self) -> npt.NDArray[np.int64]:
         """The rows' codes.  # (points, num_used)"""
-        whole = self.rows.combine_chunks().to_batches()
-        return np.concatenate([encode_batch(self.schema, batch) for batch in whole])
+        return encode_batch(self.schema, self.rows)
 
     def ask(self, query: str, *, level: float = LEVEL) -> Answer:
         """Answer a query, with an error bar that covers only the draw of rows and their number."""
         question = understand(query, self.schema)
         rows = tuple(self._estimates(question, critical(GAUSSIAN, level)))
         source = f"{self.rows.num_rows:,} " + ("drawn rows" if self.weights is None else "points")
-        answer = Answer(
-            question.text,
-            question.aggregate,
-            rows,
-            source,
-            level,
-            is_model=True,
-            bounds=bounds_of(question, self.schema.used, None),
-            notes=(ONLY_DRAWS if self.weights is None else AS_IF_DRAWN,),
-        )
-        return answer.in_days() if question.is_of_dates(self.schema.used) else answer
+        notes = (ONLY_DRAWS if self.weights is None else AS_IF_DRAWN,)
+        found = Answer(question.text, question.aggregate, rows, source, level, is_model=True, notes=notes)
+        return bounded(found, question, self.schema.used)
 
     def pushed(self, function: Callable[[pa.Table], Any]) -> PushedForward:
         """The points that a function makes of the rows, with the rows' weights."""
@@ -145,17 +139,15 @@ class Points:
         where = np.ones(len(self.codes), dtype=bool)
         for place, kept in question.where.items():
             where &= kept.contains(self.codes[:, place])
-        own = question.column if question.aggregate != "histogram" else None
-        if own is not None:
-            where &= self.codes[:, own] != NULL
-        for groups in product(*(self._groups(question, place) for place in question.grouping)):
+        if question.valued is not None:
+            where &= self.codes[:, question.valued] != NULL
+        groups = {place: self._groups(question, place) for place in question.grouping}
+        for own in product(*groups.values()):
             inside = np.ones(len(self.codes), dtype=bool)
-            for place, group in zip(question.grouping, groups, strict=True):
+            for place, group in zip(groups, own, strict=True):
                 inside &= group.codes.contains(self.codes[:, place])
-            names = [self.schema.used[place].name for place in question.grouping]
-            words = [group.words for group in groups]
-            label = tuple(zip(names, words, strict=True))
-            yield replace(self._estimate(question, where, inside, factor), group=label)
+            name = tuple(group.name for group in own)
+            yield replace(self._estimate(question, where, inside, factor), group=name)
 
     def _groups(self, question: Question, place: int) -> list[Group]:
         column = self.schema.used[place]
@@ -168,25 +160,21 @@ class Points:
     def _estimate(
         self, question: Question, where: npt.NDArray[np.bool_], inside: npt.NDArray[np.bool_], factor: float
     ) -> Estimate:
-        kept = where & inside
-        aggregate = question.aggregate
-        if aggregate in ("count", "histogram"):
-            return self._total(kept.astype(np.float64), factor)
-        if aggregate == "share":
-            all_rows = inside if question.where else np.ones_like(inside)
-            return self._mean(kept.astype(np.float64), all_rows, factor)
-        place = question.column or 0
-        values = np.zeros(len(kept))
-        values[kept] = own_scale(self.schema.used[place]).values(self.codes[kept, place])
-        if aggregate == "sum":
+        kept, aggregate = where & inside, question.aggregate
+        values = kept.astype(np.float64)
+        if question.valued is not None:
+            values[kept] = own_scale(self.schema.used[question.valued]).values(self.codes[kept, question.valued])
+        if aggregate in ("count", "histogram", "sum"):
             return self._total(values, factor)
+        if aggregate == "share":
+            return self._mean(values, inside if question.where else np.ones_like(inside), factor)
         if aggregate == "mean":
             return self._mean(values, kept, factor)
         if aggregate in ("median", "quantile"):
             return self._quantile(values, kept, question.number or 0.5, factor)
         middle = self._mean(values, kept, factor).estimate
         found = self._mean((values - middle) ** 2 * kept, kept, factor)
-        return found if aggregate == "var" else roots_of([found])[0]
+        return found if aggregate == "var" else root_of(found)
 
     def _total(self, values: Floats, factor: float) -> Estimate:
         mean = float(self.shares @ values)
@@ -197,7 +185,7 @@ class Points:
     def _mean(self, values: Floats, inside: npt.NDArray[np.bool_], factor: float) -> Estimate:
         held = 1.0 if inside.all() else float(self.shares @ inside)  # all rows are 1, whatever weights add up to
         if held <= 0:
-            return Estimate((), math.nan, math.inf, -math.inf, math.inf, False)
+            return UNKNOWN
         mean = float(self.shares @ values) / held
         drawn = float(self.shares**2 @ ((values - mean * inside) ** 2))
         return _around(mean, math.sqrt(drawn) / held, factor)
@@ -207,7 +195,7 @@ class Points:
         shares = self.shares[inside]
         held = float(shares.sum())
         if held <= 0:
-            return Estimate((), math.nan, math.inf, -math.inf, math.inf, False)
+            return UNKNOWN
         # Negative weights make the share at or below a value fall; the least value that reaches one is wanted.
         reached = np.maximum.accumulate(np.cumsum(np.bincount(place, weights=shares)) / held)
         error = math.sqrt(level * (1 - level) * float(shares @ shares)) / held

@@ -1,5 +1,15 @@
 """What a query asks of a release: columns by their places, conditions as sets of codes.
 
+    query      = aggregate ["where" condition] [["group"] "by" column {"," column}]
+    aggregate  = "count" | "share" | name "(" column ["," number] ")"
+    condition  = conjunct {"or" conjunct}
+    conjunct   = test {"and" test}
+    test       = "not" test | "(" condition ")" | column comparison
+    comparison = ("=" | "!=" | "<>" | "<" | "<=" | ">" | ">=") value
+               | ["not"] "in" "(" value {"," value} ")"
+               | ["not"] "between" value "and" value
+               | "is" ["not"] "null"
+
 Nulls are as in SQL: a comparison never holds for a null, only ``is null`` does, and aggregates of a
 column leave nulls out.
 """
@@ -11,15 +21,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from understudy.errors import InputError
-from understudy.queries.grammar import Comparison, Junction, Literal, Name, Place, QueryError, Syntax, parse, suggestion
+from understudy.queries.tokens import Place, QueryError, Token, suggestion, tokens_of
 from understudy.schema import Column, Schema
-from understudy.schema.columns import Kind
 from understudy.schema.scales import Family, Operator, family_of, own_scale
 from understudy.schema.values import CodeSet, code_set, codes_of, every_code, measure, spelt_known
 
+AGGREGATES = ("count", "share", "sum", "mean", "var", "std", "median", "quantile", "histogram")
+ALSO = {"avg": "mean", "average": "mean", "variance": "var", "stddev": "std", "sd": "std"}
+OF_ONE_ROW = ("min", "max")
+WITHOUT_COLUMN = ("count", "share")
+WITH_NUMBER = ("quantile", "histogram")
 OF_NUMBERS = ("sum", "mean", "var", "std", "median", "quantile")
-NOT_OF_DATES = ("sum", "var", "std")
+SENSELESS = {Family.NUMBER: (), Family.MOMENT: ("sum", "var", "std"), Family.RANK: OF_NUMBERS, Family.NAME: OF_NUMBERS}
+"""Aggregates that make no sense of columns of a family."""
+
+KEYWORDS = ("where", "by", "and", "or", "not", "in", "between", "is", "null")
+COMPARISONS = ("<=", ">=", "!=", "<>", "==", "=", "<", ">")
 MOST_BARS = 1000
+
+Box = dict[int, CodeSet]
+"""The codes that columns must have, by their places."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +66,15 @@ class Question:
         return tuple(sorted({*own, *self.where, *self.by}))
 
     @property
+    def valued(self) -> int | None:
+        """The place of the column whose values it asks for, not only their counts."""
+        return None if self.aggregate == "histogram" else self.column
+
+    @property
     def grouping(self) -> tuple[int, ...]:
         """The places of the columns that rows are grouped by, in order; a histogram groups by its own."""
         is_histogram = self.aggregate == "histogram" and self.column is not None
         return (self.column or 0,) if is_histogram else tuple(sorted(self.by))
-
-    def is_of_dates(self, columns: Sequence[Column]) -> bool:
-        """Whether its answer is a moment."""
-        if self.column is None or self.aggregate == "histogram":
-            return False
-        return columns[self.column].kind is Kind.DATETIME
 
 
 def understand(text: str, schema: Schema) -> Question:
@@ -63,163 +83,247 @@ def understand(text: str, schema: Schema) -> Question:
     Raises:
         QueryError: it points at the word, says what is wrong and what can be written.
     """
-    return _Reader(schema).question(parse(text))
+    return _Reader(text, schema).question()
 
 
 class _Reader:
-    """Looks up names and values in a schema."""
+    """Reads a query from left to right, one function per line of the grammar, by the names and values of a schema."""
 
-    def __init__(self, schema: Schema) -> None:
-        self.schema = schema
+    def __init__(self, text: str, schema: Schema) -> None:
+        self.text, self.schema, self.tokens, self.at = text, schema, tokens_of(text), 0
         self.names = [column.name for column in schema.used]
 
-    def question(self, syntax: Syntax) -> Question:
-        if syntax.aggregate in ("min", "max"):
-            raise QueryError(
-                syntax.place,
-                f"the {syntax.aggregate} hangs on a single row, which is just what a private release hides",
+    @property
+    def next(self) -> Token:
+        return self.tokens[self.at]
+
+    def take(self) -> Token:
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def takes(self, *words: str) -> bool:
+        """Whether the next token is one of these words or signs, which is then read."""
+        is_it = self.next.is_word(*words) or self.next.is_sign(*words)
+        self.at += is_it
+        return is_it
+
+    def refuse(self, rule: str, remedy: str = "") -> QueryError:
+        return QueryError(self.next.place, rule, remedy)
+
+    def need(self, word: str, why: str) -> None:
+        if not self.takes(word):
+            raise self.refuse(f"expected '{word}' {why}")
+
+    def name(self, why: str) -> Token:
+        if self.next.kind not in ("name", "word") or self.next.is_word(*KEYWORDS):
+            raise self.refuse(f"expected a column {why}")
+        return self.take()
+
+    def value(self, why: str) -> Token:
+        if self.next.is_word("null"):
+            raise self.refuse("nothing equals null", "Write: is null, or is not null")
+        if self.next.kind in ("sign", "end"):
+            raise self.refuse(f"expected a value {why}")
+        return self.take()
+
+    def question(self) -> Question:
+        first = self.next
+        aggregate, column, number = self.aggregate()
+        where = self.condition() if self.takes("where") else {}
+        by = self.grouping()
+        if self.next.kind != "end":
+            word = self.next.place.written
+            hint = suggestion(word, ("where", "by")) or "A query goes on with where ... or by ..."
+            raise self.refuse(f"cannot read on from '{word}'", hint.rstrip("?"))
+        if aggregate == "histogram" and by:
+            raise QueryError(by[0].place, "a histogram is of one column", "Write: count by x, y")
+        if aggregate == "share" and not where and not by:
+            raise QueryError(first.place, "a share needs a condition", "Write: share where ...")
+        places = tuple(self.place(name) for name in by)
+        if len(set(places)) < len(places):
+            raise QueryError(by[-1].place, "a column is grouped by twice")
+        whole = Place(self.text, 0, len(self.text))
+        return Question(self.text.strip(), aggregate, column, number, where, places, whole)
+
+    def aggregate(self) -> tuple[str, int | None, float | None]:
+        """What is asked for, of which column; the level of a quantile or the bars of a histogram."""
+        first = self.next.place
+        aggregate = ALSO.get(first.written.lower(), first.written.lower())
+        if self.next.kind != "word" or aggregate not in AGGREGATES + OF_ONE_ROW:
+            rule = f"'{first.written}' is nothing that can be asked for" if first.written else "is empty"
+            raise self.refuse(rule, f"A query begins with one of {', '.join(AGGREGATES)}")
+        if aggregate in OF_ONE_ROW:
+            raise self.refuse(
+                f"the {aggregate} hangs on a single row, which is just what a private release hides",
                 "Ask for quantile(column, 0.99) or quantile(column, 0.01)",
             )
-        place = None if syntax.column is None else self.place(syntax.column)
-        if syntax.column is not None and place is not None:
-            self.check_column(syntax, self.schema.used[place])
-        by = tuple(self.place(name) for name in syntax.by)
-        if len(set(by)) < len(by):
-            raise QueryError(syntax.by[-1].place, "a column is grouped by twice")
-        if syntax.aggregate == "histogram" and by:
-            raise QueryError(syntax.by[0].place, "a histogram is of one column", "Write: count by x, y")
-        if syntax.aggregate == "share" and syntax.where is None and not by:
-            raise QueryError(syntax.place, "a share needs a condition", "Write: share where ...")
-        return Question(
-            text=syntax.text.strip(),
-            aggregate=syntax.aggregate,
-            column=place,
-            number=self.number(syntax),
-            where=self.box(syntax.where) if syntax.where is not None else {},
-            by=by,
-            whole=Place(syntax.text, 0, len(syntax.text)),
-        )
+        self.take()
+        if aggregate in WITHOUT_COLUMN:
+            if self.takes("("):
+                self.takes("*")
+                self.need(")", f"after '{aggregate}('; conditions go after 'where'")
+            return aggregate, None, None
+        self.need("(", f"after '{aggregate}': it is asked of a column, such as {aggregate}(age)")
+        name, number = self.name(f"in '{aggregate}(...)'"), 0.5 if aggregate == "median" else None
+        if self.takes(","):
+            if aggregate not in WITH_NUMBER:
+                raise self.refuse(f"{aggregate} takes a column and nothing else")
+            number = _number(aggregate, self.value("after the comma"))
+        self.need(")", "here")
+        place = self.place(name)
+        if aggregate not in aggregates_of(self.schema.used[place]):
+            raise _senseless(aggregate, self.schema.used[place], name)
+        if aggregate == "quantile" and number is None:
+            raise QueryError(first, "a quantile needs a level", "Write: quantile(age, 0.9)")
+        return aggregate, place, number
 
-    def place(self, name: Name) -> int:
+    def grouping(self) -> list[Token]:
+        grouped = self.takes("group")
+        if not self.takes("by"):
+            if grouped:
+                raise self.refuse("expected 'by' after 'group'")
+            return []
+        by = [self.name("after 'by'")]
+        while self.takes(","):
+            by.append(self.name("after the comma"))
+        return by
+
+    def place(self, name: Token) -> int:
         """Where a column stands among the used ones."""
-        if name.text in self.names:
-            return self.names.index(name.text)
+        word = str(name.value)
+        if word in self.names:
+            return self.names.index(word)
         lower = [each.lower() for each in self.names]
-        if lower.count(name.text.lower()) == 1:
-            return lower.index(name.text.lower())
+        if lower.count(word.lower()) == 1:
+            return lower.index(word.lower())
         listed = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
-        rule = f"'{name.text}' is no column of this release"
-        if name.text in {column.name for column in self.schema.columns}:
-            rule = f"column '{name.text}' was not read (its role is id, split or aux)"
-        hint = suggestion(name.text, self.names)
-        raise QueryError(name.place, rule, f"{hint} Columns are {listed}".strip())
+        rule = f"'{word}' is no column of this release"
+        if word in {column.name for column in self.schema.columns}:
+            rule = f"column '{word}' was not read (its role is id, split or aux)"
+        raise QueryError(name.place, rule, f"{suggestion(word, self.names)} Columns are {listed}".strip())
 
-    def check_column(self, syntax: Syntax, column: Column) -> None:
-        """Refuse what makes no sense of a column of such a kind."""
-        place = syntax.column.place if syntax.column is not None else syntax.place
-        family = family_of(column)
-        if syntax.aggregate in OF_NUMBERS and family in (Family.NAME, Family.RANK):
-            raise QueryError(
-                place,
-                f"column '{column.name}' has names, of which there is no {syntax.aggregate}",
-                f"Ask for count by {column.name}, or share where {column.name} = ...",
-            )
-        if syntax.aggregate in NOT_OF_DATES and family is Family.MOMENT:
-            raise QueryError(
-                place,
-                f"column '{column.name}' has dates, of which there is no {syntax.aggregate}",
-                f"Ask for mean, median or quantile of {column.name}",
-            )
+    def condition(self) -> Box:
+        place, parts = self.next.place, [self.conjunct()]
+        while self.takes("or"):
+            parts.append(self.conjunct())
+        if len(parts) == 1:
+            return parts[0]
+        column = _only_column("or", place, parts)
+        ranges = [each for part in parts for each in part[column].ranges]
+        return {column: code_set(ranges, has_null=any(part[column].has_null for part in parts))}
 
-    def number(self, syntax: Syntax) -> float | None:
-        """The level of a quantile, or the bars of a histogram."""
-        if syntax.aggregate == "median":
-            return 0.5
-        given = syntax.number
-        if given is None and syntax.aggregate == "quantile":
-            raise QueryError(syntax.place, "a quantile needs a level", "Write: quantile(age, 0.9)")
-        if given is None:
-            return None
-        if not isinstance(given.value, int | float):
-            raise QueryError(given.place, "expected a number here")
-        if syntax.aggregate == "quantile" and not 0 < given.value < 1:
-            raise QueryError(given.place, "a level lies between 0 and 1", "0.9 has 90 % below it")
-        if syntax.aggregate == "histogram" and given.value not in range(1, MOST_BARS + 1):
-            raise QueryError(given.place, f"a histogram has a whole number of bars, at most {MOST_BARS}")
-        return float(given.value)
+    def conjunct(self) -> Box:
+        found = self.test()
+        while self.takes("and"):
+            for place, codes in self.test().items():
+                found[place] = found[place] & codes if place in found else codes
+        return found
 
-    def box(self, tree: Comparison | Junction) -> dict[int, CodeSet]:
-        """The codes that each column must have."""
-        if isinstance(tree, Comparison):
-            return self.tested(tree)
-        parts = [self.box(part) for part in tree.parts]
-        if tree.op == "and":
-            found: dict[int, CodeSet] = {}
-            for part in parts:
-                for place, codes in part.items():
-                    found[place] = found[place] & codes if place in found else codes
-            return found
-        places = {place for part in parts for place in part}
-        if len(places) > 1:
-            raise QueryError(
-                tree.place,
-                f"'{tree.op}' may join conditions on one column only",
-                "Ask for the parts one by one; counts of cases that exclude each other add up",
-            )
-        place = places.pop()
-        if tree.op == "not":
-            return {place: self.known(place) - parts[0][place]}
-        ranges = [each for part in parts for each in part[place].ranges]
-        has_null = any(part[place].has_null for part in parts)
-        return {place: code_set(ranges, has_null=has_null)}
+    def test(self) -> Box:
+        place = self.next.place
+        if self.takes("not"):
+            inside = self.test()
+            column = _only_column("not", place, [inside])
+            return {column: _known(self.schema.used[column]) - inside[column]}
+        if self.takes("("):
+            inside = self.condition()
+            self.need(")", "at the end of the condition")
+            return inside
+        return self.comparison()
 
-    def known(self, place: int) -> CodeSet:
-        """All codes of a column but null."""
-        return CodeSet(every_code(self.schema.used[place]).ranges)
-
-    def tested(self, test: Comparison) -> dict[int, CodeSet]:
-        place = self.place(test.column)
+    def comparison(self) -> Box:
+        name = self.name("in the condition")
+        place = self.place(name)
         column = self.schema.used[place]
-        if test.op == "null":
+        if self.takes("is"):
+            is_negated = self.takes("not")
+            self.need("null", "after 'is'")
             if not column.nullable:
-                raise QueryError(test.column.place, f"column '{column.name}' is never null, says its schema")
-            return {place: self.known(place) if test.is_negated else CodeSet((), has_null=True)}
-        if test.op == "in":
-            codes = [self.compared(column, "=", value) for value in test.values]
-            found = code_set(each for part in codes for each in part.ranges)
-        elif test.op == "between":
-            low, high = test.values
-            found = self.compared(column, ">=", low) & self.compared(column, "<=", high)
-        else:
-            found = self.compared(column, test.op, test.values[0])
-        return {place: self.known(place) - found if test.is_negated else found}
-
-    def compared(self, column: Column, op: str, literal: Literal) -> CodeSet:
-        """The codes of a column that stand so to a value; never null."""
-        value = self.spelt(column, literal)
-        known = CodeSet(every_code(column).ranges)
-        if op == "=":
-            return codes_of(column, value) & known
-        if op == "!=":
-            return known - codes_of(column, value)
-        if column.is_choice and family_of(column) is Family.NAME:
-            raise QueryError(
-                literal.place, f"column '{column.name}' has names, which have no order", "Write: = or in (...)"
+                raise QueryError(name.place, f"column '{column.name}' is never null, says its schema")
+            return {place: _known(column) if is_negated else CodeSet((), has_null=True)}
+        is_negated = self.takes("not")
+        if self.takes("in"):
+            self.need("(", "after 'in'")
+            listed = [_compared(column, "=", self.value("in the list"))]
+            while self.takes(","):
+                listed.append(_compared(column, "=", self.value("in the list")))
+            self.need(")", "at the end of the list")
+            found = code_set(each for codes in listed for each in codes.ranges)
+        elif self.takes("between"):
+            found = _compared(column, ">=", self.value("after 'between'"))
+            self.need("and", "between the two ends")
+            found &= _compared(column, "<=", self.value("after 'and'"))
+        elif is_negated or not self.next.is_sign(*COMPARISONS):
+            raise self.refuse(
+                f"expected a comparison after '{name.value}'",
+                "Comparisons are = != < <= > >=, in (...), between ... and ..., is null",
             )
-        number: Any = value
-        if family_of(column) is Family.RANK:
-            number = column.categories.index(value)
-        elif not column.is_choice:
-            number = measure(column, value)
-        found = own_scale(column).subset(Operator(op), number)
-        return CodeSet(found.ranges) & known
+        else:
+            op = str(self.take().value)
+            found = _compared(column, op, self.value(f"after '{op}'"))
+        return {place: _known(column) - found if is_negated else found}
 
-    def spelt(self, column: Column, literal: Literal) -> Any:
-        try:
-            return spelt_known(column, literal.value)
-        except InputError as refusal:
-            names = [str(category) for category in column.categories]
-            hint = suggestion(str(literal.value), names) if names else ""
-            remedy = " ".join(filter(None, [hint, refusal.remedy]))
-            rule = f"{refusal.where} {refusal.rule}"
-        raise QueryError(literal.place, rule, remedy)
+
+def aggregates_of(column: Column) -> tuple[str, ...]:
+    """What can be asked of a column of such a kind."""
+    return tuple(each for each in AGGREGATES if each not in SENSELESS[family_of(column)])
+
+
+def _senseless(aggregate: str, column: Column, name: Token) -> QueryError:
+    what, remedy = "names", f"count by {column.name}, or share where {column.name} = ..."
+    if family_of(column) is Family.MOMENT:
+        what, remedy = "dates", f"mean, median or quantile of {column.name}"
+    rule = f"column '{column.name}' has {what}, of which there is no {aggregate}"
+    return QueryError(name.place, rule, f"Ask for {remedy}")
+
+
+def _number(aggregate: str, given: Token) -> float:
+    """The level of a quantile, or the bars of a histogram."""
+    if isinstance(given.value, str):
+        raise QueryError(given.place, "expected a number here")
+    if aggregate == "quantile" and not 0 < given.value < 1:
+        raise QueryError(given.place, "a level lies between 0 and 1", "0.9 has 90 % below it")
+    if aggregate == "histogram" and given.value not in range(1, MOST_BARS + 1):
+        raise QueryError(given.place, f"a histogram has a whole number of bars, at most {MOST_BARS}")
+    return float(given.value)
+
+
+def _only_column(op: str, place: Place, parts: Sequence[Box]) -> int:
+    columns = {column for part in parts for column in part}
+    if len(columns) > 1:
+        raise QueryError(
+            place,
+            f"'{op}' may join conditions on one column only",
+            "Ask for the parts one by one; counts of cases that exclude each other add up",
+        )
+    return columns.pop()
+
+
+def _known(column: Column) -> CodeSet:
+    """All codes of a column but null."""
+    return CodeSet(every_code(column).ranges)
+
+
+def _compared(column: Column, op: str, given: Token) -> CodeSet:
+    """The codes of a column that stand so to a value; never null."""
+    value, family = _spelt(column, given), family_of(column)
+    if op in ("=", "=="):
+        return codes_of(column, value) & _known(column)
+    if op in ("!=", "<>"):
+        return _known(column) - codes_of(column, value)
+    if family is Family.NAME:
+        raise QueryError(given.place, f"column '{column.name}' has names, which have no order", "Write: = or in (...)")
+    if family is Family.RANK:
+        value = column.categories.index(value)
+    elif not column.is_choice:
+        value = measure(column, value)
+    return CodeSet(own_scale(column).subset(Operator(op), value).ranges)
+
+
+def _spelt(column: Column, given: Token) -> Any:
+    try:
+        return spelt_known(column, given.value)
+    except InputError as refusal:
+        hint = suggestion(str(given.value), map(str, column.categories))
+        rule, remedy = f"{refusal.where} {refusal.rule}", f"{hint} {refusal.remedy}".strip()
+    raise QueryError(given.place, rule, remedy)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +23,6 @@ from scipy.sparse import csr_array
 from understudy.accounting import GAUSSIAN, LAPLACE, Mechanism
 from understudy.arrays import Floats, Integers
 from understudy.two_sample.parts import Part
-from understudy.two_sample.sizes import Pull
 
 CHUNK_NUMBERS = 2**22
 """Numbers that are drawn at a time."""
@@ -49,6 +48,15 @@ class Noise:
         size = (count, len(self.deviations))
         unit = rng.laplace(0.0, math.sqrt(0.5), size) if self.mechanism is LAPLACE else rng.standard_normal(size)
         return unit * self.deviations
+
+
+@dataclass(frozen=True)
+class Pull:
+    """What a part says of the row count: gain . numbers less ``offset``, as a weight of ``scale``."""
+
+    gain: Floats
+    scale: float
+    offset: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,20 +93,19 @@ class Lengths:
     inner: Floats  # (draws // 2,): of draws 2 i and 2 i + 1
 
 
-@dataclass(frozen=True, eq=False)
-class NullDistribution:
+class NullDistribution(NamedTuple):
     """What was observed (the first line) and what was drawn, before the row count is allowed for."""
 
     squares: Floats  # (1 + draws, views)
     along: Floats  # (1 + draws, views): products with the mean embedding
     inner: Floats  # (draws // 2, views)
+    means: Floats  # (views,) squared length of the mean embedding
+    selves: Floats  # (views,) mean squared length of a public row's features
+    spread: Floats  # (views,) sum of squared variances
     pulls: Floats  # (1 + draws, parts)
     scales: Floats  # (parts,)
     counts: Floats  # (parts,): the row count's own, which every question asks
     parts: npt.NDArray[np.int64]  # (views,): the part of each
-    means: Floats  # (views,) squared length of the mean embedding
-    selves: Floats  # (views,) mean squared length of a public row's features
-    spread: Floats  # (views,) sum of squared variances
 
     def lengths(self, views: npt.NDArray[np.int64], scale: Floats) -> Lengths:
         """Views with weights, with the row count that their own parts and the count know of.
@@ -129,25 +136,8 @@ def draw_null(
     """
     num_draws += num_draws % 2
     weights = _row_weights(contrasts, num_draws, rng) * math.sqrt(sampling) if sampling else None
-    drawn = [_view_draws(each, weights, num_draws, rng) for each in contrasts]
-    squares, along, inner, means, spread = (np.concatenate([part[i] for part in drawn], axis=-1) for i in range(5))
-    selves = [
-        np.mean(_squares(each.rows @ view.sums)) if each.rows is not None else math.nan
-        for each in contrasts
-        for view in each.views
-    ]
-    return NullDistribution(
-        squares,
-        along,
-        inner,
-        np.stack([part[5] for part in drawn], axis=1),
-        np.array([each.pull.scale for each in contrasts]),
-        np.array([float(each.is_count) for each in contrasts]),
-        np.repeat(np.arange(len(contrasts)), [len(each.views) for each in contrasts]),
-        means,
-        np.asarray(selves),
-        spread,
-    )
+    drawn = [_draw_part(i, each, weights, num_draws, rng) for i, each in enumerate(contrasts)]
+    return NullDistribution(*(np.concatenate(values, axis=-1) for values in zip(*drawn, strict=True)))
 
 
 def _row_weights(contrasts: Sequence[Contrast], num_draws: int, rng: np.random.Generator) -> Floats:
@@ -158,36 +148,47 @@ def _row_weights(contrasts: Sequence[Contrast], num_draws: int, rng: np.random.G
     return weights / math.sqrt(count - 1)
 
 
-def _view_draws(
-    contrast: Contrast, weights: Floats | None, num_draws: int, rng: np.random.Generator
-) -> tuple[Floats, ...]:
-    """Of each view: squares and products with the mean (observed and drawn), inner products of
-    neighbours, the mean's square, and the sum of squared variances; then the pulls of the part.
-    """
+def _draw_part(
+    part: int, contrast: Contrast, weights: Floats | None, num_draws: int, rng: np.random.Generator
+) -> NullDistribution:
+    """The null distribution of one part by itself."""
     size, count = len(contrast.mean), len(contrast.views)
     squares, along = np.zeros((1 + num_draws, count)), np.zeros((1 + num_draws, count))
-    inner, pulls = np.zeros((num_draws // 2, count)), np.zeros(1 + num_draws)
+    inner, pulls = np.zeros((num_draws // 2, count)), np.zeros((1 + num_draws, 1))
     means = [contrast.mean @ view.sums for view in contrast.views]
     energy = [np.zeros(view.sums.shape[1]) for view in contrast.views]
-    pulls[0] = contrast.observed @ contrast.pull.gain - contrast.pull.offset
+    pulls[0, 0] = contrast.observed @ contrast.pull.gain - contrast.pull.offset
     for i, view in enumerate(contrast.views):
         seen = contrast.observed @ view.sums
         squares[0, i], along[0, i] = seen @ seen, seen @ means[i]
     step = max(2, CHUNK_NUMBERS // size // 2 * 2)
     for start in range(0, num_draws, step):
-        part = slice(start, min(num_draws, start + step))
-        place, pairs = slice(1 + part.start, 1 + part.stop), slice(part.start // 2, part.stop // 2)
-        errors = sum(noise.draw(rng, part.stop - start) for noise in contrast.noise)
+        stop = min(num_draws, start + step)
+        place, pairs = slice(1 + start, 1 + stop), slice(start // 2, stop // 2)
+        errors = sum(noise.draw(rng, stop - start) for noise in contrast.noise)
         if weights is not None:
-            errors += np.asarray((contrast.rows.T @ weights[part].T).T)
-        pulls[place] = errors @ contrast.pull.gain
+            errors += np.asarray((contrast.rows.T @ weights[start:stop].T).T)
+        pulls[place, 0] = errors @ contrast.pull.gain
         for i, view in enumerate(contrast.views):
             seen = errors @ view.sums
             squares[place, i], along[place, i] = _squares(seen), seen @ means[i]
             inner[pairs, i] = (seen[0::2] * seen[1::2]).sum(axis=1)
             energy[i] += (seen**2).sum(axis=0)
-    spread = [float(((each / num_draws) ** 2).sum()) for each in energy]
-    return squares, along, inner, np.array([m @ m for m in means]), np.array(spread), pulls
+    selves = [math.nan] * count
+    if contrast.rows is not None:
+        selves = [float(_squares(contrast.rows @ view.sums).mean()) for view in contrast.views]
+    return NullDistribution(
+        squares,
+        along,
+        inner,
+        means=np.array([mean @ mean for mean in means]),
+        selves=np.array(selves),
+        spread=np.array([((each / num_draws) ** 2).sum() for each in energy]),
+        pulls=pulls,
+        scales=np.array([contrast.pull.scale]),
+        counts=np.array([float(contrast.is_count)]),
+        parts=np.full(count, part),
+    )
 
 
 def _squares(values: Any) -> Floats:

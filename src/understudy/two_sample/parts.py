@@ -5,9 +5,8 @@ Where releases chose their own cells, they are compared on the finest cells that
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -62,21 +61,13 @@ class PublicRows:
             self._kept[block.name] = self.features(block.map)
         return self._kept[block.name]
 
-    def some(self, count: int, rng: np.random.Generator) -> PublicRows:
-        """At most so many of the rows, drawn without repetition."""
-        if len(self) <= count:
-            return self
-        return PublicRows(self.layout, self.codes[rng.choice(len(self), count, replace=False)])
-
 
 def code_rows(schema: Schema, data: Any) -> Integers:
-    """Codes of an Arrow, pandas or polars table that has the schema's columns; codes stay codes.
+    """Codes of an Arrow, pandas or polars table that has the schema's columns.
 
     Raises:
         InputError: a column is missing, or there are no rows.
     """
-    if isinstance(data, np.ndarray):
-        return np.asarray(data, dtype=np.int64)
     table = data if isinstance(data, pa.Table) else pa.table(data)
     absent = next((c.name for c in schema.used if c.name not in table.column_names), None)
     if absent is not None:
@@ -130,38 +121,41 @@ class Part:
     """Noisy sums of features of norm at most one, of one release or of two that share them.
 
     Numbers run through the copies (one per label value, or a single one) and through the features
-    within a copy. Noise of different numbers is independent. ``bands`` takes features apart that
+    within a copy. Noise of different numbers is independent. ``features`` gives those of rows within
+    their copy, or of a table the one cell that each row is in (-1: none). ``bands`` takes features apart that
     differ in how fast they vary; the first ``num_ordered`` features are cells along a line.
     """
 
     block: str
     columns: tuple[str, ...]
     copies: int
-    dim: int
     sums: tuple[Floats, ...]  # (copies * dim,) for each release
     noise: tuple[Floats, ...]  # deviations, likewise
-    place: Callable[[PublicRows], Integers] | None = None
-    values: Callable[[PublicRows], Floats] | None = None
+    features: Callable[[PublicRows], Any]
+    is_table: bool = False
     label: tuple[int, int] | None = None
     label_column: str = ""
     num_ordered: int = 0
     bands: Integers | None = None
     is_count: bool = False
 
+    @property
+    def dim(self) -> int:
+        """Features within a copy."""
+        return len(self.sums[0]) // self.copies
+
     def matrix(self, rows: PublicRows) -> Any:
         """Features of rows, a SciPy or NumPy matrix.  # (num_rows, copies * dim)"""
-        slots = rows.slots(self.label)
-        if self.place is not None:
-            places = self.place(rows)
-            inside = np.flatnonzero((slots < self.copies) & (places >= 0))
-            index = slots[inside] * self.dim + places[inside]
+        slots, features = rows.slots(self.label), self.features(rows)
+        if self.is_table:
+            inside = np.flatnonzero((slots < self.copies) & (features >= 0))
+            index = slots[inside] * self.dim + features[inside]
             shape = (len(rows), self.copies * self.dim)
             return csr_array((np.ones(len(inside)), (inside, index)), shape=shape)
-        values = self.values(rows) if self.values is not None else np.ones((len(rows), 1))
         if self.label is None:
-            return values
+            return features
         found = np.zeros((len(rows), self.copies + 1, self.dim))
-        found[np.arange(len(rows)), slots] = values
+        found[np.arange(len(rows)), slots] = features
         return found[:, : self.copies].reshape(len(rows), -1)
 
 
@@ -175,7 +169,11 @@ class Parts:
 
 
 def find_parts(releases: Sequence[Release]) -> Parts:
-    """The parts of a release, or those that two releases of the same columns have in common."""
+    """The parts of a release, or those that two releases of the same columns have in common.
+
+    Raises:
+        InputError: nothing can be compared but row counts.
+    """
     parts, layout = Parts(), releases[0].plan.layout
     for measurement in releases[0].measurements:
         for block in measurement.embedding.blocks:
@@ -184,15 +182,19 @@ def find_parts(releases: Sequence[Release]) -> Parts:
             made = list(_parts_of(block, [measurement, *others], layout)) if is_shared else []
             parts.found += made
             shared = sum(part.dim for part in made)
-            own = sum(
-                math.prod(counts.shape[1:]) for _, counts, _ in listed_tables(measurement, block, layout).values()
-            )
+            own = sum(counts[0].size for _, counts, _ in listed_tables(measurement, block, layout).values())
             if not made:
                 parts.left_out.append(block.name)
             elif others and block.map.reads_codes and shared < own:
                 parts.compared.append(f"{block.name} (in {shared:,} that both have, of {own:,} cells)")
             else:
                 parts.compared.append(block.name)
+    if not any(part.columns or not part.is_count for part in parts.found):
+        raise InputError(
+            "the releases",
+            "hold no numbers that can be compared",
+            "Release both with the same method, settings and public seed",
+        )
     return parts
 
 
@@ -203,37 +205,35 @@ def _parts_of(block: Block, measurements: list[Measurement], layout: Layout) -> 
     """
     blocks = [measurement.embedding.block(block.name) for measurement in measurements]
     copies = {measurement.embedding.copies(b) for measurement, b in zip(measurements, blocks, strict=True)}
-    if len(copies) > 1 or len({measurement.embedding.label for measurement in measurements}) > 1:
+    labels = {measurement.embedding.label for measurement in measurements}
+    if len(copies) > 1 or len(labels) > 1:
         return
+    label = labels.pop() if block.per_label else None
+    name = "" if label is None else Memberships(label).choice_in(layout).column
+    parts: Iterable[Part] = ()
     if all(each.map.reads_codes and each.map.count_tables for each in blocks):
-        yield from _table_parts(block, measurements, layout)
+        parts = _table_parts(block, measurements, layout)
     elif all(each.map == block.map for each in blocks):
-        for group in block.map.groups(layout):
-            yield _group_part(block, measurements, layout, group)
+        parts = [_group_part(block, measurements, group) for group in block.map.groups(layout)]
+    for part in parts:
+        yield _count_part(part, label, name) if part.is_count else replace(part, label=label, label_column=name)
 
 
 def _table_parts(block: Block, measurements: list[Measurement], layout: Layout) -> Iterator[Part]:
     """Counts in the cells that the releases' tables over the same columns have in common."""
     by_columns = [listed_tables(own, own.embedding.block(block.name), layout) for own in measurements]
     for columns in by_columns[0]:
-        if all(columns in own for own in by_columns):
-            cells, counts, noise = zip(*(own[columns] for own in by_columns), strict=True)
-            axes = tuple(common_axis(some) for some in zip(*cells, strict=True))
-            if all(axis.dim > 1 for axis in axes):
-                names = tuple(layout.schema.used[column].name for column in columns)
-                merged = [_merged(axes, i, *table) for i, table in enumerate(zip(counts, noise, strict=True))]
-                sums, deviations = zip(*merged, strict=True)
-                yield Part(
-                    block.name,
-                    names,
-                    len(counts[0]),
-                    math.prod(axis.dim for axis in axes),
-                    sums,
-                    deviations,
-                    place=partial(_place, axes),
-                    **_label_of(block, measurements[0], layout),
-                    num_ordered=axes[0].num_ordered if len(axes) == 1 else 0,
-                )
+        if not all(columns in own for own in by_columns):
+            continue
+        cells, counts, noise = zip(*(own[columns] for own in by_columns), strict=True)
+        axes = tuple(common_axis(some) for some in zip(*cells, strict=True))
+        if all(axis.dim > 1 for axis in axes):
+            names = tuple(layout.schema.used[column].name for column in columns)
+            merged = [_merged(axes, i, *table) for i, table in enumerate(zip(counts, noise, strict=True))]
+            ordered = axes[0].num_ordered if len(axes) == 1 else 0
+            sums, deviations = zip(*merged, strict=True)
+            place = partial(_place, axes)
+            yield Part(block.name, names, len(counts[0]), sums, deviations, place, is_table=True, num_ordered=ordered)
 
 
 def _merged(axes: Sequence[CommonAxis], release: int, counts: Floats, noise: float) -> tuple[Floats, Floats]:
@@ -255,47 +255,30 @@ def _place(axes: Sequence[CommonAxis], rows: PublicRows) -> Integers:
     return np.where(inside, found, -1)
 
 
-def _group_part(block: Block, measurements: list[Measurement], layout: Layout, group: FeatureGroup) -> Part:
+def _group_part(block: Block, measurements: list[Measurement], group: FeatureGroup) -> Part:
     """Features about the same columns, multiplied so that their norm is at most one."""
-    chosen, scale, label = group.features, group.scale, measurements[0].embedding.label
-    sums = tuple((r.sums(block.name)[:, chosen] * scale).ravel() for r in measurements)
-    noise = tuple(
-        np.full(len(own), r.noise_of_sum(block.name) * scale) for own, r in zip(sums, measurements, strict=True)
-    )
-    own = _label_of(block, measurements[0], layout)
-    if group.columns == ():  # the row count, or rows of each label value: what it counts are its copies
-        columns = tuple(own[key] for key in own if key == "label_column")
-        return Part(
-            block.name,
-            columns,
-            1,
-            len(sums[0]),
-            sums,
-            noise,
-            values=(lambda rows: (rows.slots(label)[:, None] == np.arange(len(sums[0]))) * 1.0) if own else None,
-            is_count=True,
-        )
+    chosen, scale = group.features, group.scale
+    sums = [own.sums(block.name)[:, chosen] * scale for own in measurements]
+    noise = [own.noise_of_sum(block.name) * scale for own in measurements]
 
     def values(rows: PublicRows) -> Floats:
         return rows.features(group.map) if group.map is not None else rows.features_of(block)[:, chosen] * scale
 
-    # Products are of columns that were chosen; waves are of all numbers, and a list of them would say no more.
-    names = group.columns if group.columns and (group.map is not None or len(group.columns) == 1) else ()
     return Part(
         block.name,
-        names,
-        len(sums[0]) // len(chosen),
-        len(chosen),
-        sums,
-        noise,
-        values=values,
-        **own,
+        # Products are of columns that were chosen; waves are of all numbers, and a list of them would say no more.
+        group.columns if group.columns and (group.map is not None or len(group.columns) == 1) else (),
+        len(sums[0]),
+        tuple(own.ravel() for own in sums),
+        tuple(np.full(own.size, deviation) for own, deviation in zip(sums, noise, strict=True)),
+        values,
         num_ordered=group.num_ordered,
         bands=group.bands,
+        is_count=group.columns == (),
     )
 
 
-def _label_of(block: Block, measurement: Measurement, layout: Layout) -> dict[str, Any]:
-    """The label that a block has copies for, and the name of its column."""
-    label = measurement.embedding.label if block.per_label else None
-    return {} if label is None else {"label": label, "label_column": Memberships(label).choice_in(layout).column}
+def _count_part(part: Part, label: tuple[int, int] | None, label_column: str) -> Part:
+    """The row count, or rows of each label value: what it counts are its copies."""
+    columns, values = () if label is None else (label_column,), np.arange(len(part.sums[0]))
+    return replace(part, columns=columns, copies=1, features=lambda rows: (rows.slots(label)[:, None] == values) * 1.0)

@@ -137,6 +137,7 @@ def chance(p: float) -> str:
 CHANCE = "#b8c4ce"
 FOUND = "#b3392f"
 QUIET = "#0b6e4f"
+LIMIT: dict[str, Any] = {"color": "#4d5a66", "linestyle": "--", "linewidth": 1.2}
 MOST_BARS = 12
 LONGEST_NAME = 34
 
@@ -163,13 +164,7 @@ def draw_comparison(found: Comparison, *, title: str) -> bytes:
 def _draw_null(axis: Any, found: Comparison) -> None:
     colour = FOUND if found.differs else QUIET
     axis.hist(found.draws, bins=40, density=True, color=CHANCE, label="if nothing differs")
-    axis.axvline(
-        found.threshold,
-        color="#4d5a66",
-        linestyle="--",
-        linewidth=1.2,
-        label=f"exceeded by chance in {100 * found.level:g} %",
-    )
+    axis.axvline(found.threshold, **LIMIT, label=f"exceeded by chance in {100 * found.level:g} %")
     axis.axvline(found.distance, color=colour, linewidth=2.2, label="observed")
     axis.set_xlim(0, 1.06 * max(found.distance, found.draws.max()))
     axis.locator_params(axis="x", nbins=6)
@@ -183,9 +178,8 @@ def _draw_null(axis: Any, found: Comparison) -> None:
 
 def _bars(found: Comparison) -> list[Difference]:
     """The columns that stand out most; sets of columns if no column does and a set is clear."""
-    clear = [each for each in found.together if each.adjusted <= found.level]
-    is_alone = any(each.adjusted <= found.level for each in found.columns)
-    chosen = list(found.columns) if is_alone or not clear else clear
+    columns, together = (_clear(each, found.level) for each in (found.columns, found.together))
+    chosen = found.columns if columns or not together else together
     return sorted(chosen or found.together, key=_ratio, reverse=True)[:MOST_BARS]
 
 
@@ -198,17 +192,10 @@ def _draw_bars(axis: Any, bars: list[Difference], level: float) -> None:
     places = range(len(bars))[::-1]
     ratios = [_ratio(each) for each in bars]
     colours = [FOUND if each.adjusted <= level else QUIET for each in bars]
-    axis.barh(places, ratios, color=colours, height=0.62)
-    axis.axvline(1.0, color="#4d5a66", linestyle="--", linewidth=1.2)
-    for place, ratio, each in zip(places, ratios, bars, strict=True):
-        axis.text(
-            ratio + 0.02 * max(ratios),
-            place,
-            chance(each.adjusted),
-            va="center",
-            fontsize=8,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
-        )
+    drawn = axis.barh(places, ratios, color=colours, height=0.62)
+    axis.axvline(1.0, **LIMIT)
+    white = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+    axis.bar_label(drawn, [chance(each.adjusted) for each in bars], padding=5, fontsize=8, bbox=white)
     axis.set_yticks(places, [_name(each) for each in bars], fontsize=9)
     axis.set_xlim(0, 1.35 * max(1.0, *ratios))
     axis.set_xlabel("distance, in multiples of what chance seldom exceeds")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import gammaincc, ndtr
@@ -24,30 +24,29 @@ SHADE = 1e-4
 """What a view counts for at least, in squared length of the mean embedding."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """What was asked, of how many rows; ``size`` is what differences of sums are divided by."""
-
-    question: Question
-    level: float
-    size: float
-    rows: tuple[float, float]
-
-
-def weigh(parts: Parts, contrasts: Sequence[Contrast], null: NullDistribution, setting: Setting) -> Comparison:
-    """Sum the views with public weights, and read off what they say."""
+def weigh(
+    parts: Parts,
+    contrasts: Sequence[Contrast],
+    null: NullDistribution,
+    *,
+    question: Question,
+    level: float,
+    size: float,
+    rows: tuple[float, float],
+) -> Comparison:
+    """Sum the views with public weights, and read off what they say; differences of sums are divided by ``size``."""
     weights = _weights(null)
-    scale = weights / setting.size**2
+    scale = weights / size**2
     whole = null.lengths(np.arange(len(scale)), scale)
     observed, draws = whole.observed, whole.draws
-    threshold = float(np.quantile(draws, 1 - setting.level))
+    threshold = float(np.quantile(draws, 1 - level))
     found = detectable(draws, whole.inner, threshold)
     # Copies of a row drawn at random, in place of a share of the rows, move the embedding so far.
     reach = float(weights @ (null.selves - null.means))
     owners = [view.columns for each in contrasts for view in each.views]
     return Comparison(
-        question=setting.question,
-        level=setting.level,
+        question=question,
+        level=level,
         p_value=p_value(observed, draws),
         distance=math.sqrt(observed),
         by_chance=math.sqrt(float(draws.mean())),
@@ -55,9 +54,9 @@ def weigh(parts: Parts, contrasts: Sequence[Contrast], null: NullDistribution, s
         effect=math.sqrt(max(0.0, observed - float(draws.mean()))),
         detectable=found,
         detectable_share=min(1.0, found / math.sqrt(reach)) if reach > 0 else None,
-        rows=setting.rows,
-        columns=_differences(owners, null, scale, setting.level, are_single=True),
-        together=_differences(owners, null, scale, setting.level, are_single=False),
+        rows=rows,
+        columns=_differences(owners, null, scale, level, are_single=True),
+        together=_differences(owners, null, scale, level, are_single=False),
         compared=tuple(parts.compared),
         left_out=tuple(parts.left_out),
         draws=np.sqrt(draws),
@@ -117,12 +116,11 @@ def p_value(observed: float, draws: Floats) -> float:
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """P-values that stay valid however many there are (Holm 1979)."""
-    order = np.argsort(p_values, kind="stable")
-    found, largest = [1.0] * len(p_values), 0.0
-    for rank, place in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
-        found[place] = largest
-    return found
+    order, count = np.argsort(p_values, kind="stable"), len(p_values)
+    found = np.ones(count)
+    scaled = np.minimum(1.0, np.arange(count, 0, -1) * np.asarray(p_values)[order])
+    found[order] = np.maximum.accumulate(scaled)
+    return found.tolist()
 
 
 def detectable(draws: Floats, inner: Floats, threshold: float) -> float:
