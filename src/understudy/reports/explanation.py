@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
@@ -65,30 +64,21 @@ def _strongest_columns(classifier: Classifier, map_: int, class_: int) -> dict[s
 
 
 def strokes_of(weights: Floats, largest: float) -> dict[str, Any]:
-    """The strongest weights of strokes as lines where they are looked for.  # (channels, rows, columns)"""
+    """The strongest weights of strokes as lines where they are looked for.  # (channels, rows, columns)
+
+    A line is where it begins, where it ends, and how much it speaks for a class, in units of ``largest``.
+    """
     _, rows, columns = weights.shape
     directed = weights[np.arange(len(weights)) % (1 + 2 * DIRECTIONS) != 0]
-    order = np.argsort(-np.abs(directed), axis=None)[:STROKES_DRAWN]
-    lines = []
-    for channel, row, column in zip(*np.unravel_index(order, directed.shape), strict=True):
-        weight = float(directed[channel, row, column])
-        # An edge runs across the direction in which brightness changes.
-        angle = math.pi * (channel % DIRECTIONS) / DIRECTIONS + math.pi / 2
-        is_coarse = (channel // DIRECTIONS) % 2
-        half = CELL * (0.72 if is_coarse else 0.42)
-        x, y = (column + 0.5) * CELL, (row + 0.5) * CELL
-        lines.append(
-            {
-                "x1": x - half * math.cos(angle),
-                "y1": y - half * math.sin(angle),
-                "x2": x + half * math.cos(angle),
-                "y2": y + half * math.sin(angle),
-                "for": weight > 0,
-                "strength": min(1.0, abs(weight) / largest),
-            }
-        )
-    lines.sort(key=lambda line: line["strength"])
-    return {"lines": lines, "width": columns * CELL, "height": rows * CELL}
+    order = np.argsort(-np.abs(directed), axis=None)[:STROKES_DRAWN][::-1]  # the strongest lie on top
+    channel, row, column = np.unravel_index(order, directed.shape)
+    # An edge runs across the direction in which brightness changes; every other set of directions is coarse.
+    angle = np.pi * (channel % DIRECTIONS) / DIRECTIONS + np.pi / 2
+    half = CELL * np.where(channel // DIRECTIONS % 2, 0.72, 0.42)
+    x, y, across, down = (column + 0.5) * CELL, (row + 0.5) * CELL, half * np.cos(angle), half * np.sin(angle)
+    strength = directed.ravel()[order] / (largest or 1.0)
+    lines = np.stack([x - across, y - down, x + across, y + down, strength], axis=1)
+    return {"lines": lines.tolist(), "width": columns * CELL, "height": rows * CELL}
 
 
 def _row(classifier: Classifier, codes: Integers) -> dict[str, Any]:
