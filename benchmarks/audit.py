@@ -32,7 +32,7 @@ from audited import MECHANISMS
 from likelihood_ratios import Estimate, audited, canary_ratios, delta_seen, effect_size, mu_of_area, mu_of_spread
 
 from understudy import Budget, make_plan
-from understudy.accounting.dpsgd import DescentCost, epsilon_of_descent
+from understudy.accounting.dpsgd import DescentCost
 from understudy.errors import UsageError
 
 Row = dict[str, Any]
@@ -84,7 +84,7 @@ def descents(count: int) -> Iterator[Row]:
     for cost in COSTS:
         runs = canary_ratios(cost, descents=count)
         for delta in DELTAS:
-            epsilon = epsilon_of_descent(cost, delta)
+            epsilon = cost.epsilon(delta)
             found = delta_seen(*runs, epsilon, threshold=epsilon)
             yield {
                 "sampling_rate": cost.sampling_rate,

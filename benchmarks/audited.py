@@ -31,7 +31,7 @@ from understudy import Budget, load_schema, make_plan
 from understudy.accounting.dpsgd import DescentCost
 from understudy.classifier.plan import ClassifierPlan
 from understudy.classifier.plan import Training as ClassifierTraining
-from understudy.methods import merf_ae
+from understudy.methods import merf
 from understudy.networks import EncoderTraining
 from understudy.networks.public import Intake, network_of_module
 from understudy.plan.encoder import ExtractorPlan
@@ -173,7 +173,7 @@ def tiny_encoder() -> Any:
 
 def of_decoder(steps: int) -> Audited:
     wish = {"descent_steps": steps, "num_features": 8}
-    with patch.object(merf_ae, "HIDDEN", 4):  # as noise on a small network is drawn faster
+    with patch.object(merf, "HIDDEN", 4):  # as noise on a small network is drawn faster
         plan = make_plan(IMAGES, BUDGET, method="dp-merf-ae", options=wish)
     table, row = dots()
     assert plan.descent is not None

@@ -26,8 +26,7 @@ from receipts import unrecorded
 
 from understudy.accounting import Budget
 from understudy.accounting.dpsgd import calibrated_descent
-from understudy.classifier.explain import contrast, drawn_images, explain_row, patterns
-from understudy.classifier.model import Classifier
+from understudy.classifier.model import Classifier, contrast, drawn, explain_row, patterns
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.private.dpsgd.classifier import integer_rows, noisy_maps
 from understudy.private.dpsgd.networks import noisy_descent
@@ -180,7 +179,7 @@ def maps_lines(
     codes = images.reshape(len(images), -1).astype(np.int64)
     predicted = trained.probabilities(codes).argmax(axis=1)
     right = predicted[chosen] == labels[chosen]
-    filters = drawn_images(trained, contrast(patterns(trained)))[0, :, :, :, 0][predicted[chosen]]
+    filters = drawn(trained, contrast(patterns(trained)))[0, :, 0][predicted[chosen]]
     places = np.stack([explain_row(trained, codes[place]).by_place for place in chosen])
     named = {"pattern of the class": filters, "what places add": places}
     accuracy = round(float((predicted == labels).mean()), 4)

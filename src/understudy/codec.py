@@ -2,8 +2,9 @@
 
 ``encode`` turns a value into dicts, lists, numbers and words; sorted JSON of that is the canonical form whose SHA-256
 is a fingerprint. ``decode`` builds the value again by the annotations of its class, and refuses what they do not
-allow; what the annotations cannot say is checked in ``__post_init__``. Fields that are not compared are caches and no
-part of a document. A class whose document has another form has a method ``to_dict`` or a class method ``from_dict``.
+allow; what the annotations cannot say is checked in ``__post_init__``. Fields that are not compared, caches and arrays
+that have a file of their own, are no part of a document. A class whose document has another form has a method
+``to_dict`` or a class method ``from_dict``.
 """
 
 from __future__ import annotations
@@ -95,13 +96,13 @@ def _plain(value: Any) -> Any:
     return encode(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 
-def decode(wanted: type[T], document: Any) -> T:
-    """The value that ``encode`` described.
+def decode(wanted: type[T], document: Any, **apart: Any) -> T:
+    """The value that ``encode`` described; ``apart`` are fields that are no part of its document.
 
     Raises:
         ValueError: a field is missing, unknown, or not what its annotation says; the words name it.
     """
-    found: T = _decoder(typing.cast(Any, wanted))(document)
+    found: T = _decoder(typing.cast(Any, wanted))(document, **apart)
     return found
 
 
@@ -134,16 +135,16 @@ def _decoder(hint: Any) -> Callable[[Any], Any]:
 def _fields_decoder(cls: Any) -> Callable[[Any], Any]:
     hints = typing.get_type_hints(cls)
     written = [(field, hints[field.name], _decoder(hints[field.name])) for field in _written(cls)]
-    known = _keys(cls)
+    known = keys_of(cls)
 
-    def read(document: Any) -> Any:
+    def read(document: Any, **apart: Any) -> Any:
         unknown = _table(document).keys() - known
         if unknown:
             raise ValueError(f"{cls.__name__} has no field '{min(unknown)}'")
         values = {}
         for field, hint, read_field in written:
             if field.metadata == FLAT:
-                own = _keys(hint)
+                own = keys_of(hint)
                 values[field.name] = read_field({key: value for key, value in document.items() if key in own})
             elif field.name in document:
                 try:
@@ -152,7 +153,7 @@ def _fields_decoder(cls: Any) -> Callable[[Any], Any]:
                     raise ValueError(f"{cls.__name__}, field '{field.name}': {error}") from None
             elif field.metadata != OMIT_DEFAULT:
                 raise ValueError(f"{cls.__name__} lacks its field '{field.name}'")
-        return cls(**values)
+        return cls(**apart, **values)
 
     return read
 
@@ -162,11 +163,12 @@ def _written(cls: Any) -> list[Field[Any]]:
 
 
 @cache
-def _keys(cls: Any) -> frozenset[str]:
+def keys_of(cls: Any) -> frozenset[str]:
+    """The fields that a document of a class may have."""
     hints = typing.get_type_hints(cls)
     found: set[str] = set()
     for field in _written(cls):
-        found |= _keys(hints[field.name]) if field.metadata == FLAT else {field.name}
+        found |= keys_of(hints[field.name]) if field.metadata == FLAT else {field.name}
     return frozenset(found)
 
 
@@ -201,10 +203,15 @@ def _one_of(choices: tuple[Any, ...], value: Any) -> Any:
     return value
 
 
-def _whole(value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return value
-    raise ValueError("must be a whole number")
+def _only(kind: type, words: str) -> Callable[[Any], Any]:
+    """What reads values of one type; true and false are no numbers."""
+
+    def read(value: Any) -> Any:
+        if isinstance(value, kind) and isinstance(value, bool) == (kind is bool):
+            return value
+        raise ValueError(f"must be {words}")
+
+    return read
 
 
 def _number(value: Any) -> float:
@@ -214,31 +221,19 @@ def _number(value: Any) -> float:
     raise ValueError("must be a number")
 
 
-def _truth(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise ValueError("must be true or false")
-
-
-def _words(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise ValueError("must be text")
-
-
 def _fraction(value: Any) -> Fraction:
     """Digits, perhaps over digits: ``Fraction`` itself would also work out 1e999999999."""
-    over, _, under = _words(value).partition("/")
+    over, _, under = _SCALARS[str](value).partition("/")
     if int(under or 1) < 1:
         raise ValueError("must be a fraction")
     return Fraction(int(over), int(under or 1))
 
 
 _SCALARS: dict[Any, Callable[[Any], Any]] = {
-    int: _whole,
+    int: _only(int, "a whole number"),
     float: _number,
-    bool: _truth,
-    str: _words,
+    bool: _only(bool, "true or false"),
+    str: _only(str, "text"),
     Fraction: _fraction,
     Any: lambda value: value,
 }

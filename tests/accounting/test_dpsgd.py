@@ -12,13 +12,11 @@ from scipy.stats import norm
 from understudy.accounting import Budget, epsilon_of, mu_squared_of_budget
 from understudy.accounting import dpsgd as module
 from understudy.accounting.dpsgd import (
+    NO_CHARGE,
     RATE_UNITS,
     Charge,
     DescentCost,
     calibrated_descent,
-    charge_of_descent,
-    epsilon_of_charges,
-    epsilon_of_descent,
     exact_rate,
     slack_for,
 )
@@ -44,7 +42,7 @@ def direct_epsilon(*events: dp_accounting.DpEvent, delta: float = 1e-5) -> float
 @over_runs
 def test_epsilon_is_that_of_the_accountant_itself(rate: float, multiplier: float, steps: int) -> None:
     cost = DescentCost(exact_rate(rate), multiplier, steps)
-    assert epsilon_of_descent(cost, 1e-5) == pytest.approx(direct_epsilon(event(cost)), rel=2e-3)
+    assert cost.epsilon(1e-5) == pytest.approx(direct_epsilon(event(cost)), rel=2e-3)
 
 
 @over_runs
@@ -52,7 +50,7 @@ def test_a_bound_by_renyi_divergences_lies_above(rate: float, multiplier: float,
     cost = DescentCost(exact_rate(rate), multiplier, steps)
     accountant = rdp.RdpAccountant(orders=range(2, 64))
     accountant.compose(event(cost))
-    bound, found = float(accountant.get_epsilon(1e-5)), epsilon_of_descent(cost, 1e-5)
+    bound, found = float(accountant.get_epsilon(1e-5)), cost.epsilon(1e-5)
     assert found < bound < 1.4 * found
 
 
@@ -60,9 +58,9 @@ def test_a_descent_beside_gaussian_releases_is_composed_with_them() -> None:
     cost = DescentCost(0.125, 3.0, 150)
     beside = [Fraction(1, 100), Fraction(3, 100)]
     direct = direct_epsilon(event(cost), dp_accounting.GaussianDpEvent(1 / math.sqrt(0.04)))
-    assert epsilon_of_descent(cost, 1e-5, beside=beside) == pytest.approx(direct, rel=2e-3)
-    charges = [charge_of_descent(cost, Fraction(1, 10**7)), *map(Charge, beside)]
-    together = epsilon_of_charges(charges, 1e-5)
+    assert cost.epsilon(1e-5, beside=beside) == pytest.approx(direct, rel=2e-3)
+    charges = [cost.charge(Fraction(1, 10**7)), *map(Charge, beside)]
+    together = sum(charges, NO_CHARGE).epsilon(1e-5)
     assert direct < together < 1.02 * direct
 
 
@@ -72,15 +70,15 @@ def test_calibrated_noise_meets_the_budget_and_not_much_more(epsilon: float, rat
     budget = Budget(epsilon)
     beside = [mu_squared_of_budget(budget) / 20]
     cost = calibrated_descent(budget, sampling_rate=rate, steps=steps, beside=beside)
-    charge = charge_of_descent(cost, slack_for(budget, cost.sampling_rate))
-    stated = epsilon_of_charges([charge, *map(Charge, beside)], budget.delta)
-    assert epsilon_of_descent(cost, budget.delta, beside=beside) <= stated * (1 + 1e-6)
+    charge = cost.charge(slack_for(budget, cost.sampling_rate))
+    stated = sum([charge, *map(Charge, beside)], NO_CHARGE).epsilon(budget.delta)
+    assert cost.epsilon(budget.delta, beside=beside) <= stated * (1 + 1e-6)
     assert 0.995 * epsilon < stated <= epsilon
 
 
 def test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere() -> None:
     cost, slack = DescentCost(1 / 16, 1.25, 80), Fraction(1, 10**6)
-    charge = charge_of_descent(cost, slack)
+    charge = cost.charge(slack)
     mu = math.sqrt(charge.mu_squared)
     step = pld.privacy_loss_distribution.from_gaussian_mechanism(
         cost.noise_multiplier, sampling_prob=cost.sampling_rate, value_discretization_interval=2e-4
@@ -95,7 +93,7 @@ def test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere() -> 
 
 
 def test_a_descent_on_all_rows_is_a_gaussian_mechanism_without_slack() -> None:
-    charge = charge_of_descent(DescentCost(1.0, 8.0, 48), Fraction(0))
+    charge = DescentCost(1.0, 8.0, 48).charge(Fraction(0))
     assert charge == Charge(Fraction(3, 4), Fraction(0))
     assert slack_for(Budget(1.0), 1.0) == 0
     cost = calibrated_descent(Budget(1.0), sampling_rate=1.0, steps=48)
@@ -104,8 +102,8 @@ def test_a_descent_on_all_rows_is_a_gaussian_mechanism_without_slack() -> None:
 
 def test_slacks_add_up_and_use_up_delta() -> None:
     one = Charge(Fraction(1, 16), Fraction(1, 10**6))
-    assert epsilon_of_charges([one, one], 1e-5) == epsilon_of([Fraction(1, 8)], 8e-6)
-    assert epsilon_of_charges([one] * 11, 1e-5) == math.inf
+    assert sum([one, one], NO_CHARGE).epsilon(1e-5) == epsilon_of([Fraction(1, 8)], 8e-6)
+    assert sum([one] * 11, NO_CHARGE).epsilon(1e-5) == math.inf
 
 
 def test_rates_are_what_random_bits_can_meet() -> None:
@@ -142,7 +140,7 @@ def test_what_transforms_lose_over_many_steps_is_allowed_for(steps: int, mu: flo
     # At a rate of 1 the curve is known exactly, so that what was lost can be seen.
     cost = DescentCost(1.0, math.sqrt(steps) / mu, steps)
     epsilons = mu * np.linspace(5, 8, 13)
-    found = np.asarray(module._loss_distribution(cost).get_delta_for_epsilon(epsilons))
+    found = np.asarray(module._losses(cost, Fraction(0)).get_delta_for_epsilon(epsilons))
     exact = norm.cdf(mu / 2 - epsilons / mu) - np.exp(epsilons + norm.logcdf(-mu / 2 - epsilons / mu))
     assert np.all(found + module._rounding(cost) / 2 >= exact)
 
@@ -150,5 +148,5 @@ def test_what_transforms_lose_over_many_steps_is_allowed_for(steps: int, mu: flo
 def test_a_delta_that_rounding_would_be_felt_in_is_refused() -> None:
     cost = DescentCost(exact_rate(0.01), 2.0, 20_000)
     with pytest.raises(UsageError, match="so many sampled steps"):
-        charge_of_descent(cost, Fraction(1e-12))
-    assert epsilon_of_descent(cost, 1e-12) == math.inf
+        cost.charge(Fraction(1e-12))
+    assert cost.epsilon(1e-12) == math.inf

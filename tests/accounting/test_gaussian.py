@@ -9,14 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.accounting import (
+    GAUSSIAN,
     Budget,
     epsilon_of,
-    exceedance_probability,
     lattice_noise_std,
     mu_squared_of_budget,
     spent_mu_squared,
 )
-from understudy.accounting.mechanisms import best_guess_probability
 
 sensitivities = st.one_of(st.integers(1, 100), st.integers(1, 2**52))
 costs = st.fractions(min_value=Fraction(1, 10**9), max_value=400)
@@ -83,20 +82,20 @@ def test_equal_shares_of_a_budget_add_up_to_it(epsilon: float, parts: int) -> No
 
 
 def test_the_best_guess_is_a_coin_toss_without_a_release_and_certain_without_noise() -> None:
-    assert best_guess_probability([]) == 0.5
-    assert best_guess_probability([Fraction(4)]) == pytest.approx(0.8413447460685429, rel=1e-12)
-    assert best_guess_probability([Fraction(10**4)]) == pytest.approx(1.0)
+    assert GAUSSIAN.best_guess([]) == 0.5
+    assert GAUSSIAN.best_guess([Fraction(4)]) == pytest.approx(0.8413447460685429, rel=1e-12)
+    assert GAUSSIAN.best_guess([Fraction(10**4)]) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("epsilon", [0.2, 1.0, 10.0])
 def test_odds_move_past_epsilon_more_often_than_delta_says(epsilon: float) -> None:
     """Not only single outcomes count, but any event whose odds move that far."""
     cost = mu_squared_of_budget(Budget(epsilon, 1e-5))
-    found = exceedance_probability([cost], epsilon)
+    found = GAUSSIAN.exceedance([cost], epsilon)
     mu = math.sqrt(cost)
     tail_of_loss = 0.5 * math.erfc((epsilon / mu - mu / 2) / math.sqrt(2))
     assert found > tail_of_loss > 1e-5
     threshold = mu - NormalDist().inv_cdf(found)
     ratio = found / NormalDist().cdf(-threshold)
     assert ratio == pytest.approx(math.exp(epsilon), rel=1e-6)
-    assert exceedance_probability([], epsilon) == 0.0
+    assert GAUSSIAN.exceedance([], epsilon) == 0.0

@@ -10,15 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import GAUSSIAN, LAPLACE, UNITS_PER_COST, Budget, mechanism_for, mu_squared_of_budget
-from understudy.accounting.mechanisms import (
-    epsilon_of_budget,
-    laplace_deviations,
-    laplace_std,
-    lattice_noise_scale,
+from understudy.accounting import (
+    GAUSSIAN,
+    LAPLACE,
+    UNITS_PER_COST,
+    Budget,
+    mechanism_for,
+    mu_squared_of_budget,
     mu_squared_of_epsilon,
-    spent_epsilon,
-    total_epsilon,
 )
 
 sensitivities = st.one_of(st.integers(1, 100), st.integers(1, 2**40))
@@ -28,18 +27,18 @@ epsilons = st.fractions(min_value=Fraction(1, 10**9), max_value=200)
 @settings(max_examples=300, deadline=None)
 @given(sensitivity=sensitivities, epsilon=epsilons)
 def test_a_whole_scale_never_costs_more_than_was_granted(sensitivity: int, epsilon: Fraction) -> None:
-    scale = lattice_noise_scale(sensitivity, epsilon)
+    scale = LAPLACE.noise_scale(sensitivity, epsilon)
     assert scale >= 1
-    assert spent_epsilon(sensitivity, scale) <= epsilon
+    assert LAPLACE.cost(sensitivity, scale) <= epsilon
     assert int(float(scale)) == scale, "the sampler is given a float"
 
 
 @settings(max_examples=300, deadline=None)
 @given(sensitivity=sensitivities, epsilon=epsilons)
 def test_the_next_smaller_scale_would_cost_too_much(sensitivity: int, epsilon: Fraction) -> None:
-    scale = lattice_noise_scale(sensitivity, epsilon)
+    scale = LAPLACE.noise_scale(sensitivity, epsilon)
     less = min(scale - 1, int(math.nextafter(float(scale), 0)))
-    assert less < 1 or spent_epsilon(sensitivity, less) > epsilon
+    assert less < 1 or LAPLACE.cost(sensitivity, less) > epsilon
 
 
 @pytest.mark.parametrize(
@@ -54,12 +53,12 @@ def test_the_next_smaller_scale_would_cost_too_much(sensitivity: int, epsilon: F
     ],
 )
 def test_scales_are_sensitivity_over_epsilon_rounded_up(sensitivity: int, epsilon: Fraction, scale: int) -> None:
-    assert lattice_noise_scale(sensitivity, epsilon) == scale
+    assert LAPLACE.noise_scale(sensitivity, epsilon) == scale
 
 
 def test_no_noise_has_no_cost_to_state() -> None:
     with pytest.raises(ValueError, match="without noise"):
-        spent_epsilon(1, 0)
+        LAPLACE.cost(1, 0)
 
 
 @pytest.mark.parametrize("scale", [1, 2, 7])
@@ -68,7 +67,7 @@ def test_the_worst_odds_of_exact_mass_functions_are_the_stated_epsilon(scale: in
     with mp.workdps(50):
         mass = {z: mp.exp(-mp.mpf(abs(z)) / scale) for z in range(-200, 201)}
         worst = max(mp.log(mass[z - shift] / mass[z]) for z in range(-100, 101))
-        stated = spent_epsilon(shift, scale)
+        stated = LAPLACE.cost(shift, scale)
         assert mp.almosteq(worst, mp.mpf(stated.numerator) / stated.denominator, 1e-40)
 
 
@@ -78,13 +77,13 @@ def test_the_deviation_is_that_of_the_exact_mass_function(scale: int) -> None:
         support = range(-100 * scale, 100 * scale + 1)
         mass = {z: mp.exp(-mp.mpf(abs(z)) / scale) for z in support}
         variance = mp.fsum(z**2 * m for z, m in mass.items()) / mp.fsum(mass.values())
-        assert laplace_std(scale) == pytest.approx(float(mp.sqrt(variance)), rel=1e-12)
-    assert laplace_std(2**40) == pytest.approx(math.sqrt(2) * 2**40, rel=1e-12)
+        assert LAPLACE.deviation(scale) == pytest.approx(float(mp.sqrt(variance)), rel=1e-12)
+    assert LAPLACE.deviation(2**40) == pytest.approx(math.sqrt(2) * 2**40, rel=1e-12)
 
 
 @pytest.mark.parametrize("normal", [0.5, 1.96, 3.0, 6.0])
 def test_deviations_leave_the_tails_of_the_normal_law(normal: float) -> None:
-    found = laplace_deviations(normal)
+    found = LAPLACE.deviations(normal)
     assert 2 * (1 - LAPLACE.below(found)) == pytest.approx(2 * GAUSSIAN.below(-normal), rel=1e-6)
     assert LAPLACE.below(-found) == pytest.approx(1 - LAPLACE.below(found), rel=1e-6)
     assert GAUSSIAN.deviations(normal) == normal
@@ -134,16 +133,16 @@ def test_nothing_costs_nothing_and_the_sum_is_converted_once() -> None:
 @settings(max_examples=100, deadline=None)
 @given(epsilon=st.floats(1e-4, 100))
 def test_a_pure_budget_is_its_epsilon_in_whole_units_rounded_down(epsilon: float) -> None:
-    granted = epsilon_of_budget(Budget(epsilon, 0))
+    granted = LAPLACE.total(Budget(epsilon, 0))
     assert granted <= Fraction(epsilon) < granted + Fraction(1, UNITS_PER_COST)
     assert granted.denominator <= UNITS_PER_COST
-    assert total_epsilon([granted / 3] * 3) <= epsilon
+    assert LAPLACE.epsilon([granted / 3] * 3) <= epsilon
 
 
 @settings(max_examples=100, deadline=None)
 @given(costs=st.lists(epsilons, max_size=6))
 def test_a_total_is_never_stated_below_what_it_is(costs: list[Fraction]) -> None:
-    stated = Fraction(total_epsilon(costs))
+    stated = Fraction(LAPLACE.epsilon(costs))
     assert sum(costs) <= stated <= sum(costs) * (1 + Fraction(1, 2**51))
 
 
@@ -159,7 +158,7 @@ def test_each_mechanism_refuses_the_other_s_budget() -> None:
     with pytest.raises(ValueError, match="delta of 0"):
         mu_squared_of_budget(Budget(1.0, 0))
     with pytest.raises(ValueError, match="above 0"):
-        epsilon_of_budget(Budget(1.0))
+        LAPLACE.total(Budget(1.0))
 
 
 def test_the_best_guess_and_the_odds_of_pure_privacy() -> None:

@@ -120,7 +120,7 @@ CLASSIFYING = """
 import sys
 from pathlib import Path
 from understudy import Budget, load_schema
-from understudy.classifier.explain import explain_row
+from understudy.classifier.model import explain_row
 from understudy.classifier.model import load_classifier, verify_classifier
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.private.dpsgd.classifier import train_classifier

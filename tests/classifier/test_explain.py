@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from understudy.accounting import Budget
-from understudy.classifier.explain import column_weights, contrast, drawn_images, drawn_strokes, explain_row, patterns
 from understudy.classifier.inputs import CosineInputs, unit_inputs
 from understudy.classifier.maps import LocallyLinearMaps, MapShape
-from understudy.classifier.model import Classifier
+from understudy.classifier.model import Classifier, column_weights, contrast, drawn, explain_row, patterns
 from understudy.classifier.plan import ClassifierPlan
 from understudy.private.dpsgd.classifier import train_classifier
 
@@ -17,8 +16,8 @@ from .conftest import TABLE, bars, visits
 def test_the_columns_that_matter_come_first_and_speak_for_what_they_should() -> None:
     found = train_classifier(visits(20_000), ClassifierPlan(TABLE, Budget(20.0)))
     columns = column_weights(found, 0, 1)
-    assert {column.column for column in columns[:2]} == {"age", "colour"}
-    values = {column.column: dict(column.values) for column in columns}
+    assert set(list(columns)[:2]) == {"age", "colour"}
+    values = {column: dict(listed) for column, listed in columns.items()}
     assert values["age"]["about 100"] > 0 > values["age"]["about 0"]
     assert values["colour"]["blue"] > 0 > values["colour"]["red"]
 
@@ -59,21 +58,18 @@ def test_places_of_an_image_are_explained(sees: Classifier) -> None:
     assert found.by_column == ()
 
 
-def test_weights_are_drawn_as_what_inputs_are(sees: Classifier) -> None:
+def test_weights_are_drawn_as_what_inputs_are(sees: Classifier, trained: Classifier) -> None:
     weights = contrast(sees.filters)
+    images = drawn(sees, weights)
     if isinstance(sees.plan.inputs, CosineInputs):
-        images = drawn_images(sees, weights)
-        assert images.shape == (1, 2, 12, 12, 1)
-        drawn = images[0].reshape(2, 144)
+        assert images.shape == (1, 2, 1, 12, 12)
         pixels = np.random.default_rng(0).integers(0, 256, (3, 144))
         expected = sees.plan.inputs.raw(pixels) @ weights[0, :, :-1].T
-        assert pixels / 255 @ drawn.T == pytest.approx(expected)
-        with pytest.raises(TypeError):
-            drawn_strokes(sees, weights)
+        assert pixels / 255 @ images[0].reshape(2, 144).T == pytest.approx(expected)
     else:
-        assert drawn_strokes(sees, weights).shape[:3] == (1, 2, 17)
-        with pytest.raises(TypeError):
-            drawn_images(sees, weights)
+        assert images.shape[:3] == (1, 2, 17)
+    with pytest.raises(TypeError):
+        drawn(trained, contrast(trained.filters))
     with pytest.raises(TypeError):
         column_weights(sees, 0, 0)
 

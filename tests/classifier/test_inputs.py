@@ -3,13 +3,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.classifier.inputs import CONSTANT, KNOTS, TableInputs, features_of, inputs_for, unit_inputs
+from understudy.accounting import Budget
+from understudy.classifier.inputs import CONSTANT, KNOTS, TableInputs, inputs_for, unit_inputs
+from understudy.classifier.plan import ClassifierPlan
 from understudy.errors import UsageError
 from understudy.schema import load_schema
 
 from .conftest import IMAGES, TABLE
 
-FEATURES = features_of(TABLE)
+FEATURES, PIXELS = (ClassifierPlan(schema, Budget(1.0)).features for schema in (TABLE, IMAGES))
 
 
 def test_the_label_is_no_input() -> None:
@@ -19,7 +21,7 @@ def test_the_label_is_no_input() -> None:
 
 def test_every_input_has_norm_one_and_ends_with_the_constant() -> None:
     rng = np.random.default_rng(0)
-    for schema, kind in ((FEATURES, "table"), (features_of(IMAGES), "strokes"), (features_of(IMAGES), "cosines")):
+    for schema, kind in ((FEATURES, "table"), (PIXELS, "strokes"), (PIXELS, "cosines")):
         inputs = inputs_for(schema, kind, 30)
         largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in schema.used]
         codes = rng.integers(0, np.array(largest) + 1, (20, len(largest)))
@@ -49,7 +51,7 @@ def test_a_missing_number_has_a_membership_of_its_own() -> None:
 
 def test_a_zero_image_is_no_division_by_zero() -> None:
     for kind in ("strokes", "cosines"):
-        inputs = inputs_for(features_of(IMAGES), kind, 30)
+        inputs = inputs_for(PIXELS, kind, 30)
         assert np.isfinite(unit_inputs(inputs, np.zeros((1, 144), np.int64))).all()
 
 
@@ -57,7 +59,7 @@ def test_refusals() -> None:
     with pytest.raises(UsageError, match="no images"):
         inputs_for(FEATURES, "strokes", 5)
     with pytest.raises(UsageError, match="unknown"):
-        inputs_for(features_of(IMAGES), "pixels", 5)
+        inputs_for(PIXELS, "pixels", 5)
     tiny = load_schema({"name": "t", "image": {"height": 4, "width": 4}, "columns": []})
     with pytest.raises(UsageError, match="too small"):
         inputs_for(tiny, "strokes", 5)

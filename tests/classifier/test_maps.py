@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from understudy.classifier.maps import LocallyLinearMaps, MapShape, answer_gradients, class_scores, softmax
+from understudy.classifier.maps import LocallyLinearMaps, MapShape, answer_gradients, class_scores
 
 
 def some_maps(**settings: int) -> LocallyLinearMaps:
@@ -68,4 +68,5 @@ def test_large_scores_do_not_overflow() -> None:
     scores, importances = class_scores(np.array([[[1e4], [-1e4]]]), 10.0)
     assert scores[0, 0] == 1e4
     assert importances[0, :, 0] == pytest.approx([1.0, 0.0])
-    assert softmax(np.array([[1e6, 0.0]]), axis=1)[0] == pytest.approx([1.0, 0.0])
+    maps = LocallyLinearMaps(MapShape(num_features=1, num_classes=2), np.array([[[1e6], [0.0]]]))
+    assert maps.probabilities(np.ones((1, 1)))[0] == pytest.approx([1.0, 0.0])

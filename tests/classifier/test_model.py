@@ -14,17 +14,17 @@ from understudy.classifier.model import (
     Classifier,
     classifier_certificate,
     load_classifier,
-    save_classifier,
     verify_classifier,
 )
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.errors import InputError
+from understudy.files import write_directory
 
 from .conftest import TABLE, visits
 
 
 def test_a_classifier_comes_back_from_its_directory(trained: Classifier, tmp_path: Path) -> None:
-    save_classifier(trained, tmp_path / "clf")
+    write_directory(tmp_path / "clf", trained.files())
     again = load_classifier(tmp_path / "clf")
     rows = visits(50, seed=1)
     codes = trained.codes(rows.drop_columns(["ill"]))
@@ -42,7 +42,7 @@ def test_predictions_are_good_and_add_up(trained: Classifier) -> None:
 
 
 def test_a_whole_directory_is_verified(trained: Classifier, tmp_path: Path) -> None:
-    save_classifier(trained, tmp_path / "clf")
+    write_directory(tmp_path / "clf", trained.files())
     found = verify_classifier(tmp_path / "clf")
     assert found.is_private
     assert found.epsilon <= 3.0
@@ -52,7 +52,7 @@ def test_a_whole_directory_is_verified(trained: Classifier, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["certificate.json", "certificate.html", "schema.yaml"])
 def test_a_changed_file_is_found(trained: Classifier, tmp_path: Path, name: str) -> None:
-    save_classifier(trained, tmp_path / "clf")
+    write_directory(tmp_path / "clf", trained.files())
     path = tmp_path / "clf" / name
     path.write_bytes(path.read_bytes().replace(b"a", b"b", 1))
     with pytest.raises(InputError, match="changed or damaged"):
@@ -60,7 +60,7 @@ def test_a_changed_file_is_found(trained: Classifier, tmp_path: Path, name: str)
 
 
 def test_changed_numbers_and_files_too_many_or_too_few_are_found(trained: Classifier, tmp_path: Path) -> None:
-    save_classifier(trained, tmp_path / "clf")
+    write_directory(tmp_path / "clf", trained.files())
     (tmp_path / "clf" / "more.txt").write_text("x")
     with pytest.raises(InputError, match=r"more\.txt"):
         verify_classifier(tmp_path / "clf")

@@ -5,7 +5,6 @@ from fractions import Fraction
 import pytest
 
 from understudy.accounting import Budget, epsilon_of
-from understudy.accounting.dpsgd import epsilon_of_descent
 from understudy.classifier.plan import RADIUS, ClassifierPlan, Training, classifier_plan_from_dict
 from understudy.errors import InputError, UsageError
 from understudy.schema import load_schema
@@ -27,7 +26,7 @@ def test_look_and_descent_together_meet_the_budget(rate: float) -> None:
         costs = [look.mu_squared, 50 / Fraction(plan.descent.cost.noise_multiplier) ** 2]
         assert plan.descent.epsilon() == pytest.approx(epsilon_of(costs, 1e-5))
     else:
-        expected = epsilon_of_descent(plan.descent.cost, 1e-5, beside=[look.mu_squared])
+        expected = plan.descent.cost.epsilon(1e-5, beside=[look.mu_squared])
         assert plan.descent.epsilon() == expected
 
 

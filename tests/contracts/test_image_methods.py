@@ -24,8 +24,7 @@ from understudy import (
     verify_release,
 )
 from understudy.errors import UsageError
-from understudy.fits.images import ImageTraining
-from understudy.fits.perceptual import PerceptualTraining
+from understudy.fits.images import ImageTraining, PerceptualTraining
 from understudy.methods import IMAGE_METHODS
 from understudy.networks.public import Intake, network_of_module
 from understudy.schema.images import ImageShape

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from understudy.features.image_bases import Cosines
+from understudy.features.spectrum import Weighted
 from understudy.schema.images import ImageShape
 
 SHAPES = [ImageShape(4, 6), ImageShape(5, 1), ImageShape(3, 2, 3)]
@@ -55,4 +56,4 @@ def test_no_image_is_longer_than_is_said():
     images = (np.random.default_rng(1).random((200, 30)) < 0.5).astype(float)
     cosines = Cosines(shape)
     weighted = cosines.coefficients(images)[:, :12] * cosines.frequencies[:12] ** 1.5
-    assert np.linalg.norm(weighted, axis=1).max() <= cosines.longest(12, 1.5)
+    assert np.linalg.norm(weighted, axis=1).max() <= Weighted(shape, 12, 1.5).longest

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from understudy.codec import decode, encode
-from understudy.features.kernels import SHAPES, Kernel, Term
+from understudy.features.landmarks import SHAPES, Kernel, Term
 
 Floats = npt.NDArray[np.float64]
 SPANS = ((3, 5), (5, 8))
@@ -124,7 +124,7 @@ def test_squared_distances_are_whole_numbers_that_float64_holds(scale: float) ->
     term = Term((0, 1, 2), (scale, scale, 3 * scale))
     side = Kernel("gaussian", (term,)).sides(rows(50))[0]
     assert np.array_equal(side.positions, np.rint(side.positions))
-    assert 4 * side.squares.max() < 2**53
+    assert 4 * (side.positions**2).sum(axis=1).max() < 2**53
 
 
 def test_a_mismatch_of_zero_is_an_equality_kernel() -> None:

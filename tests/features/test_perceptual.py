@@ -12,7 +12,7 @@ from understudy.codec import encode
 from understudy.errors import InputError, UsageError
 from understudy.features import Sign
 from understudy.features.base import MAP_KINDS
-from understudy.features.perceptual import Perceptual, perceptual
+from understudy.features.perceptual import NetworkLayers, Perceptual, perceptual
 from understudy.networks import activations as acts
 from understudy.networks.activations import BLOCK, activations, activations_of_rows
 from understudy.networks.public import Intake, PublicNetwork, network_of_module, registered_network
@@ -142,7 +142,7 @@ def test_rows_that_overflow_in_the_network_add_nothing():
         module[0].weight.fill_(3e38)
         module[0].bias.fill_(3e38)
     net = network_of_module(module, name="huge", intake=Intake(), layers=("0",))
-    features = Perceptual(SHAPE, net.name, net.sha256, ("0",), (30,))
+    features = Perceptual(SHAPE, NetworkLayers(net.name, net.sha256, ("0",)), (30,))
     assert (to_lattice(features(np.ones((1, 30))), 2**20) == 0).all()
 
 
@@ -156,7 +156,7 @@ def test_slopes_reach_the_pixels():
 
 def test_a_map_is_told_apart_by_its_weights_and_needs_them_only_to_be_evaluated():
     one, other = (perceptual(network(seed), SHAPE) for seed in (1, 2))
-    assert one.sha256 != other.sha256
+    assert one.source.sha256 != other.source.sha256
     document = encode(one) | {"sha256": "0" * 64}
     unknown = MAP_KINDS.decode(document)
     assert unknown.dim == one.dim
@@ -210,6 +210,4 @@ def test_a_pass_ends_with_the_last_layer_that_is_wanted():
 def test_a_description_that_makes_no_sense_is_refused(wrong: dict[str, Any]):
     map_ = perceptual(network(), SHAPE)
     with pytest.raises(ValueError, match="layers"):
-        Perceptual(
-            **({"shape": SHAPE, "network": "n", "sha256": "0", "layers": map_.layers, "sizes": map_.sizes} | wrong)
-        )
+        MAP_KINDS.decode(encode(map_) | wrong)

@@ -128,7 +128,7 @@ def test_single_columns_are_counted_as_pandas_counts_them() -> None:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, [100, 5, 2, 1000], (3000, 4))
     map_ = Tables(FACTORS, ((0,), (1,), (2,), (3,)))
-    age, city, ill, pay = (table[0] for table in map_.split(counted(map_, codes)))
+    age, city, ill, pay = (table[0] for table in split(map_, counted(map_, codes)))
     frame = pd.DataFrame(codes, columns=["age", "city", "ill", "pay"])
     adults = frame.age.between(19, 64).sum() + (frame.age < 18).sum()
     assert age.tolist() == [adults, (frame.age == 18).sum(), (frame.age >= 65).sum()]
@@ -144,7 +144,7 @@ def test_tables_of_several_columns_are_the_crosstables_of_their_cells(subset: tu
     rng = np.random.default_rng(1)
     codes = rng.integers(NULL, [100, 5, 2, 1000], (3000, 4))
     map_ = Tables(FACTORS, (subset,))
-    (table,) = map_.split(counted(map_, codes))
+    (table,) = split(map_, counted(map_, codes))
     places = [
         pd.Categorical.from_codes(
             [place if place < cells.dim else -1 for place in cells(codes[:, cells.column])], categories=range(cells.dim)
@@ -160,7 +160,7 @@ def test_tables_of_several_columns_are_the_crosstables_of_their_cells(subset: tu
 def test_a_null_is_counted_in_its_own_cell_and_where_there_is_none_not_at_all() -> None:
     codes = np.array([[NULL, NULL, NULL, NULL], [99, 4, 1, 999], [NULL, 4, 1, NULL]])
     map_ = Tables(FACTORS, ((0,), (1,), (2,), (3,), (0, 1), (1, 3)))
-    age, city, ill, pay, age_city, city_pay = (t[0] for t in map_.split(counted(map_, codes)))
+    age, city, ill, pay, age_city, city_pay = (t[0] for t in split(map_, counted(map_, codes)))
     assert age.tolist() == [0, 0, 1]
     assert city.tolist() == [0, 0, 2, 1]
     assert ill.tolist() == [0, 2]
@@ -183,7 +183,7 @@ def test_copies_share_out_the_rows() -> None:
 def test_a_table_s_margin_is_the_table_of_its_columns() -> None:
     codes = np.random.default_rng(3).integers(0, [100, 5, 2, 1000], (400, 4))
     map_ = Tables(FACTORS, ((0, 1, 2), (0, 1), (1,)))
-    triple, pair, single = map_.split(counted(map_, codes))
+    triple, pair, single = split(map_, counted(map_, codes))
     assert np.array_equal(triple.sum(axis=3), pair)
     assert np.array_equal(pair.sum(axis=1), single)
 
@@ -191,8 +191,8 @@ def test_a_table_s_margin_is_the_table_of_its_columns() -> None:
 def test_tables_come_in_order_and_their_last_column_varies_fastest() -> None:
     map_ = Tables((Cells(0, 2), Cells(1, 3)), ((1,), (0, 1)))
     assert counted(map_, np.array([[1, 0]])).tolist() == [[1, 0, 0, 0, 0, 0, 1, 0, 0]]
-    assert map_.shapes == ((3,), (2, 3))
-    parts = list(map_.split(np.arange(18).reshape(2, 9)))
+    assert tuple(table.shape for table in map_.count_tables) == ((3,), (2, 3))
+    parts = split(map_, np.arange(18).reshape(2, 9))
     assert [part.shape for part in parts] == [(2, 3), (2, 2, 3)]
     assert parts[1][0].tolist() == [[3, 4, 5], [6, 7, 8]]
 
@@ -200,6 +200,12 @@ def test_tables_come_in_order_and_their_last_column_varies_fastest() -> None:
 def test_a_column_that_no_table_uses_is_not_read() -> None:
     map_ = Tables((Cells(9, 2), Cells(0, 3)), ((1,),))
     assert counted(map_, np.array([[2], [0]])).tolist() == [[1, 0, 1]]
+
+
+def split(map_: Tables, values: Integers) -> list[Integers]:
+    """A vector of counts as its tables.  # (copies, dim) -> (copies, *shape) of each"""
+    spans = [(slice(table.start, table.start + table.size), table.shape) for table in map_.count_tables]
+    return [values[:, span].reshape(len(values), *shape) for span, shape in spans]
 
 
 def counted(map_: Tables, codes: Integers) -> Integers:
@@ -278,8 +284,8 @@ def test_a_table_over_a_column_that_is_not_there_is_refused(place: int) -> None:
 def test_a_row_that_is_in_no_cell_has_one_of_its_own_if_unlisted_values_are_counted() -> None:
     codes = np.array([[UNLISTED] * 4, [NULL] * 4, [99, 4, 1, 999], [99, UNLISTED, NULL, 0]])
     map_ = Tables(FACTORS, ((0,), (1,), (2,), (2, 1)), with_unlisted=True)
-    assert map_.shapes == ((4,), (5,), (3,), (3, 5))
-    age, city, ill, ill_city = (t[0] for t in map_.split(counted(map_, codes)))
+    assert tuple(table.shape for table in map_.count_tables) == ((4,), (5,), (3,), (3, 5))
+    age, city, ill, ill_city = (t[0] for t in split(map_, counted(map_, codes)))
     assert age.tolist() == [0, 0, 2, 2]  # no cell for nulls: they are unlisted
     assert city.tolist() == [0, 0, 1, 1, 2]  # nulls have a cell, unlisted values another
     assert ill.tolist() == [0, 1, 3]
@@ -297,7 +303,7 @@ def test_with_unlisted_values_all_tables_count_every_row(rows: list[tuple[int, .
     codes = np.array(rows, dtype=np.int64).reshape(-1, 4)
     map_ = Tables(FACTORS, ((0,), (1,), (2,), (3,), (0, 1), (1, 3), (0, 2, 3)), with_unlisted=True)
     assert MAP_KINDS.decode(json.loads(json.dumps(encode(map_)))) == map_
-    for table in map_.split(counted(map_, codes)):
+    for table in split(map_, counted(map_, codes)):
         assert table.sum() == len(codes)
         assert table.min() >= 0
 

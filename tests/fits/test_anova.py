@@ -18,8 +18,7 @@ import pytest
 from understudy import Budget, dp_anova, fit_release, load_schema, release_table
 from understudy.arrays import Integers
 from understudy.fits.anova import AnovaTraining, raked
-from understudy.generators.conditioning import spans_of
-from understudy.generators.mixture import Mixture
+from understudy.generators.mixture import Mixture, spans_of
 from understudy.methods.anova import train_anova
 from understudy.private.noise import SeededNoise
 from understudy.private.spending import Receipt

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from understudy import Budget, fit_release, load_schema, make_plan, release_table
-from understudy.fits.images import ImageTraining, minimise
-from understudy.fits.mmd_loss import loss_terms
+from understudy.fits.images import ImageTraining
+from understudy.fits.mmd_loss import Term, descend, loss_terms
 from understudy.private.spending import Receipt
 
 SCHEMA = load_schema({"name": "dots", "rows": 300, "image": {"height": 2, "width": 3}})
@@ -39,14 +39,9 @@ def released(method: str, **options: Any) -> Any:
 def test_the_loop_finds_the_least_loss_and_tells_how_far_it_is():
     place = torch.tensor([3.0, -2.0], requires_grad=True)
     seen: list[tuple[int, int, float]] = []
-    minimise(
-        torch,
-        [place],
-        lambda done: (place**2).sum(),
-        steps=300,
-        learning_rate=0.1,
-        progress=lambda *state: seen.append(state),
-    )
+    term = Term(lambda cells: (cells**2).sum())
+    training = ImageTraining(steps=300, learning_rate=0.1)
+    descend([place], [term], lambda: place, training=training, progress=lambda *state: seen.append(state))
     assert float((place.detach() ** 2).sum()) < 1e-3
     assert seen[-1][:2] == (300, 300)
     assert [done for done, _, _ in seen] == list(range(20, 301, 20))
@@ -58,12 +53,12 @@ def test_every_batch_stands_for_all_rows_and_their_mean_is_the_whole_embedding()
     sizes = np.array([20])
     rng = np.random.default_rng(0)
     (one,), (four,) = (
-        loss_terms(torch, each, sizes, convert=lambda m: m, features_per_step=50, rng=rng) for each in (whole, parts)
+        [term.loss.pieces for term in loss_terms(each, sizes, rng, features_per_step=50)] for each in (whole, parts)
     )
-    assert (len(one.pieces), len(four.pieces)) == (1, 4)
-    mean = torch.stack([target for _, target in four.pieces]).mean(0)
-    assert mean.numpy() == pytest.approx(one.pieces[0][1].numpy(), abs=1e-3)
-    assert all(map_.dim == 50 for map_, _ in four.pieces)
+    assert (len(one), len(four)) == (1, 4)
+    mean = torch.stack([target for _, target in four]).mean(0)
+    assert mean.numpy() == pytest.approx(one[0][1].numpy(), abs=1e-3)
+    assert all(map_.dim == 50 for map_, _ in four)
 
 
 def test_a_decoder_that_was_released_is_not_trained_any_further():

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 from understudy import Budget, fit_release, load_schema, make_plan, release_table
-from understudy.fits import perceptual
-from understudy.fits.perceptual import Moments, MovingAverage, PerceptualTraining
+from understudy.fits.images import Moments, MovingAverage, PerceptualTraining, _Judge
 from understudy.generators.image_architectures import Architecture
 from understudy.networks.public import Intake, network_of_module
 from understudy.released import Release
@@ -94,7 +93,7 @@ def test_the_checkpoint_is_the_one_that_the_noisier_stage_likes_best(release: Re
         states.append({name: value.clone() for name, value in module.state_dict().items()})
         return next(scores)
 
-    monkeypatch.setattr(perceptual._Judge, "score", score)
+    monkeypatch.setattr(_Judge, "score", score)
     kept = fit_release(release).weights
     assert len(states) == 4
     for name, value in states[1].items():
@@ -103,7 +102,7 @@ def test_the_checkpoint_is_the_one_that_the_noisier_stage_likes_best(release: Re
 
 
 def test_the_judge_likes_images_of_the_table_better_than_others(release: Release):
-    judge = perceptual._Judge(torch, release, TRAINING)
+    judge = _Judge(torch, release, TRAINING)
 
     class Draws(torch.nn.Module):
         def __init__(self, bright: int) -> None:

@@ -13,9 +13,8 @@ from scipy.stats import chisquare
 
 from understudy import load_schema
 from understudy.errors import UsageError
-from understudy.generators.conditioning import Components, Condition, restrict, spans_of
-from understudy.generators.grids import ColumnGrid
-from understudy.generators.mixture import Mixture
+from understudy.generators.conditioning import Condition
+from understudy.generators.mixture import ColumnGrid, Components, Mixture, restrict, spans_of
 from understudy.schema import NULL
 from understudy.schema.values import CodeSet, code_set
 

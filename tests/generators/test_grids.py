@@ -11,15 +11,16 @@ import pytest
 from scipy.stats import chisquare
 
 from understudy import load_schema
-from understudy.generators.grids import (
+from understudy.generators.mixture import (
     FEWEST_CELLS_PER_NUMBER,
     MOST_CELLS_OF_NUMBERS,
     MOST_CELLS_PER_NUMBER,
     ColumnGrid,
-    Runs,
     column_grid,
     even_marks,
+    grids_of,
     pick,
+    spans_of,
 )
 from understudy.schema import NULL, Column
 from understudy.schema.columns import to_position
@@ -175,18 +176,17 @@ def test_the_grids_of_a_table_lie_side_by_side():
     ]
     columns.insert(1, {"name": "c", "kind": "categorical", "categories": ["a", "b", "c"]})
     columns.append({"name": "i", "kind": "id"})
-    runs = Runs(load_schema({"columns": columns}))
+    grids = grids_of(load_schema({"columns": columns}))
     widths = [13, 3, MOST_CELLS_PER_NUMBER + 2 + 1, 1 + 1]
-    assert [grid.width for grid in runs.grids] == widths
+    assert [grid.width for grid in grids] == widths
     edges = np.cumsum([0, *widths]).tolist()
-    assert runs.spans == tuple(pairwise(edges))
-    assert runs.width == sum(widths)
+    assert spans_of(grids) == list(pairwise(edges))
 
 
 def test_wide_tables_get_fewer_cells_per_number_but_never_too_few():
     def cells(count: int) -> int:
         columns = [{"name": f"x{i}", "kind": "continuous", "bounds": [0, 1]} for i in range(count)]
-        return Runs(load_schema({"columns": columns})).grids[0].width
+        return grids_of(load_schema({"columns": columns}))[0].width
 
     assert cells(1) == cells(10) == MOST_CELLS_PER_NUMBER + 2
     assert cells(400) == MOST_CELLS_OF_NUMBERS // 400 + 2

@@ -15,9 +15,8 @@ from scipy.stats import chisquare
 
 from understudy import load_generator, load_schema, save_generator
 from understudy.errors import InputError
-from understudy.generators.conditioning import CHUNK, Components, spans_of
-from understudy.generators.grids import ColumnGrid, Runs
-from understudy.generators.mixture import Mixture
+from understudy.generators.mixture import ColumnGrid, Components, Mixture, grids_of, spans_of
+from understudy.generators.rejection import CHUNK
 from understudy.schema import NULL, Schema
 from understudy.schema.encode import encode_batch
 
@@ -51,9 +50,8 @@ print(load_generator(sys.argv[1]).sample(5, seed=1).to_pylist())
 def random_mixture(seed: int = 0) -> Mixture:
     """Components that differ much, each with its own label; single precision, as files have it."""
     rng = np.random.default_rng(seed)
-    runs = Runs(SCHEMA)
     count = sum(SIZES)
-    cells = [rng.dirichlet(np.full(grid.width, 0.2), size=count) for grid in runs.grids]
+    cells = [rng.dirichlet(np.full(grid.width, 0.2), size=count) for grid in grids_of(SCHEMA)]
     cells[LABEL] = np.repeat(np.eye(2), SIZES, axis=0)
     probabilities = np.concatenate(cells, axis=1).astype(np.float32).astype(np.float64)
     return Mixture(SCHEMA, probabilities, SIZES, 77, SHARES)
@@ -72,14 +70,14 @@ def mixture() -> Mixture:
 @pytest.fixture(scope="module")
 def cells(mixture: Mixture) -> npt.NDArray[np.int64]:
     """The grid cells of sampled rows, read back from the table.  # (rows, columns)"""
-    return cells_of(SCHEMA, mixture.sample(NUM_ROWS, seed=3), Runs(SCHEMA))
+    return cells_of(SCHEMA, mixture.sample(NUM_ROWS, seed=3))
 
 
-def cells_of(schema: Schema, rows: pa.Table, runs: Runs) -> npt.NDArray[np.int64]:
+def cells_of(schema: Schema, rows: pa.Table) -> npt.NDArray[np.int64]:
     codes = encode_batch(schema, rows.combine_chunks().to_batches()[0])
     found = [
         np.where(code == NULL, grid.width - 1, np.searchsorted(grid.lows, code, side="right") - 1)
-        for code, grid in zip(codes.T, runs.grids, strict=True)
+        for code, grid in zip(codes.T, grids_of(schema), strict=True)
     ]
     return np.stack(found, axis=1)
 
@@ -92,7 +90,7 @@ def assert_frequencies(seen: npt.NDArray[np.int64], exact: Floats) -> None:
 
 @pytest.mark.parametrize("column", range(5))
 def test_single_columns_have_the_models_marginals(column: int, mixture: Mixture, cells: npt.NDArray[np.int64]):
-    start, stop = Runs(SCHEMA).spans[column]
+    start, stop = spans_of(grids_of(SCHEMA))[column]
     exact = weights_of(mixture) @ mixture.probabilities[:, start:stop]
     assert_frequencies(np.bincount(cells[:, column], minlength=stop - start), exact)
 
@@ -101,7 +99,7 @@ def test_single_columns_have_the_models_marginals(column: int, mixture: Mixture,
 def test_pairs_of_columns_have_the_models_joint_marginals(
     pair: tuple[int, int], mixture: Mixture, cells: npt.NDArray[np.int64]
 ):
-    left, right = (mixture.probabilities[:, slice(*Runs(SCHEMA).spans[i])] for i in pair)
+    left, right = (mixture.probabilities[:, slice(*spans_of(grids_of(SCHEMA))[i])] for i in pair)
     exact = (left * weights_of(mixture)[:, None]).T @ right
     seen = np.zeros(exact.shape, dtype=np.int64)
     np.add.at(seen, (cells[:, pair[0]], cells[:, pair[1]]), 1)

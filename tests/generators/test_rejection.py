@@ -15,10 +15,10 @@ from scipy.stats import chisquare
 from understudy import load_generator, load_schema, save_generator
 from understudy.errors import InputError, UsageError
 from understudy.generators.base import Generator
-from understudy.generators.conditioning import CHUNK, FEWEST_DRAWS, Condition, Source, rejection_sample
-from understudy.generators.grids import Runs
-from understudy.generators.mixture import Mixture
+from understudy.generators.conditioning import Condition
+from understudy.generators.mixture import Mixture, grids_of
 from understudy.generators.network import Network
+from understudy.generators.rejection import CHUNK, FEWEST_DRAWS, Source, rejection_sample
 from understudy.schema import Layout, Schema
 from understudy.schema.encode import decode_table, encode_batch
 from understudy.schema.rules import obeys
@@ -60,7 +60,7 @@ def schema_with(rules: list[Any]) -> Schema:
 
 def a_mixture(schema: Schema, seed: int = 0) -> Mixture:
     rng = np.random.default_rng(seed)
-    pieces = [rng.dirichlet(np.full(grid.width, 0.3), size=7) for grid in Runs(schema).grids]
+    pieces = [rng.dirichlet(np.full(grid.width, 0.3), size=7) for grid in grids_of(schema)]
     pieces[-1] = np.repeat(np.eye(2), (3, 4), axis=0)
     return Mixture(schema, np.concatenate(pieces, axis=1), (3, 4), 50, SHARES)
 

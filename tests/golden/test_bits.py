@@ -25,10 +25,9 @@ from receipts import unrecorded
 from understudy import Budget, Neighbours, Schema, fit_release, load_schema, make_plan, release_table
 from understudy.files import to_json
 from understudy.fits.anova import AnovaTraining
-from understudy.fits.images import ImageTraining
+from understudy.fits.images import ImageTraining, PerceptualTraining
 from understudy.fits.mixture import MixtureTraining
 from understudy.fits.network import Training
-from understudy.fits.perceptual import PerceptualTraining
 from understudy.methods import FITS, METHODS
 from understudy.networks.public import Intake, network_of_module
 from understudy.plan.plan import Plan, plan_from_dict

@@ -12,11 +12,11 @@ from dp_accounting import DpEvent, GaussianDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import PLDAccountant
 
 from understudy.accounting import (
+    GAUSSIAN,
     UNITS_PER_COST,
     Budget,
     Neighbours,
     epsilon_of,
-    exceedance_probability,
     lattice_noise_std,
     mu_squared_of_budget,
     spent_mu_squared,
@@ -114,7 +114,7 @@ def test_the_largest_event_that_moves_odds_past_epsilon_is_exact() -> None:
         mu = mp.sqrt(real(mu_squared))
         edge = mp.findroot(lambda t: mp.ncdf(mu - t) - mp.e * mp.ncdf(-t), 3.5)
         exact = mp.ncdf(mu - edge)
-    assert exceedance_probability([mu_squared], 1.0) == pytest.approx(float(exact), rel=1e-9)
+    assert GAUSSIAN.exceedance([mu_squared], 1.0) == pytest.approx(float(exact), rel=1e-9)
 
 
 def test_the_stages_of_a_plan_compose_to_its_epsilon() -> None:

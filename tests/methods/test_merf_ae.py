@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 from understudy import Budget, Neighbours, create_ledger, load_schema, make_plan, read_ledger, release_table
-from understudy.accounting.dpsgd import epsilon_of_descent
 from understudy.errors import BudgetError, UsageError
 from understudy.fits.images import ImageTraining
 from understudy.plan.plan import Plan, plan_from_dict
@@ -39,8 +38,8 @@ def test_the_epsilon_is_that_of_both_mechanisms_together(plan: Plan):
     """By privacy loss distributions, at most the budget's, and more than of either one."""
     assert plan.descent is not None
     embedding = plan.cost()[:-1]
-    alone = epsilon_of_descent(plan.descent.cost, 1e-5)
-    together = epsilon_of_descent(plan.descent.cost, 1e-5, beside=embedding)
+    alone = plan.descent.cost.epsilon(1e-5)
+    together = plan.descent.cost.epsilon(1e-5, beside=embedding)
     assert alone < plan.epsilon() <= together
     assert 0.9 < plan.epsilon() <= 1.0
     assert plan.mechanism.epsilon(embedding, 1e-5) < plan.epsilon()

@@ -10,7 +10,7 @@ import pytest
 from understudy import Budget, Neighbours, dp_anova, dp_hp, dp_merf, load_schema
 from understudy.features import Fourier, Hermite, Norm, Sign
 from understudy.methods.anova import PURE_SHARES, PURE_WITHOUT_PAIRS
-from understudy.methods.common import noise_of_mean
+from understudy.methods.common import terms_of
 from understudy.plan.plan import Plan
 from understudy.schema import Schema
 
@@ -45,18 +45,12 @@ def test_the_noise_that_is_planned_for_is_the_noise_of_the_plan(
 ) -> None:
     """For a share of the budget and a number of tables."""
     plan = dp_anova(the_schema(rows), budget, pairs=True, neighbours=neighbours)
+    terms = terms_of(plan.schema, budget, neighbours, rows)
     for index, stage in enumerate(plan.stages):
         for block in stage.embedding.blocks:
             if block.map.sign is Sign.CONSTANT:
                 continue
-            planned = noise_of_mean(
-                budget,
-                neighbours,
-                share=stage.parts[block.name],
-                num_rows=rows,
-                nonzeros=block.map.most_nonzeros,
-                sign=block.map.sign,
-            )
+            planned = terms.noise(stage.parts[block.name], nonzeros=block.map.most_nonzeros, sign=block.map.sign)
             # Under replace-one a constant count costs nothing, or less than its share.
             found = plan.noise_std_of_sum(index, block) / rows
             assert found == pytest.approx(planned, rel=0.15 if index == 0 else 1e-3)
@@ -119,7 +113,7 @@ def test_blocks_are_trusted_as_one_over_the_variance_of_their_noise() -> None:
 
 def test_noise_of_a_share_grows_as_its_norm_says() -> None:
     def noise(budget: Budget, share: float, nonzeros: int = 1) -> float:
-        return noise_of_mean(budget, Neighbours.ADD_REMOVE, share=share, num_rows=1000, nonzeros=nonzeros)
+        return terms_of(the_schema(), budget, Neighbours.ADD_REMOVE, 1000).noise(share, nonzeros=nonzeros)
 
     assert noise(PURE, 1.0) == pytest.approx(math.sqrt(2) / 1000)
     assert noise(PURE, 0.25) == pytest.approx(4 * noise(PURE, 1.0))

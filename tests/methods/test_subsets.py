@@ -9,18 +9,12 @@ import numpy as np
 import pytest
 
 from understudy.errors import UsageError
-from understudy.methods.common import Subset, draw_subsets, num_subsets
+from understudy.methods.common import Subset, draw_subsets
 
 
 def drawn(widths: list[int], size: int, count: int, **options: Any) -> tuple[Subset, ...]:
     settings: dict[str, Any] = {"apart": set(), "largest": 10**9, "seed": 0, **options}
     return draw_subsets(widths, size, count, **settings)
-
-
-def test_there_are_as_many_subsets_as_combinations():
-    assert num_subsets(5, 2) == 10
-    assert num_subsets(14, 5) == 2002
-    assert num_subsets(2, 3) == 0
 
 
 @pytest.mark.parametrize("count", [10, 11, 5000])

@@ -339,7 +339,7 @@ MUTANTS = {
         "private/engines/test_remote.py::test_a_worker_that_computes_features_in_its_own_way_is_refused",
     ),
     "a horizon that overspends": Mutant(
-        "accounting/mechanisms.py",
+        "accounting/__init__.py",
         "part = mechanism.total(budget) / releases",
         "part = mechanism.total(budget) / (releases - 1)",
         "accounting/test_horizon.py::test_a_ledger_takes_just_so_many_releases[5-1.0-1e-05]",
@@ -358,7 +358,7 @@ MUTANTS = {
     ),
     "float32 phases": Mutant(
         "features/fourier.py",
-        "return xp.clip(picked, max=LAST_POSITION) @ self._frequencies_like(xp, cells)",
+        "return xp.clip(picked, max=LAST_POSITION) @ constant_like(cells, self.frequencies, self.cache)",
         "return xp.astype(xp.astype(picked, xp.float32) @ xp.asarray(self.frequencies, dtype=xp.float32), cells.dtype)",
         "features/test_fourier.py::test_phases_are_the_exact_products_of_positions_and_frequencies",
     ),
@@ -412,8 +412,8 @@ MUTANTS = {
     ),
     "products of a sign that their factors have not": Mutant(
         "features/combine.py",
-        "for sign in (Sign.SIGNED, Sign.NONNEGATIVE):",
-        "for sign in (Sign.NONNEGATIVE, Sign.SIGNED):",
+        "return max((self.factors[j].sign for j in part)",
+        "return min((self.factors[j].sign for j in part)",
         "features/test_combine.py::test_a_product_promises_no_more_than_its_weaker_side",
     ),
     "the number of subsets forgotten in the radius": Mutant(
@@ -612,19 +612,19 @@ MUTANTS = {
         RELEASE + "test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours[add-remove-replace-one]",
     ),
     "noise rounded down": Mutant(
-        "accounting/mechanisms.py",
+        "accounting/__init__.py",
         "math.isqrt(math.ceil(variance) - 1) + 1",
         "math.isqrt(math.floor(variance))",
         "accounting/test_gaussian.py::test_whole_noise_never_costs_more_than_was_granted",
     ),
     "discreteness not paid for": Mutant(
-        "accounting/mechanisms.py",
+        "accounting/__init__.py",
         "DISCRETISATION = 4",
         "DISCRETISATION = 0",
         "accounting/test_gaussian.py::test_noise_pays_for_being_discrete_and_is_rounded_up",
     ),
     "epsilon ten percent too small": Mutant(
-        "accounting/mechanisms.py",
+        "accounting/__init__.py",
         "get_sigma_gaussian(budget.epsilon, budget.delta)) * (1 + 1e-8)",
         "get_sigma_gaussian(1.1 * budget.epsilon, budget.delta))\n    return 1 / Fraction(sigma) ** 2",
         "golden/test_calibration.py::test_noise_at_delta_1e_5_is_as_published",
@@ -649,8 +649,8 @@ MUTANTS = {
     ),
     "tables counted twice": Mutant(
         "features/tables.py",
-        "found.append(inside.reshape(num_copies, math.prod(shape)))",
-        "found.append(2 * inside.reshape(num_copies, math.prod(shape)))",
+        "found.append(inside.reshape(num_copies, table.size))",
+        "found.append(2 * inside.reshape(num_copies, table.size))",
         BALL + "[tables, sizes mixed]",
     ),
     "one table counted in another's place": Mutant(
@@ -691,8 +691,8 @@ MUTANTS = {
     ),
     "unlisted values in no cell": Mutant(
         "features/tables.py",
-        "return self.factors[factor].dim + self.with_unlisted",
-        "return self.factors[factor].dim",
+        "replace(cells, has_unlisted=self.with_unlisted)",
+        "replace(cells, has_unlisted=False)",
         TABLES + "test_with_unlisted_values_all_tables_count_every_row",
     ),
     "unlisted values taken for nulls": Mutant(
@@ -769,7 +769,7 @@ MUTANTS = {
         REACH + "[laplace-dp-anova-imbalanced]",
     ),
     "a rule that changes a weight is believed": Mutant(
-        "plan/plan.py", "self._check_settled(stage.embedding, read.embedding)", "pass", SETTLED + "[a larger weight]"
+        "plan/plan.py", "self._check_settled(stage.embedding, embedding)", "pass", SETTLED + "[a larger weight]"
     ),
     "a rule is checked for one notion of neighbours": Mutant(
         "plan/plan.py",
@@ -785,8 +785,8 @@ MUTANTS = {
     ),
     "a rule sees a stage's own vector": Mutant(
         "plan/plan.py",
-        "planned = Measurement(stage.embedding, nothing, *noise)",
-        "planned = read",
+        "Measurement(embedding, nothing, *noise)",
+        "Measurement(embedding, vector, *noise)",
         "plan/test_plan.py::test_a_rule_sees_the_noise_of_every_stage_and_no_vector_of_its_own",
     ),
     "half the sensitivity for Laplace noise": Mutant(
@@ -846,19 +846,19 @@ MUTANTS = {
         RELEASE + "test_a_pure_plan_meets_laplace_noise_of_its_own_scale_in_every_stage",
     ),
     "a scale of Laplace noise rounded down": Mutant(
-        "accounting/mechanisms.py",
+        "accounting/__init__.py",
         "math.ceil(sensitivity / epsilon)",
         "math.floor(sensitivity / epsilon)",
         LAPLACE + "test_a_whole_scale_never_costs_more_than_was_granted",
     ),
     "a scale of Laplace noise that no float holds": Mutant(
-        "accounting/mechanisms.py",
+        "accounting/__init__.py",
         "return -(-scale // step) * step",
         "return scale",
         LAPLACE + "test_scales_are_sensitivity_over_epsilon_rounded_up",
     ),
     "a pure release for less than its Gaussian cost": Mutant(
-        "accounting/mechanisms.py",
+        "accounting/__init__.py",
         "mu = -2 * float(ndtri_exp(corner))",
         "mu = -1.99 * float(ndtri_exp(corner))",
         LAPLACE + "test_every_attack_that_pure_privacy_allows_is_allowed_by_the_converted_mu",
@@ -895,8 +895,8 @@ MUTANTS = {
     ),
     "kernel values that are not whole numbers": Mutant(
         "features/landmarks.py",
-        "whole = xp.round(self._kernel_at(cells) * 2.0**KERNEL_BITS)",
-        "whole = self._kernel_at(cells) * 2.0**KERNEL_BITS",
+        "whole = xp.round(self.kernel(cells, xp.asarray(self.spanning.cells)) * 2.0**KERNEL_BITS)",
+        "whole = self.kernel(cells, xp.asarray(self.spanning.cells)) * 2.0**KERNEL_BITS",
         LANDMARKS + "test_products_are_those_of_whole_numbers_to_the_last_bit[gaussian]",
     ),
     "a triangle of more bits than a product holds": Mutant(
@@ -924,13 +924,13 @@ MUTANTS = {
         LANDMARKS + "test_the_reach_of_kernel_sums_is_proved_and_not_much_too_long[laplace]",
     ),
     "distances in fractions": Mutant(
-        "features/kernels.py",
+        "features/landmarks.py",
         "positions = xp.round(positions * term.grid)",
         "positions = positions * term.grid",
         "features/test_kernels.py::test_squared_distances_are_whole_numbers_that_float64_holds[1.0]",
     ),
     "a kernel larger than one with itself": Mutant(
-        "features/kernels.py",
+        "features/landmarks.py",
         "return total / len(self.terms) if len(self.terms) > 1 else total",
         "return total",
         "contracts/test_feature_maps.py::test_no_row_of_any_codes_has_a_norm_above_one[kernel sums, sum of columns]",
@@ -1030,8 +1030,8 @@ MUTANTS = {
     ),
     "an epsilon of the embedding alone": Mutant(
         "plan/plan.py",
-        "return both.least_epsilon(delta)",
-        "return self.mechanism.epsilon(beside, delta)",
+        "return min(cost.epsilon(part, beside=beside), whole.epsilon(part))",
+        "return self.mechanism.epsilon(beside, part)",
         "methods/test_merf_ae.py::test_the_epsilon_is_that_of_both_mechanisms_together",
     ),
     "stages and descent that each take the whole budget": Mutant(
@@ -1245,7 +1245,7 @@ MUTANTS = {
     ),
     "a decoder's machine checked after the charge": Mutant(
         "private/release.py",
-        "            check_decoder(plan, plan.decoder)\n",
+        "            check_decoder(plan, plan.descent)\n",
         "            pass\n",
         "private/dpsgd/test_decoder.py::" + UNPAID,
     ),
@@ -1365,9 +1365,9 @@ MUTANTS = {
         EXTRACTOR + "test_the_guarantee_of_a_release_is_that_of_its_moments_and_of_the_network_together",
     ),
     "a cost below nothing": Mutant(
-        "plan/plan.py",
-        "    if found < 0:",
-        "    if False:",
+        "accounting/dpsgd.py",
+        "if self.mu_squared < 0 or self.slack < 0:",
+        "if False:",
         EXTRACTOR + "test_a_plan_with_a_cost_that_is_none_is_damaged[-1]",
     ),
     "an encoder's cost not computed anew": Mutant(
@@ -1377,7 +1377,7 @@ MUTANTS = {
         EXTRACTOR + "test_a_cost_that_does_not_follow_from_the_plan_is_found",
     ),
     "a certified encoder taken for public": Mutant(
-        "networks/form.py",
+        "networks/public.py",
         "and (cost or not is_product)",
         "",
         EXTRACTOR + "test_an_encoder_with_a_certificate_but_without_its_cost_is_refused",

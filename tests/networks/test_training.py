@@ -12,7 +12,7 @@ from understudy.errors import InputError
 from understudy.features.perceptual import perceptual
 from understudy.networks import Encoder, EncoderTraining, load_encoder, save_encoder, train_encoder, vision_network
 from understudy.networks.activations import activations
-from understudy.networks.form import WEIGHTS
+from understudy.networks.public import WEIGHTS
 from understudy.schema.images import ImageShape
 
 TINY = EncoderTraining(depths=(6, 8), strides=(2, 2), kernels=(3, 3), components=4, steps=120, batch=48)
@@ -101,7 +101,7 @@ def test_components_are_products_with_an_orthogonal_basis_of_pixels(channels: in
 
 def test_layers_of_an_encoder_make_a_map(trained: tuple[Encoder, float]):
     map_ = perceptual(trained[0].network("stripes"), SHAPE)
-    assert map_.layers == ("conv1", "conv2")
+    assert map_.source.layers == ("conv1", "conv2")
     assert map_.sizes == (6 * 16, 8 * 4)
 
 

@@ -23,7 +23,7 @@ from likelihood_ratios import (
     mu_of_spread,
 )
 
-from understudy.accounting.dpsgd import DescentCost, charge_of_descent, epsilon_of_descent
+from understudy.accounting.dpsgd import DescentCost
 from understudy.arrays import Integers
 from understudy.methods import METHODS
 from understudy.private.noise import ExactNoise
@@ -131,7 +131,7 @@ DELTAS = (0.3, 0.1, 0.03)
 
 def seen(cost: DescentCost, runs: tuple[Any, Any]) -> dict[float, Estimate]:
     """The delta that an attack shows at the epsilon that is claimed for each delta."""
-    return {delta: delta_seen(*runs, epsilon_of_descent(cost, delta), risk=RISK) for delta in DELTAS}
+    return {delta: delta_seen(*runs, cost.epsilon(delta), risk=RISK) for delta in DELTAS}
 
 
 @pytest.mark.parametrize("name", COSTS)
@@ -141,7 +141,7 @@ def test_likelihood_ratios_of_all_steps_lie_on_the_claimed_curve(name: str) -> N
     for delta, found in seen(cost, runs).items():
         assert found.low <= delta, "more is seen than is claimed"
     assert seen(cost, runs)[0.3].high > 0.27, "less would be a blind attack"
-    claimed = charge_of_descent(cost, Fraction(1, 10**7)).mu_squared
+    claimed = cost.charge(Fraction(1, 10**7)).mu_squared
     assert mu_of_area(*runs, risk=RISK).low ** 2 <= claimed
 
 

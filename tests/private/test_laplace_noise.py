@@ -8,7 +8,7 @@ import pytest
 from receipts import unrecorded
 from scipy.stats import chi2, dlaplace
 
-from understudy.accounting.mechanisms import laplace_std
+from understudy.accounting import LAPLACE
 from understudy.private.noise import LongNoise, NoiseSource, OpenDPNoise, SeededNoise
 
 Integers = npt.NDArray[np.int64]
@@ -60,7 +60,7 @@ def test_noise_has_the_exact_discrete_laplace_mass_function(scale: int, source: 
 
 @pytest.mark.parametrize("scale", SCALES)
 def test_noise_has_the_stated_mean_and_deviation(scale: int) -> None:
-    draws = noise_around(0, scale) / laplace_std(scale)
+    draws = noise_around(0, scale) / LAPLACE.deviation(scale)
     assert abs(draws.mean()) < 6 / np.sqrt(DRAWS)
     # Squares have variance 5 (6 and more for scales near 1).
     assert abs((draws**2).mean() - 1) < 6 * np.sqrt(7 / DRAWS)

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.accounting import UNITS_PER_COST, Budget, mu_squared_of_budget
-from understudy.accounting.dpsgd import Charge, epsilon_of_charges
+from understudy.accounting.dpsgd import NO_CHARGE, Charge
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.private import ledger
 from understudy.private.ledger import (
@@ -636,7 +636,7 @@ def test_a_reserve_is_taken_from_delta_for_good(folder: Path) -> None:
     assert kept.cap_units == mu_squared_of_budget(spendable) * UNITS_PER_COST < plain.cap_units
     # What the whole cap and the whole reserve allow together is the budget on the label.
     charges = [Charge(Fraction(kept.cap_units, UNITS_PER_COST), reserve)]
-    assert epsilon_of_charges(charges, 1e-5) <= 2.0
+    assert sum(charges, NO_CHARGE).epsilon(1e-5) <= 2.0
     assert kept.epsilon_of(kept.cap_units) <= 2.0
 
 

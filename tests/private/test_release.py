@@ -14,8 +14,14 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from understudy.accounting import UNITS_PER_COST, Budget, Neighbours, mu_squared_of_budget
-from understudy.accounting.mechanisms import mu_squared_of_epsilon, total_epsilon
+from understudy.accounting import (
+    LAPLACE,
+    UNITS_PER_COST,
+    Budget,
+    Neighbours,
+    mu_squared_of_budget,
+    mu_squared_of_epsilon,
+)
 from understudy.errors import BudgetError, InputError, UnderstudyError
 from understudy.methods import dp_merf
 from understudy.plan.plan import Plan
@@ -332,7 +338,7 @@ def test_a_gaussian_ledger_is_charged_once_for_all_stages_of_a_pure_release(tmp_
     ledger = new_ledger(tmp_path, epsilon=40.0, neighbours=notion)
     release_table(table_of(5), plan, ledger=ledger)
     (row,) = read_ledger(ledger).rows
-    total = total_epsilon(plan.cost(notion))
+    total = LAPLACE.epsilon(plan.cost(notion))
     assert row.units == math.ceil(mu_squared_of_epsilon(total) * UNITS_PER_COST)
     mu = 2 * NormalDist().inv_cdf(1 / (1 + math.exp(-total)))
     assert row.units / UNITS_PER_COST == pytest.approx(mu**2, rel=1e-6)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import Budget, Neighbours, exceedance_probability
-from understudy.accounting.mechanisms import round_up
+from understudy.accounting import GAUSSIAN, Budget, Neighbours, round_up
 from understudy.methods import balog_features, balog_subspace, dp_merf, dp_spectrum
 from understudy.plan.plan import ROW_CAP, Plan
 from understudy.released.certificate import build_certificate, render_html
@@ -72,7 +71,7 @@ def test_odds_are_true_in_both_their_parts() -> None:
     odds = certificate_of(plan)["odds"]
     epsilon = plan.epsilon()
     assert odds["suspicion_to_percent"] >= 100 * math.exp(epsilon) / (1 + math.exp(epsilon))
-    assert odds["except_with_probability"] >= exceedance_probability(plan.cost(), epsilon)
+    assert odds["except_with_probability"] >= GAUSSIAN.exceedance(plan.cost(), epsilon)
     assert odds["except_with_probability"] > 10 * plan.budget.delta
 
 

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from understudy.accounting.mechanisms import UNITS_PER_COST, Budget, epsilon_of, mu_squared_of_budget
+from understudy.accounting import GAUSSIAN, UNITS_PER_COST, Budget, epsilon_of, mu_squared_of_budget
 from understudy.errors import UsageError
 
 RATE_UNITS = 2**32
@@ -77,12 +77,34 @@ class DescentCost:
             )
         if not 0 < self.noise_multiplier <= LARGEST_MULTIPLIER:
             raise UsageError("noise multiplier", "must be above 0 and at most 2^20")
-        _check_steps(self.steps)
+        if not 1 <= self.steps <= MOST_STEPS:
+            raise UsageError("steps", f"must lie between 1 and {MOST_STEPS:,}")
 
     @property
     def is_sampled(self) -> bool:
         """Whether steps are on Poisson subsamples, and not on all rows."""
         return self.sampling_rate < 1
+
+    def charge(self, slack: Fraction) -> Charge:
+        """The smallest Gaussian mechanism that dominates the descent up to ``slack``; rounded up.
+
+        The curve delta(epsilon) of the descent falls, and so does the Gaussian one. So it is enough to
+        compare, from 0 to where the descent's is below the slack, its value at the left end of each small
+        interval with the Gaussian one at the right end (proofs/descent.md).
+        """
+        if not self.is_sampled:
+            return Charge(Fraction(self.steps) / Fraction(self.noise_multiplier) ** 2)
+        return Charge(_dominating_mu_squared(self, float(slack)), slack)
+
+    def epsilon(self, delta: float, *, beside: Iterable[Fraction] = ()) -> float:
+        """The epsilon of the descent and Gaussian releases together, by privacy loss distributions."""
+        others = sum(beside, Fraction(0))
+        if not self.is_sampled:
+            return epsilon_of([self.charge(Fraction(0)).mu_squared, others], delta)
+        surely = delta - _rounding(self)
+        if surely <= 0:
+            return math.inf
+        return float(_losses(self, others).get_epsilon_for_delta(surely))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,17 +114,43 @@ class Charge:
     mu_squared: Fraction
     slack: Fraction = Fraction(0)
 
+    def __post_init__(self) -> None:
+        if self.mu_squared < 0 or self.slack < 0:
+            raise ValueError("a cost is not negative")
+
+    def __add__(self, other: Charge) -> Charge:
+        """Both together: mu squared add up, and so do slacks."""
+        return Charge(self.mu_squared + other.mu_squared, self.slack + other.slack)
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon at a delta; infinite if the slack uses it up."""
+        left = Fraction(delta) - self.slack
+        return epsilon_of([self.mu_squared], float(left)) if left > 0 else math.inf
+
+    @property
+    def best_guess(self) -> float:
+        """How often, at most, the best attacker is right about one person, from a coin toss."""
+        return min(1.0, GAUSSIAN.best_guess([self.mu_squared]) + float(self.slack))
+
+    def exceedance(self, epsilon: float) -> float:
+        """How often, at most, odds about one person move past e^epsilon.
+
+        Where they do, P(E) >= e^epsilon Q(E); as P(E) <= e^a Q(E) + delta(a) for every a, such an event has
+        P(E) <= delta(a) / (1 - e^(a - epsilon)) for every a below epsilon.
+        """
+        below = epsilon * np.linspace(0.0, 1.0, GRID, endpoint=False)
+        deltas = float(self.slack) + _gaussian_delta(math.sqrt(self.mu_squared), below) + ROUNDING
+        return float(min(1.0, np.min(deltas / -np.expm1(below - epsilon))))
+
+
+NO_CHARGE = Charge(Fraction(0))
+
 
 def exact_rate(rate: float) -> float:
     """The nearest chance of sampling, at most 1, that random bits meet exactly."""
     if not 0 < rate <= 1:
         raise UsageError("sampling rate", "must be above 0 and at most 1")
     return max(1, round(rate * RATE_UNITS)) / RATE_UNITS
-
-
-def _check_steps(steps: int) -> None:
-    if not 1 <= steps <= MOST_STEPS:
-        raise UsageError("steps", f"must lie between 1 and {MOST_STEPS:,}")
 
 
 def calibrated_descent(
@@ -121,22 +169,23 @@ def calibrated_descent(
         are (epsilon, delta)-private between tables that differ by one row more or less. The noise
         depends on these numbers alone (proofs/descent.md).
     """
-    _check_steps(steps)
-    rate, others = exact_rate(sampling_rate), sum(beside, Fraction(0))
-    slack = slack_for(budget, rate)
-    left = mu_squared_of_budget(_without(budget, slack)) - others
+    first = DescentCost(exact_rate(sampling_rate), 1.0, steps)
+    slack = slack_for(budget, first.sampling_rate)
+    left = mu_squared_of_budget(budget.without(slack)) - sum(beside, Fraction(0))
     if left <= 0:
         raise UsageError("budget", "is used up by the releases beside the descent")
 
-    if rate == 1:
-        return DescentCost(rate, _whole_units(math.sqrt(steps / left) * (1 + 1e-12)), steps)
+    if not first.is_sampled:
+        return replace(first, noise_multiplier=_whole_units(math.sqrt(steps / left) * (1 + 1e-12)))
 
     def excess(multiplier: float) -> float:
         """How far the charge is above what may be spent, as a logarithm of mu."""
-        spent = charge_of_descent(DescentCost(rate, multiplier, steps), slack).mu_squared
+        spent = replace(first, noise_multiplier=multiplier).charge(slack).mu_squared
         return math.log(spent / left) / 2
 
-    return DescentCost(rate, _least_multiplier(excess, _first_guess(rate, steps, left)), steps)
+    # The search starts where mu^2 is about q^2 T (e^(1 / nm^2) - 1), as for many steps (Dong, Roth & Su 2022).
+    guess = 1 / math.sqrt(math.log1p(float(left) / (first.sampling_rate**2 * steps)))
+    return replace(first, noise_multiplier=_least_multiplier(excess, guess))
 
 
 def slack_for(budget: Budget, sampling_rate: float) -> Fraction:
@@ -154,18 +203,6 @@ def slack_for(budget: Budget, sampling_rate: float) -> Fraction:
     return Fraction(budget.delta * SLACK_SHARE)
 
 
-def charge_of_descent(cost: DescentCost, slack: Fraction) -> Charge:
-    """The smallest Gaussian mechanism that dominates a descent up to ``slack``; rounded up.
-
-    The curve delta(epsilon) of the descent falls, and so does the Gaussian one. So it is enough to
-    compare, from 0 to where the descent's is below the slack, its value at the left end of each small
-    interval with the Gaussian one at the right end (proofs/descent.md).
-    """
-    if not cost.is_sampled:
-        return Charge(Fraction(cost.steps) / Fraction(cost.noise_multiplier) ** 2)
-    return Charge(_dominating_mu_squared(cost, float(slack)), slack)
-
-
 @lru_cache(maxsize=256)
 def _dominating_mu_squared(cost: DescentCost, slack: float) -> Fraction:
     rounding = _rounding(cost)
@@ -175,7 +212,7 @@ def _dominating_mu_squared(cost: DescentCost, slack: float) -> Fraction:
             "is too small to be accounted for with so many sampled steps",
             "Take fewer steps, a larger delta, or a sampling rate of 1",
         )
-    curve = _loss_distribution(cost)
+    curve = _losses(cost, Fraction(0))
     reach = float(curve.get_epsilon_for_delta(slack - rounding))
     if not math.isfinite(reach):
         raise UsageError("noise multiplier", "is too small to be accounted for", "Add more noise")
@@ -195,26 +232,6 @@ def _dominating_mu_squared(cost: DescentCost, slack: float) -> Fraction:
     return Fraction(math.ceil(Fraction(high) ** 2 * UNITS_PER_COST), UNITS_PER_COST)
 
 
-def epsilon_of_descent(cost: DescentCost, delta: float, *, beside: Iterable[Fraction] = ()) -> float:
-    """The epsilon of a descent and Gaussian releases together, by privacy loss distributions."""
-    others = sum(beside, Fraction(0))
-    if not cost.is_sampled:
-        return epsilon_of([charge_of_descent(cost, Fraction(0)).mu_squared, others], delta)
-    surely = delta - _rounding(cost)
-    if surely <= 0:
-        return math.inf
-    return float(_composed_losses(cost, others).get_epsilon_for_delta(surely))
-
-
-def epsilon_of_charges(charges: Iterable[Charge], delta: float) -> float:
-    """The epsilon of several charges together: mu squared add up, and so do slacks."""
-    listed = list(charges)
-    left = Fraction(delta) - sum(charge.slack for charge in listed)
-    if left <= 0:
-        return math.inf
-    return epsilon_of([charge.mu_squared for charge in listed], float(left))
-
-
 def epsilon_of_replacement(epsilon_at: Callable[[float], float], delta: float) -> float:
     """The epsilon if a row is replaced, which is removed and then added (Dwork & Roth 2014, Thm 2.2).
 
@@ -230,49 +247,20 @@ def epsilon_of_replacement(epsilon_at: Callable[[float], float], delta: float) -
     return math.inf
 
 
-def exceedance_of_charges(charges: Iterable[Charge], epsilon: float) -> float:
-    """How often, at most, odds about one person move past e^epsilon.
-
-    Where they do, P(E) >= e^epsilon Q(E); as P(E) <= e^a Q(E) + delta(a) for every a, such an event has
-    P(E) <= delta(a) / (1 - e^(a - epsilon)) for every a below epsilon.
-    """
-    listed = list(charges)
-    mu = math.sqrt(sum((charge.mu_squared for charge in listed), Fraction(0)))
-    slack = float(sum((charge.slack for charge in listed), Fraction(0)))
-    below = epsilon * np.linspace(0.0, 1.0, GRID, endpoint=False)
-    deltas = slack + _gaussian_delta(mu, below) + ROUNDING
-    return float(min(1.0, np.min(deltas / -np.expm1(below - epsilon))))
-
-
 @lru_cache(maxsize=64)
-def _loss_distribution(cost: DescentCost) -> Any:
-    return _step_losses(cost).self_compose(cost.steps)
-
-
-@lru_cache(maxsize=64)
-def _composed_losses(cost: DescentCost, mu_squared: Fraction) -> Any:
+def _losses(cost: DescentCost, mu_squared: Fraction) -> Any:
     """Privacy loss distribution of a descent composed with a Gaussian mechanism."""
-    found = _loss_distribution(cost)
-    if not mu_squared:
-        return found
-    return found.compose(_gaussian_losses(1 / math.sqrt(mu_squared), 1.0, _interval(cost)))
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
+
+    rounded = partial(from_gaussian_mechanism, value_discretization_interval=_interval(cost))
+    if mu_squared:
+        return _losses(cost, Fraction(0)).compose(rounded(1 / math.sqrt(mu_squared)))
+    return rounded(cost.noise_multiplier, sampling_prob=cost.sampling_rate).self_compose(cost.steps)
 
 
 def _rounding(cost: DescentCost) -> float:
     """How far a computed delta of a descent may be below the one that was meant."""
     return ROUNDING + ROUNDING_OF_A_STEP * cost.steps
-
-
-def _step_losses(cost: DescentCost) -> Any:
-    return _gaussian_losses(cost.noise_multiplier, cost.sampling_rate, _interval(cost))
-
-
-def _gaussian_losses(deviation: float, sampling_rate: float, interval: float) -> Any:
-    from dp_accounting.pld import privacy_loss_distribution
-
-    return privacy_loss_distribution.from_gaussian_mechanism(
-        deviation, sampling_prob=sampling_rate, value_discretization_interval=interval
-    )
 
 
 def _interval(cost: DescentCost) -> float:
@@ -287,15 +275,6 @@ def _gaussian_delta(mu: float, epsilon: npt.NDArray[np.float64]) -> npt.NDArray[
 
     middle = epsilon / mu
     return np.asarray(ndtr(mu / 2 - middle) - np.exp(epsilon + log_ndtr(-mu / 2 - middle)))
-
-
-def _without(budget: Budget, slack: Fraction) -> Budget:
-    return Budget(budget.epsilon, float(Fraction(budget.delta) - slack))
-
-
-def _first_guess(rate: float, steps: int, mu_squared: Fraction) -> float:
-    """Where the search starts: mu^2 is about q^2 T (e^(1 / nm^2) - 1) for many steps (Dong, Roth & Su 2022)."""
-    return 1 / math.sqrt(math.log1p(float(mu_squared) / (rate**2 * steps)))
 
 
 def _least_multiplier(excess: Callable[[float], float], guess: float) -> float:

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import product
-from typing import Protocol
+from itertools import compress, product
 
 import numpy as np
 import numpy.typing as npt
@@ -34,7 +33,6 @@ KNOTS = 9
 CONSTANT = 0.1
 """The last coordinate of every input, which gives maps their bias."""
 
-KINDS = ("table", "cosines", "strokes")
 SMALLEST_IMAGE = 8
 """Pixels of the shorter side of an image that strokes can be seen in."""
 
@@ -69,21 +67,6 @@ SMALLEST_DEVIATION = 1e-2
 """Added to a channel's deviation, so that an empty image is not divided by zero."""
 
 
-class Inputs(Protocol):
-    """What maps see of a row."""
-
-    @property
-    def schema(self) -> Schema:
-        """The columns that are known before a label is predicted."""
-
-    @property
-    def dim(self) -> int:
-        """Coordinates, with the constant."""
-
-    def raw(self, codes: Integers) -> Floats:
-        """Coordinates without the constant, of any length.  # (num_rows, dim - 1)"""
-
-
 @dataclass(frozen=True)
 class TableInputs:
     """Memberships of categories and hats over numbers."""
@@ -91,31 +74,26 @@ class TableInputs:
     schema: Schema
 
     @cached_property
-    def names(self) -> tuple[tuple[str, str], ...]:
-        """Column and value of each coordinate."""
-        layout, found = Layout(self.schema), []
+    def runs(self) -> tuple[tuple[str, list[str]], ...]:
+        """The column of each run of hats or memberships, and the value that every coordinate of it stands for."""
+        layout = Layout(self.schema)
         columns = {column.name: column for column in self.schema.used}
-        for name in layout.numbers:
-            found += [(name, words) for words in _knot_words(columns[name])]
+        found = [(name, _knot_words(columns[name])) for name in layout.numbers]
         for choice in layout.choices:
-            column = columns[choice.column]
-            listed = [str(value) for value in column.categories]
+            listed = [str(value) for value in columns[choice.column].categories]
             values = ["given", "missing"] if choice.flags_null else [*listed, "missing"]
-            found += [(choice.column, value) for value in values[: choice.width]]
+            found.append((choice.column, values[: choice.width]))
         return tuple(found)
 
-    @cached_property
-    def blocks(self) -> tuple[tuple[int, int], ...]:
-        """Where each run of hats or memberships lies."""
-        layout = Layout(self.schema)
-        widths = [KNOTS] * len(layout.numbers) + [choice.width for choice in layout.choices]
-        ends = np.cumsum(widths).tolist()
-        return tuple(zip([0, *ends[:-1]], ends, strict=True))
+    @property
+    def names(self) -> tuple[tuple[str, str], ...]:
+        """Column and value of each coordinate."""
+        return tuple((column, value) for column, values in self.runs for value in values)
 
     @property
     def dim(self) -> int:
         """Coordinates, with the constant."""
-        return len(self.names) + 1
+        return sum(len(values) for _, values in self.runs) + 1
 
     def raw(self, codes: Integers) -> Floats:
         """Hats, then memberships.  # (num_rows, dim - 1)"""
@@ -130,7 +108,7 @@ class TableInputs:
 class CosineInputs:
     """Cosine coefficients of images, the lowest frequencies first: linear, so that maps can be drawn."""
 
-    schema: Schema
+    cosines: Cosines
     count: int
 
     @property
@@ -138,18 +116,19 @@ class CosineInputs:
         """Coordinates, with the constant."""
         return self.count + 1
 
-    @cached_property
-    def cosines(self) -> Cosines:
-        """The basis."""
-        return Cosines(_image(self.schema))
-
     def raw(self, codes: Integers) -> Floats:
         """The lowest coefficients.  # (num_rows, dim - 1)"""
         return self.cosines.coefficients(codes / LIGHTEST)[:, : self.count]
 
+    def by_place(self, weights: Floats) -> Floats:
+        """Weights of coefficients as images.  # (..., dim - 1) -> (..., channels, height, width)"""
+        shape = self.cosines.shape
+        images = self.cosines.images(weights.reshape(-1, self.count))
+        return np.moveaxis(images.reshape(*weights.shape[:-1], shape.height, shape.width, shape.channels), -1, -3)
+
 
 @dataclass(frozen=True)
-class Strokes:
+class StrokeInputs:
     """Brightness and strokes of images of one shape: how strongly edges of each direction show, coarsely by place.
 
     Oriented band-pass filters at two scales, the modulus of what they find, averaged over places and taken apart by a
@@ -166,9 +145,9 @@ class Strokes:
 
     @cached_property
     def places(self) -> tuple[int, int]:
-        """Rows and columns of places."""
-        high, wide = self._padded
-        return high // POOL, wide // POOL
+        """Rows and columns of places: the image has a frame of half a place or more."""
+        down, across = (math.ceil((side + POOL) / POOL) for side in (self.shape.height, self.shape.width))
+        return down, across
 
     @cached_property
     def kept(self) -> npt.NDArray[np.bool_]:
@@ -178,24 +157,21 @@ class Strokes:
 
     @property
     def dim(self) -> int:
-        """Numbers of an image."""
-        return self.channels * int(self.kept.sum())
+        """Coordinates, with the constant."""
+        return self.channels * int(self.kept.sum()) + 1
 
-    def __call__(self, pixels: Floats) -> Floats:
-        """Numbers of images; each channel has mean 0 and size 1 before its cosines.
-
-        # (num_images, num_pixels) -> (num_images, dim)
-        """
+    def raw(self, codes: Integers) -> Floats:
+        """Strokes by place; each channel has mean 0 and size 1 before its cosines.  # (num_rows, dim - 1)"""
         shape = self.shape
-        images = pixels.reshape(-1, shape.height, shape.width, shape.channels) / LIGHTEST
+        images = codes.reshape(-1, shape.height, shape.width, shape.channels) / LIGHTEST
         found = self._channels(np.moveaxis(images, 3, 1).astype(np.float32)).astype(np.float64)
         found -= found.mean(axis=(2, 3), keepdims=True)
         found /= np.sqrt((found**2).mean(axis=(2, 3), keepdims=True)) + SMALLEST_DEVIATION
         down, across = (_cosines(count) for count in self.places)
-        return np.asarray((down @ found @ across.T)[:, :, self.kept].reshape(len(pixels), -1))
+        return np.asarray((down @ found @ across.T)[:, :, self.kept].reshape(len(codes), -1))
 
-    def place_weights(self, weights: Floats) -> Floats:
-        """Weights of numbers as weights of channels by place.  # (..., dim) -> (..., channels, rows, columns)"""
+    def by_place(self, weights: Floats) -> Floats:
+        """Weights of numbers as weights of channels by place.  # (..., dim - 1) -> (..., channels, rows, columns)"""
         spread = np.zeros((*weights.shape[:-1], self.channels, *self.places))
         spread[..., self.kept] = weights.reshape(*weights.shape[:-1], self.channels, -1)
         down, across = (_cosines(count) for count in self.places)
@@ -203,7 +179,7 @@ class Strokes:
 
     def _channels(self, images: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """Brightness and strokes by place.  # (images, colours, height, width) -> (images, channels, rows, columns)"""
-        high, wide = self._padded
+        high, wide = (POOL * count for count in self.places)
         top, left = (high - self.shape.height) // 2, (wide - self.shape.width) // 2
         framed = np.zeros((*images.shape[:2], high, wide), np.float32)
         framed[:, :, top : top + self.shape.height, left : left + self.shape.width] = images
@@ -217,46 +193,25 @@ class Strokes:
         stacked = np.concatenate(found, axis=2)
         return stacked.reshape(len(images), -1, *self.places)
 
-    @cached_property
-    def _padded(self) -> tuple[int, int]:
-        sides = (self.shape.height, self.shape.width)
-        high, wide = (POOL * math.ceil((side + POOL) / POOL) for side in sides)
-        return high, wide
 
-
-@dataclass(frozen=True)
-class StrokeInputs:
-    """Strokes of images."""
-
-    schema: Schema
-
-    @cached_property
-    def strokes(self) -> Strokes:
-        """The filters."""
-        return Strokes(_image(self.schema))
-
-    @property
-    def dim(self) -> int:
-        """Coordinates, with the constant."""
-        return self.strokes.dim + 1
-
-    def raw(self, codes: Integers) -> Floats:
-        """Strokes by place.  # (num_rows, dim - 1)"""
-        return self.strokes(codes.astype(np.float64))
+Inputs = TableInputs | CosineInputs | StrokeInputs
+"""What maps see of a row."""
 
 
 def inputs_for(schema: Schema, kind: str, count: int) -> Inputs:
     """Inputs of a kind over the features of a schema."""
     if kind == "table":
         return TableInputs(schema)
-    image = _image(schema)
-    if kind == "strokes" and min(image.height, image.width) >= SMALLEST_IMAGE:
-        return StrokeInputs(schema)
+    image = schema.image
+    if image is None:
+        raise UsageError("inputs", "the schema has no images", "Use --inputs table")
     if kind == "cosines":
-        return CosineInputs(schema, min(count, image.num_pixels))
-    if kind == "strokes":
+        return CosineInputs(Cosines(image), min(count, image.num_pixels))
+    if kind != "strokes":
+        raise UsageError("inputs", f"'{kind}' is unknown", "Use one of table, cosines, strokes")
+    if min(image.height, image.width) < SMALLEST_IMAGE:
         raise UsageError("inputs", "images are too small for strokes", "Use --inputs cosines")
-    raise UsageError("inputs", f"'{kind}' is unknown", f"Use one of {', '.join(KINDS)}")
+    return StrokeInputs(image)
 
 
 def unit_inputs(inputs: Inputs, codes: Integers) -> Floats:
@@ -269,17 +224,6 @@ def lengthened(vectors: Floats) -> Floats:
     """Vectors at length one; a zero vector stays."""
     norms = row_norms(vectors)
     return np.asarray(vectors / np.where(norms > 0, norms, 1.0)[:, None])
-
-
-def features_of(schema: Schema) -> Schema:
-    """The schema of what is known before a label is predicted."""
-    return replace(schema, columns=tuple(c for c in schema.columns if c.role is not Role.LABEL))
-
-
-def _image(schema: Schema) -> ImageShape:
-    if schema.image is None:
-        raise UsageError("inputs", "the schema has no images", "Use --inputs table")
-    return schema.image
 
 
 def _knot_words(column: Column) -> list[str]:
@@ -303,8 +247,8 @@ def powerset_column(
     """
     if not 1 <= len(labels) <= MOST_LABELS:
         raise UsageError("labels", f"must be one to {MOST_LABELS} to be combined")
-    combinations = kept if kept is not None else _all(labels)
-    unknown = {each for combination in combinations for each in combination} - set(labels)
+    combinations = _combinations(labels) if kept is None else kept
+    unknown = set().union(*combinations) - set(labels)
     if unknown:
         raise UsageError("kept", f"names '{min(unknown)}', which is no label")
     names = tuple(dict.fromkeys(class_name(each, labels) for each in combinations))
@@ -318,13 +262,10 @@ def combined(rows: pa.Table, labels: Sequence[str], *, name: str = "label") -> p
     combinations that a schema does not keep are read as rows without a label, which a classifier does not use.
     """
     place = np.zeros(rows.num_rows, dtype=np.int64)
-    for bit, label in enumerate(labels):
+    for label in labels:
         yes_or_no = Column(name=label, kind=Kind.BINARY, categories=(False, True))
-        place += (encode_column(yes_or_no, rows[label]) == 1).astype(np.int64) << bit
-    names = [
-        class_name([label for bit, label in enumerate(labels) if place >> bit & 1], labels)
-        for place in range(2 ** len(labels))
-    ]
+        place = 2 * place + (encode_column(yes_or_no, rows[label]) == 1)
+    names = [class_name(each, labels) for each in _combinations(labels)]
     classes = pa.array(names, pa.string()).take(pa.array(place))
     return rows.drop_columns(list(labels)).append_column(name, classes)
 
@@ -334,9 +275,9 @@ def class_name(combination: Sequence[str], labels: Sequence[str]) -> str:
     return "+".join(label for label in labels if label in combination) or NONE
 
 
-def _all(labels: Sequence[str]) -> list[list[str]]:
-    choices = product((False, True), repeat=len(labels))
-    return [[label for label, on in zip(labels, each, strict=True) if on] for each in choices]
+def _combinations(labels: Sequence[str]) -> list[list[str]]:
+    """Every combination of labels, in the order of binary numbers whose first digit is the first label."""
+    return [list(compress(labels, digits)) for digits in product((0, 1), repeat=len(labels))]
 
 
 @dataclass(frozen=True)
@@ -355,11 +296,6 @@ class Whitening:
     def __call__(self, inputs: Floats) -> Floats:
         """Inputs of norm one, spread evenly.  # (num_rows, dim)"""
         return lengthened(inputs @ self.matrix)
-
-    @property
-    def dim(self) -> int:
-        """Coordinates."""
-        return len(self.matrix)
 
 
 def whitening_from(moments: Floats, noise_std: float) -> Whitening:
@@ -392,13 +328,12 @@ def _filters(high: int, wide: int) -> npt.NDArray[np.float32]:
 def _bump(down: Floats, across: Floats, direction: float, centre: float) -> Floats:
     """A long Gaussian bump around a frequency, wrapped around the ends of the spectrum."""
     total = np.zeros_like(down)
-    for turn_down in (-1, 0, 1):
-        for turn_across in (-1, 0, 1):
-            y = down + 2 * np.pi * turn_down - centre * math.sin(direction)
-            x = across + 2 * np.pi * turn_across - centre * math.cos(direction)
-            along = x * math.cos(direction) + y * math.sin(direction)
-            beside = y * math.cos(direction) - x * math.sin(direction)
-            total += np.exp(-0.5 * FILTER_WIDTH**2 * (along**2 + (beside / ELONGATION) ** 2))
+    for turn_down, turn_across in product((-2 * np.pi, 0.0, 2 * np.pi), repeat=2):
+        y = down + turn_down - centre * math.sin(direction)
+        x = across + turn_across - centre * math.cos(direction)
+        along = x * math.cos(direction) + y * math.sin(direction)
+        beside = y * math.cos(direction) - x * math.sin(direction)
+        total += np.exp(-0.5 * FILTER_WIDTH**2 * (along**2 + (beside / ELONGATION) ** 2))
     return total
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.special import softmax
 
 from understudy.arrays import Floats, Integers
 
@@ -66,12 +67,6 @@ class MapShape:
         rng = np.random.default_rng([self.seed, 2])
         return rng.normal(0.0, FIRST_DEVIATION, shape)
 
-    def projected_inputs(self, inputs: Floats) -> Floats:
-        """What each map sees; one for all where nothing is projected.  # (maps or 1, rows, map_dim)"""
-        if self.projections is None:
-            return inputs[None]
-        return np.asarray(np.matmul(inputs[None], self.projections))
-
 
 @dataclass(frozen=True)
 class LocallyLinearMaps:
@@ -82,7 +77,8 @@ class LocallyLinearMaps:
 
     def answers(self, inputs: Floats) -> Floats:
         """What every map says to every input.  # (rows, maps, classes)"""
-        seen = self.shape.projected_inputs(inputs)
+        projections = self.shape.projections
+        seen = inputs[None] if projections is None else np.matmul(inputs[None], projections)  # one for all, or by map
         return np.moveaxis(np.matmul(seen, np.swapaxes(self.weights, 1, 2)), 0, 1)
 
     def scores(self, inputs: Floats) -> Floats:
@@ -91,7 +87,7 @@ class LocallyLinearMaps:
 
     def probabilities(self, inputs: Floats) -> Floats:
         """Chances of the classes, by a softmax of scores.  # (rows, classes)"""
-        return softmax(self.scores(inputs), axis=1)
+        return np.asarray(softmax(self.scores(inputs), axis=1))
 
     def importances(self, inputs: Floats) -> Floats:
         """How much each map counts in its class.  # (rows, maps, classes)"""
@@ -118,13 +114,7 @@ def answer_gradients(answers: Floats, labels: Integers, inverse_temperature: flo
     known without forming it.
     """
     scores, importances = class_scores(answers, inverse_temperature)
-    errors = softmax(scores, axis=1)
+    errors: Floats = softmax(scores, axis=1)
     errors[np.arange(len(labels)), labels] -= 1
     share = importances * (1 + inverse_temperature * (answers - scores[:, None, :]))
     return share * errors[:, None, :]
-
-
-def softmax(values: Floats, *, axis: int) -> Floats:
-    """Positive numbers that add up to one along an axis."""
-    powers = np.exp(values - values.max(axis=axis, keepdims=True))
-    return np.asarray(powers / powers.sum(axis=axis, keepdims=True))

@@ -1,8 +1,13 @@
-"""A trained classifier: its plan, what was released, and what is predicted; a directory of inert files."""
+"""A trained classifier, a directory of inert files: what it predicts, and what it looks at, as a whole and for one row.
+
+A map's weights are weights on inputs, so that nothing has to be probed or approximated: the filter of
+a class *is* what it looks for, and the score of a row is a sum over its columns or places.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -15,10 +20,10 @@ import pyarrow as pa
 import safetensors.numpy
 
 from understudy.arrays import Floats, Integers
-from understudy.classifier.inputs import Whitening, unit_inputs
+from understudy.classifier.inputs import TableInputs, Whitening, unit_inputs
 from understudy.classifier.maps import LocallyLinearMaps
 from understudy.classifier.plan import RADIUS, ClassifierPlan, classifier_plan_from_dict
-from understudy.files import canonical_sha256, has_file, write_directory
+from understudy.files import canonical_sha256, has_file
 from understudy.released.certificate import trained_certificate
 from understudy.released.product import Facts, load_product, product_files
 from understudy.released.verify import Verification, verify_trained
@@ -102,7 +107,7 @@ class Classifier:
 
     def codes(self, rows: pa.Table | Iterable[pa.RecordBatch]) -> Integers:
         """Rows of the feature columns as codes."""
-        schema = self.plan.inputs.schema
+        schema = self.plan.features
         batches = rows.to_batches() if isinstance(rows, pa.Table) else rows
         found = [encode_batch(schema, batch) for batch in batches]
         return np.concatenate(found) if found else np.empty((0, len(schema.used)), np.int64)
@@ -154,11 +159,6 @@ class Classifier:
         return product_files(self.plan.schema, certificate, document=document, tensors=tensors)
 
 
-def save_classifier(classifier: Classifier, directory: str | Path) -> Path:
-    """Write a classifier so that the directory is either whole or not there at all."""
-    return write_directory(directory, classifier.files())
-
-
 def is_classifier(directory: str | Path) -> bool:
     """Whether a directory is a classifier's."""
     return has_file(directory, DOCUMENT)
@@ -194,3 +194,100 @@ def verify_classifier(directory: str | Path) -> Verification:
     """
     made = load_classifier(directory)
     return verify_trained(made, made.plan.descent, directory, what="classifier")
+
+
+@dataclass(frozen=True)
+class RowExplanation:
+    """Why one row is predicted as it is."""
+
+    probabilities: Floats  # (classes,)
+    predicted: int
+    importances: Floats  # (maps,) of the predicted class
+    by_column: tuple[tuple[str, float], ...]
+    """For tables: what each column adds, compared with a mean row, to the score of the predicted class
+    against the mean of the others.
+    """
+    by_place: Floats | None
+    """For images: what each place adds.  # (rows, columns)"""
+
+
+def contrast(filters: Floats) -> Floats:
+    """Filters against the mean of all classes: what tells a class, not what all have.  # (maps, classes, dim)"""
+    return np.asarray(filters - filters.mean(axis=1, keepdims=True))
+
+
+def column_weights(classifier: Classifier, map_: int, class_: int) -> dict[str, list[tuple[str, float]]]:
+    """How far each value of a table's columns moves the score of a class over all rows, for one map.
+
+    The strongest values come first, and first the columns that move the score furthest.
+    """
+    inputs, (mean, spreads) = classifier.plan.inputs, _mean_and_spread(classifier)
+    if not isinstance(inputs, TableInputs):
+        raise TypeError("columns are of tables")
+    weights = contrast(classifier.filters)[map_, class_, :-1]
+    ends = np.cumsum([len(values) for _, values in inputs.runs])[:-1]
+    parts = (np.split(each, ends) for each in (weights, np.maximum(mean[:-1], 1e-6), spreads[:-1]))
+    found: defaultdict[str, list[tuple[str, float]]] = defaultdict(list)
+    for (column, values), own, shares, spread in zip(inputs.runs, *parts, strict=True):
+        # What is added to all values of a column tells nothing.
+        moves = (own - np.average(own, weights=shares)) * spread
+        found[column] += zip(values, moves.tolist(), strict=True)
+
+    def reach(column: str) -> float:
+        return float(np.linalg.norm([weight for _, weight in found[column]]))
+
+    ranked = sorted(found, key=reach, reverse=True)
+    return {column: sorted(found[column], key=lambda each: -abs(each[1])) for column in ranked}
+
+
+def patterns(classifier: Classifier) -> Floats:
+    """What inputs have in common where a map answers strongly.  # (maps, classes, dim)
+
+    Weights say what a map multiplies inputs by, and cancel what disturbs; the pattern that goes with
+    an answer is the second moments times the weights (Haufe et al. 2014). It shows what a class looks like.
+    """
+    found = classifier.maps.filters
+    if classifier.whitening is None:
+        return found
+    return np.asarray(found @ np.linalg.pinv(classifier.whitening.matrix))
+
+
+def drawn(classifier: Classifier, weights: Floats) -> Floats:
+    """Weights on what maps see of images, by place.  # (..., dim) -> (..., channels, rows, columns)
+
+    Weights on cosines are images; weights on strokes have a channel for brightness and one for every direction.
+    """
+    inputs = classifier.plan.inputs
+    if isinstance(inputs, TableInputs):
+        raise TypeError("places are of images")
+    return inputs.by_place(weights[..., :-1])
+
+
+def explain_row(classifier: Classifier, codes: Integers) -> RowExplanation:
+    """Why a row is predicted as it is.  # codes: (num_feature_columns,)"""
+    inputs, (mean, _) = classifier.plan.inputs, _mean_and_spread(classifier)
+    seen = classifier.inputs(codes[None])
+    importances, probabilities = classifier.maps.importances(seen)[0], classifier.maps.probabilities(seen)[0]
+    predicted = int(probabilities.argmax())
+    unit = unit_inputs(inputs, codes[None])[0]
+    weighted = (importances[:, :, None] * classifier.filters).sum(axis=0)  # (classes, dim)
+    against = weighted[predicted] - np.delete(weighted, predicted, axis=0).mean(axis=0)
+    if classifier.whitening is not None:  # it lengthens a row as a whole
+        against /= max(1e-12, float(np.linalg.norm(unit @ classifier.whitening.matrix)))
+    apart = unit - mean
+    by_column: defaultdict[str, float] = defaultdict(float)
+    by_place = None
+    if isinstance(inputs, TableInputs):
+        for (column, _), part in zip(inputs.names, (against * apart)[:-1], strict=True):
+            by_column[column] += float(part)
+    else:
+        by_place = (drawn(classifier, against) * drawn(classifier, apart)).sum(axis=0)
+    ranked = tuple(sorted(by_column.items(), key=lambda each: -abs(each[1])))
+    return RowExplanation(probabilities, predicted, importances[:, predicted], ranked, by_place)
+
+
+def _mean_and_spread(classifier: Classifier) -> tuple[Floats, Floats]:
+    """Mean and deviation of every input over the rows, as far as they are known.  # (dim,), (dim,)"""
+    if classifier.whitening is None:
+        return np.zeros(classifier.plan.inputs.dim), np.ones(classifier.plan.inputs.dim)
+    return classifier.whitening.mean, classifier.whitening.spread

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from understudy.accounting import Budget, lattice_noise_std, mu_squared_of_budget, spent_mu_squared
 from understudy.accounting.dpsgd import calibrated_descent, exact_rate, slack_for
-from understudy.classifier.inputs import Inputs, features_of, inputs_for
+from understudy.classifier.inputs import Inputs, inputs_for
 from understudy.classifier.maps import MapShape
 from understudy.codec import FLAT, decode, encode
 from understudy.errors import InputError, UsageError
@@ -18,7 +18,7 @@ from understudy.files import canonical_sha256
 from understudy.plan.descent import DescentPlan
 from understudy.plan.plan import MOST_NUMBERS, ROW_CAP
 from understudy.schema import Schema
-from understudy.schema.columns import Column
+from understudy.schema.columns import Column, Role
 
 RADIUS = 2**14
 """Integer length of an input of norm one, and of derivatives of the clipping norm."""
@@ -127,9 +127,7 @@ class ClassifierPlan:
     @cached_property
     def label(self) -> Column:
         """What is predicted."""
-        if self.schema.label is None:
-            raise ValueError("the schema has no label")
-        return self.schema.label
+        return cast(Column, self.schema.label)
 
     @property
     def classes(self) -> tuple[Any, ...]:
@@ -142,12 +140,17 @@ class ClassifierPlan:
         return self.num_rows or self.schema.rows
 
     @cached_property
+    def features(self) -> Schema:
+        """The schema of what is known before a label is predicted."""
+        return replace(self.schema, columns=tuple(c for c in self.schema.columns if c.role is not Role.LABEL))
+
+    @cached_property
     def inputs(self) -> Inputs:
         """What maps see of a row."""
         kind = self.training.inputs
         if kind == "auto":
             kind = "table" if self.schema.image is None else "strokes"
-        return inputs_for(features_of(self.schema), kind, self.training.num_coefficients)
+        return inputs_for(self.features, kind, self.training.num_coefficients)
 
     @cached_property
     def shape(self) -> MapShape:

@@ -46,8 +46,7 @@ def classify(
     key: opt.Key = None,
 ) -> Outcome:
     """Read private rows and publish a classifier of their label, with its certificate."""
-    from understudy.accounting import Budget
-    from understudy.accounting.mechanisms import round_up
+    from understudy.accounting import Budget, round_up
     from understudy.classifier.plan import ClassifierPlan, Training
     from understudy.private.dpsgd.classifier import train_classifier
     from understudy.schema import load_schema
@@ -137,5 +136,5 @@ def _codes(loaded: Classifier, rows: str) -> Integers:
     """Rows that are to be predicted: the schema's features, whatever else a file holds."""
     from understudy.readers import open_source
 
-    with open_source(rows, columns=[column.name for column in loaded.plan.inputs.schema.used]) as batches:
+    with open_source(rows, columns=[column.name for column in loaded.plan.features.used]) as batches:
         return loaded.codes(batches)

@@ -138,7 +138,7 @@ def published(made: Release, output: Path, lines: list[str], *, parts: str = "")
 
 def guarantee_words(plan: Plan) -> str:
     """What a release guarantees, in odds."""
-    from understudy.accounting.mechanisms import round_up
+    from understudy.accounting import round_up
 
     parts = ""
     if plan.network_cost is not None:
@@ -255,7 +255,7 @@ def partial(
 
 def _asked_for(asked: Request) -> Outcome:
     """What answering a request costs a party's people, computed anew from its plan."""
-    from understudy.accounting.mechanisms import round_up
+    from understudy.accounting import round_up
 
     plan, unit = asked.plan, asked.plan.schema.privacy
     document = {

@@ -18,7 +18,7 @@ def verify(
 ) -> Outcome:
     """Check that the files of a release fit one another, the accounting and noise; not that noise was really drawn."""
     from understudy.classifier.model import is_classifier, verify_classifier
-    from understudy.networks.form import is_encoder
+    from understudy.networks.public import is_encoder
     from understudy.released import verify_release
     from understudy.released.encoder import verify_encoder
     from understudy.released.verify import NOISE

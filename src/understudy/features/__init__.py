@@ -6,43 +6,8 @@ from understudy.features.embedding import Block, Embedding
 from understudy.features.fourier import Fourier, Scales
 from understudy.features.grid import Buckets, Grid, OneHot
 from understudy.features.hermite import Hermite, Mahalanobis
-from understudy.features.kernels import Kernel, Term
-from understudy.features.landmarks import KernelSums, Landmarks
+from understudy.features.landmarks import Kernel, KernelSums, Landmarks, Term
 from understudy.features.perceptual import Perceptual, perceptual
 from understudy.features.points import Points
 from understudy.features.spectrum import Lengths, Sides, Spectrum, Weighted
 from understudy.features.tables import Cells, Tables
-
-__all__ = [
-    "Block",
-    "Buckets",
-    "Cells",
-    "Constant",
-    "CountTable",
-    "Embedding",
-    "FeatureGroup",
-    "FeatureMap",
-    "Fourier",
-    "Grid",
-    "Hermite",
-    "Kernel",
-    "KernelSums",
-    "Landmarks",
-    "Lengths",
-    "Mahalanobis",
-    "Norm",
-    "OneHot",
-    "Perceptual",
-    "Points",
-    "PublicInput",
-    "Scales",
-    "Sides",
-    "Sign",
-    "Spectrum",
-    "Tables",
-    "Tensors",
-    "Term",
-    "Weighted",
-    "perceptual",
-    "product",
-]

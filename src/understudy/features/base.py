@@ -120,10 +120,24 @@ class CountTable:
     def size(self) -> int:
         return math.prod(self.shape)
 
+    @property
+    def features(self) -> Integers:
+        """Which of the map's features they are."""
+        return np.arange(self.start, self.start + self.size)
+
     def counts(self, sums: Floats) -> Floats:
         """The counts in sums of the map's features.  # (copies, dim) -> (copies, *shape)"""
         part = sums[:, self.start : self.start + self.size]
         return np.asarray(part * self.scale).reshape(len(sums), *self.shape)
+
+    @classmethod
+    def in_turn(cls, axes: Sequence[tuple[Axis, ...]]) -> tuple[CountTable, ...]:
+        """Tables one after another, T of them: a row adds 1 / sqrt(T) to one entry of each."""
+        found: list[CountTable] = []
+        for own in axes:
+            start = found[-1].start + found[-1].size if found else 0
+            found.append(cls(own, start, math.sqrt(len(axes))))
+        return tuple(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,6 +160,14 @@ class FeatureGroup:
 
 class PublicInput:
     """What a map holds of the world outside the schema: public rows, networks, directions of images."""
+
+
+def constant_like(cells: Array, value: Floats, kept: dict[str, Array]) -> Array:
+    """A map's own numbers as an array of the kind and precision of cells, kept for the next call."""
+    key = f"{array_api_compat.array_namespace(cells).__name__} {cells.dtype}"
+    if key not in kept:
+        kept[key] = array_api_compat.array_namespace(cells).asarray(value, dtype=cells.dtype)
+    return kept[key]
 
 
 Piece = tuple["FeatureMap", Any, float]
@@ -191,12 +213,13 @@ class FeatureMap(ABC):
 
     @property
     def most_nonzeros(self) -> int:
-        """The largest number of features of one row that are not zero: few, where features are counts.
+        """The largest number of features of one row that are not zero: one of each table, if all are counts.
 
         Nothing private rests on it: the private side checks L1 norms row by row. It decides how large features may be
         made without being cut there.
         """
-        return self.dim
+        tables = self.count_tables
+        return len(tables) if sum(table.size for table in tables) == self.dim else self.dim
 
     @property
     def l1_bound(self) -> float:
@@ -289,23 +312,11 @@ MAP_KINDS: Registry[FeatureMap] = Registry(FeatureMap)
 class Constant(FeatureMap):
     """One feature that is 1 for every row: its sum is the row count."""
 
+    dim = 1
+    sign = Sign.CONSTANT
+    row_width = 0  # nothing of a row is looked at
     is_differentiable = False
     words = "rows with each label"
-
-    @property
-    def row_width(self) -> int:
-        """Nothing of a row is looked at."""
-        return 0
-
-    @property
-    def dim(self) -> int:
-        """The row count alone."""
-        return 1
-
-    @property
-    def sign(self) -> Sign:
-        """The same for every row."""
-        return Sign.CONSTANT
 
     @property
     def count_tables(self) -> tuple[CountTable, ...]:

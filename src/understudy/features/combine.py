@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats, Integers
-from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, Piece, PublicInput, Sign
+from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, Piece, Sign
 from understudy.features.grid import Buckets
 from understudy.schema import Layout
 
@@ -59,6 +59,11 @@ class Tensors(FeatureMap):
         """Number of features of each subset."""
         return tuple(self.size_of(subset) for subset in self.subsets)
 
+    @cached_property
+    def spans(self) -> tuple[tuple[int, int], ...]:
+        """Where the features of each subset lie."""
+        return tuple(pairwise(accumulate(self.sizes, initial=0)))
+
     def size_of(self, part: tuple[int, ...]) -> int:
         """Number of products of these factors' features."""
         return math.prod(self.factors[j].dim for j in part)
@@ -75,11 +80,7 @@ class Tensors(FeatureMap):
 
     def sign_of(self, part: tuple[int, ...]) -> Sign:
         """What is known of inner products of these factors' products."""
-        signs = {self.factors[j].sign for j in part}
-        for sign in (Sign.SIGNED, Sign.NONNEGATIVE):
-            if sign in signs:
-                return sign
-        return Sign.CONSTANT
+        return max((self.factors[j].sign for j in part), key=lambda sign: sign.replace_factor_squared)
 
     @property
     def components(self) -> tuple[FeatureMap, ...]:
@@ -100,11 +101,6 @@ class Tensors(FeatureMap):
         """As far as its factors are."""
         return any(self.factors[j].is_differentiable for j in self._used)
 
-    @property
-    def public_inputs(self) -> tuple[PublicInput, ...]:
-        """Those of its factors."""
-        return tuple(each for factor in self.factors for each in factor.public_inputs)
-
     def nonzeros_of(self, part: tuple[int, ...]) -> int:
         """The largest number of products of these factors that are not zero in one row."""
         return math.prod(self.factors[j].most_nonzeros for j in part)
@@ -122,26 +118,24 @@ class Tensors(FeatureMap):
     @cached_property
     def count_tables(self) -> tuple[CountTable, ...]:
         """Products of memberships are tables too, if every factor is one table."""
-        found, start, root = [], 0, math.sqrt(len(self.subsets))
-        for subset, size in zip(self.subsets, self.sizes, strict=True):
+        found, root = [], math.sqrt(len(self.subsets))
+        for subset, (start, _) in zip(self.subsets, self.spans, strict=True):
             tables = [self.factors[j].count_tables for j in subset]
             if all(len(own) == 1 and own[0].size == self.factors[j].dim for j, own in zip(subset, tables, strict=True)):
                 axes = tuple(axis for (table,) in tables for axis in table.axes)
                 found.append(CountTable(axes, start, root * math.prod(table.scale for (table,) in tables)))
-            start += size
         return tuple(found)
 
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """Every subset's products by themselves."""
-        found, start, scale = [], 0, math.sqrt(len(self.subsets))
-        for subset, size in zip(self.subsets, self.sizes, strict=True):
+        found = []
+        for place, subset in enumerate(self.subsets):
             own = [group.columns for j in subset for group in self.factors[j].groups(layout)]
             columns = None
             if None not in own:
                 columns = tuple(dict.fromkeys(name for names in own for name in names or ()))
-            only = Tensors(self.factors, (subset,))
-            found.append(FeatureGroup(columns, np.arange(start, start + size), scale, map=only))
-            start += size
+            only, features, scale = self.part(slice(place, place + 1))
+            found.append(FeatureGroup(columns, np.arange(features.start, features.stop), scale, map=only))
         return tuple(found)
 
     @cached_property
@@ -195,13 +189,10 @@ class Tensors(FeatureMap):
     @cached_property
     def places(self) -> npt.NDArray[np.int64]:
         """Where each feature lies in the flat Gram matrix of the used factors, side by side."""
-        dims = [self.factors[j].dim for j in self._used]
-        starts = dict(zip(self._used, np.cumsum([0, *dims[:-1]]).tolist(), strict=True))
-        rows_and_columns = [
-            (starts[i] + np.arange(self.factors[i].dim), starts[j] + np.arange(self.factors[j].dim))
-            for i, j in self.subsets
-        ]
-        return np.concatenate([(rows[:, None] * sum(dims) + columns).ravel() for rows, columns in rows_and_columns])
+        edges = pairwise(accumulate((self.factors[j].dim for j in self._used), initial=0))
+        rows = {j: np.arange(start, stop) for j, (start, stop) in zip(self._used, edges, strict=True)}
+        products = [rows[i][:, None] * self.size_of_stack + rows[j] for i, j in self.subsets]
+        return np.concatenate([each.ravel() for each in products])
 
     def means(self, cells: Array, sizes: Sequence[int]) -> tuple[Array, Array]:
         """Mean embedding, and mean squared norm of features, of each of several groups of consecutive rows.
@@ -239,10 +230,8 @@ class Tensors(FeatureMap):
 
     def part(self, chosen: slice) -> tuple[Tensors, slice, float]:
         """A map with some of the subsets, where its features lie here, and their scale there."""
-        start = sum(self.sizes[: chosen.start or 0])
-        stop = start + sum(self.sizes[chosen])
-        some = Tensors(self.factors, self.subsets[chosen])
-        return some, slice(start, stop), math.sqrt(len(self.subsets) / len(some.subsets))
+        some, spans = Tensors(self.factors, self.subsets[chosen]), self.spans[chosen]
+        return some, slice(spans[0][0], spans[-1][1]), math.sqrt(len(self.subsets) / len(some.subsets))
 
     def apart(self) -> list[Tensors]:
         """A map of its own for every subset."""

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,9 +20,6 @@ from understudy.features.tables import Tables
 
 FINEST_ROUNDING = 2**24
 """Integer norm at which features are rounded at most: squares of 24-bit integers add up exactly in float64."""
-
-Half = tuple[int, ...]
-"""The factors in one half of a subset of ``Tensors``."""
 
 Map = TypeVar("Map", bound=FeatureMap)
 
@@ -95,7 +93,7 @@ class Block:
         unit = max(1, lattice // FINEST_ROUNDING) if self.norm is Norm.L2 else 1
         return radius // unit, unit
 
-    def half_radii(self, map_: Tensors, lattice: int) -> dict[Half, int]:
+    def half_radii(self, map_: Tensors, lattice: int) -> dict[tuple[int, ...], int]:
         """At which integer norm each half of a block of products is rounded.
 
         P products of halves of norm r have Euclidean norm sqrt(P) r^2 at most. L1 norms multiply,
@@ -184,17 +182,13 @@ class Embedding:
     @cached_property
     def dim(self) -> int:
         """Length of the released vector."""
-        return sum(self.copies(block) * block.map.dim for block in self.blocks)
+        return sum(stop - start for start, stop in self.spans.values())
 
     @cached_property
     def spans(self) -> dict[str, tuple[int, int]]:
         """Where each block lies in the vector."""
-        start, found = 0, {}
-        for block in self.blocks:
-            stop = start + self.copies(block) * block.map.dim
-            found[block.name] = (start, stop)
-            start = stop
-        return found
+        edges = accumulate((self.copies(block) * block.map.dim for block in self.blocks), initial=0)
+        return dict(zip((block.name for block in self.blocks), pairwise(edges), strict=True))
 
     def block(self, name: str) -> Block:
         return {block.name: block for block in self.blocks}[name]
@@ -231,18 +225,11 @@ class Embedding:
 
     def mechanism_sensitivities(self, lattice: int, *, replace: bool) -> tuple[int, ...]:
         """Sensitivity of each release that is charged by itself, which add up: the vector is one release."""
-        if self.separate:
-            return separate_sensitivities(self, lattice, replace=replace)
-        return (self.sensitivity(lattice, replace=replace),)
-
-
-def separate_sensitivities(embedding: Embedding, lattice: int, *, replace: bool) -> tuple[int, ...]:
-    """One release per label value for the features, one for the counts (DP-MERF v1, Alg. 1); never less than needed.
-
-    ``dp_merf(separate_releases=True)`` compares with the paper so; no other plan is charged like this.
-    """
-    reach = {block.name: block.reach(lattice) for block in embedding.blocks}
-    counts = sum(reach[b.name] for b in embedding.blocks if b.map.sign is Sign.CONSTANT)
-    features = [b for b in embedding.blocks if b.map.sign is not Sign.CONSTANT]
-    per_class = sum((max(2, b.replace_factor) if replace else 1) * reach[b.name] for b in features)
-    return ((2 if replace else 1) * counts, *([per_class] * embedding.num_labels))
+        if not self.separate:
+            return (self.sensitivity(lattice, replace=replace),)
+        # One release per label value for the features, one for the counts (DP-MERF v1, Alg. 1); never less than
+        # needed. ``dp_merf(separate_releases=True)`` compares with the paper so; no other plan is charged like this.
+        counts = sum(b.reach(lattice) for b in self.blocks if b.map.sign is Sign.CONSTANT)
+        features = [b for b in self.blocks if b.map.sign is not Sign.CONSTANT]
+        per_class = sum((max(2, b.replace_factor) if replace else 1) * b.reach(lattice) for b in features)
+        return ((2 if replace else 1) * counts, *([per_class] * self.num_labels))

@@ -11,7 +11,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Singles
+from understudy.arrays import Floats, Singles
 from understudy.schema.columns import POSITION_BITS
 
 EXACT_BITS = 52
@@ -24,7 +24,7 @@ SMALLEST = 1e-250
 """Rows whose entries are all below it are taken to be of length zero, more or less: it keeps units above zero."""
 
 
-def exact_weights(weights: npt.NDArray[np.float64], *, finest: int = FINEST_BITS) -> npt.NDArray[np.float64]:
+def exact_weights(weights: Floats, *, finest: int = FINEST_BITS) -> Floats:
     """Weights rounded so that positions times weights is exact in float64.
 
     Positions are multiples of 2^-16 in [0, 1]. Weights become multiples of 2^-b with b as large
@@ -38,18 +38,28 @@ def exact_weights(weights: npt.NDArray[np.float64], *, finest: int = FINEST_BITS
     return np.ascontiguousarray(np.rint(weights * grid) / grid)
 
 
-def row_norms(vectors: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def row_norms(vectors: Floats) -> Floats:
     """The Euclidean norm of each row, about, with the same bits whatever rows stand around it.
 
     NumPy sums long rows in another order if they stand alone. So norms are taken of whole numbers, whose
     squares add up exactly in any order. NaN for rows that are not finite.  # (num_rows, dim) -> (num_rows,)
     """
+    whole, unit = whole_rows(vectors)
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", whole, whole)) * unit)
+
+
+def whole_rows(
+    vectors: Floats,
+) -> tuple[Floats, Floats]:
+    """Each row in whole numbers of a unit of its own, small enough that their squares add up exactly.
+
+    # (num_rows, dim) -> (num_rows, dim), (num_rows,)
+    """
     bits = (EXACT_BITS - math.ceil(math.log2(vectors.shape[1] + 1))) // 2
     largest = np.abs(vectors).max(axis=1, initial=0.0)
     unit = np.maximum(largest, SMALLEST) / 2.0**bits
-    with np.errstate(invalid="ignore"):
-        whole = np.rint(vectors / unit[:, None])
-    return np.asarray(np.sqrt(np.einsum("ij,ij->i", whole, whole)) * unit)
+    with np.errstate(invalid="ignore"):  # what is not a number becomes zero on the lattice
+        return np.rint(vectors / unit[:, None]), unit
 
 
 # Cosine and sine in fixed-point arithmetic, the same to the last bit on every machine.
@@ -74,17 +84,9 @@ QUARTER = np.float32(2.0 ** -(PHASE_BITS - 1))
 """Twice a phase times this is its distance from the nearest half turn, in quarters of a turn."""
 
 # Minimax polynomials of cos(pi z / 2) and sin(pi z / 2) / z in z^2 on [-1, 1]: worst errors are 5e-8 and
-# 3e-9, the first under the constraint C0 = 1, so that the cosine of zero is one.
-C0 = np.float32(1.0)
-C1 = np.float32(-1.2336988)
-C2 = np.float32(0.2536532)
-C3 = np.float32(-0.020813966)
-C4 = np.float32(0.0008596899)
-S0 = np.float32(1.5707963)
-S1 = np.float32(-0.64596337)
-S2 = np.float32(0.07968848)
-S3 = np.float32(-0.004672228)
-S4 = np.float32(0.00015082056)
+# 3e-9, the first under the constraint that it begins with 1, so that the cosine of zero is one.
+COSINE_SERIES = tuple(map(np.float32, (1.0, -1.2336988, 0.2536532, -0.020813966, 0.0008596899)))
+SINE_SERIES = tuple(map(np.float32, (1.5707963, -0.64596337, 0.07968848, -0.004672228, 0.00015082056)))
 
 WORST_ERROR = 4.5e-7
 """No cosine or sine is further from the true one: 1.9e-7 for the rounded phase, the rest for the series."""
@@ -100,7 +102,7 @@ def cosines_and_sines(phases: Phases) -> tuple[Singles, Singles]:
     z = double.astype(np.float32)
     z *= QUARTER
     y = z * z
-    cosine, sine = _series((C0, C1, C2, C3, C4), y), _series((S0, S1, S2, S3, S4), y)
+    cosine, sine = _series(COSINE_SERIES, y), _series(SINE_SERIES, y)
     sine *= z
     for wave in (cosine, sine):
         turned = wave.view(np.int32)
@@ -119,7 +121,7 @@ def _series(coefficients: tuple[np.float32, ...], y: Singles) -> Singles:
     return found
 
 
-def phases_of(turns: npt.NDArray[np.float64]) -> Phases:
+def phases_of(turns: Floats) -> Phases:
     """Turns as phases; exact where they are multiples of 2^-32."""
     rest = np.rint(turns)
     np.subtract(turns, rest, out=rest)

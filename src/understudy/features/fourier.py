@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from understudy.features.base import MAP_KINDS, Array, FeatureGroup, FeatureMap, Piece, Sign
+from understudy.features.base import MAP_KINDS, Array, FeatureGroup, FeatureMap, Piece, Sign, constant_like
 from understudy.features.exact import PHASE_BITS, cosines_and_sines, phases_of
 from understudy.features.points import uniforms
 from understudy.schema import Layout
@@ -68,8 +68,9 @@ class Fourier(FeatureMap):
     parts: tuple[Scales, ...]
     num_features: int
     seed: int
-    cache: dict[str, Array] = field(default_factory=dict, compare=False, repr=False)
+    cache: dict[str, Array] = field(default_factory=dict, init=False, compare=False, repr=False)
     words = "waves over the numbers (random Fourier features)"
+    sign = Sign.SIGNED  # two rows' features may point in opposite directions
 
     def __post_init__(self) -> None:
         if self.num_features < 2 or self.num_features % 2:
@@ -82,11 +83,6 @@ class Fourier(FeatureMap):
     def dim(self) -> int:
         """A cosine and a sine per frequency."""
         return self.num_features
-
-    @property
-    def sign(self) -> Sign:
-        """Two rows' features may point in opposite directions."""
-        return Sign.SIGNED
 
     @cached_property
     def frequencies(self) -> npt.NDArray[np.float64]:
@@ -143,7 +139,7 @@ class Fourier(FeatureMap):
         first, last = self.numbers[0], self.numbers[-1]
         in_order = self.numbers == tuple(range(first, last + 1))
         picked = cells[:, first : last + 1] if in_order else cells[:, list(self.numbers)]
-        return xp.clip(picked, max=LAST_POSITION) @ self._frequencies_like(xp, cells)
+        return xp.clip(picked, max=LAST_POSITION) @ constant_like(cells, self.frequencies, self.cache)
 
     def slice(self, start: int, stop: int) -> tuple[Fourier, npt.NDArray[np.int64]]:
         """A map with some of the frequencies, of norm one, and where its features lie here."""
@@ -176,12 +172,6 @@ class Fourier(FeatureMap):
         step = num_features // 2
         cut = [self.slice(start, start + step) for start in range(0, self.dim // 2 - step + 1, step)]
         return [(piece, features, math.sqrt(self.dim / piece.dim)) for piece, features in cut]
-
-    def _frequencies_like(self, xp: Any, cells: Array) -> Array:
-        key = f"{xp.__name__} {cells.dtype}"
-        if key not in self.cache:
-            self.cache[key] = xp.asarray(self.frequencies, dtype=cells.dtype)
-        return self.cache[key]
 
 
 def _in_steps(turns: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:

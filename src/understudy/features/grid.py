@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 
 import array_api_compat
 import numpy as np
@@ -37,6 +36,7 @@ class Buckets(FeatureMap):
     seed: int
     is_differentiable = False
     words = "rows in each batch"
+    sign = Sign.NONNEGATIVE  # counts are never negative
 
     def __post_init__(self) -> None:
         if not 1 <= self.count <= 2**16:
@@ -47,19 +47,9 @@ class Buckets(FeatureMap):
         return self.count
 
     @property
-    def sign(self) -> Sign:
-        """Counts are never negative."""
-        return Sign.NONNEGATIVE
-
-    @property
-    def most_nonzeros(self) -> int:
-        """A row is in one batch."""
-        return 1
-
-    @property
     def count_tables(self) -> tuple[CountTable, ...]:
         """The rows of each batch."""
-        return (CountTable((OwnPlaces("buckets", self.count),), 0, 1.0),)
+        return CountTable.in_turn([(OwnPlaces("buckets", self.count),)])
 
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """All numbers together decide on the batch."""
@@ -110,8 +100,8 @@ def _codes_in_bins(place: int, column: Column, count: int) -> Cells:
         reached = to_position(column, middle) >= edges
         high = np.where(reached, middle, high)
         low = np.where(reached | (low >= high), low, middle + 1)
-    whole = Cells(place, column.num_steps + 1, is_ordered=True)
-    return replace(whole, lows=tuple(np.unique(low[low <= column.num_steps]).tolist()))
+    lows = np.unique(low[low <= column.num_steps])
+    return Cells(place, column.num_steps + 1, is_ordered=True, lows=tuple(lows.tolist()))
 
 
 @MAP_KINDS.register("one-hot")
@@ -126,36 +116,23 @@ class OneHot(FeatureMap):
     spans: tuple[tuple[int, int], ...]
     is_linear = True
     words = "rows in each category"
+    sign = Sign.NONNEGATIVE  # counts are never negative
 
     @property
     def dim(self) -> int:
         return sum(stop - start for start, stop in self.spans)
 
     @property
-    def most_nonzeros(self) -> int:
-        """A row has one value of each choice."""
-        return len(self.spans)
-
-    @property
     def count_tables(self) -> tuple[CountTable, ...]:
         """The counts of each choice's values."""
-        starts = accumulate((stop - start for start, stop in self.spans[:-1]), initial=0)
-        scale = math.sqrt(len(self.spans))
-        return tuple(
-            CountTable((Memberships(span),), start, scale) for span, start in zip(self.spans, starts, strict=True)
-        )
+        return CountTable.in_turn([(Memberships(span),) for span in self.spans])
 
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """The values of each choice."""
         return tuple(
-            FeatureGroup((Memberships(span).choice_in(layout).column,), np.arange(t.start, t.start + t.size), t.scale)
+            FeatureGroup((Memberships(span).choice_in(layout).column,), t.features, t.scale)
             for span, t in zip(self.spans, self.count_tables, strict=True)
         )
-
-    @property
-    def sign(self) -> Sign:
-        """Counts are never negative."""
-        return Sign.NONNEGATIVE
 
     def __call__(self, cells: Array) -> Array:
         """Scaled memberships.  # (num_rows, dim)"""
@@ -177,38 +154,23 @@ class Grid(FeatureMap):
     num_bins: int
     is_differentiable = False
     words = "rows in each bin"
+    sign = Sign.NONNEGATIVE  # counts are never negative
 
     @property
     def dim(self) -> int:
         return len(self.numbers) * self.num_bins
 
     @property
-    def most_nonzeros(self) -> int:
-        """Every number is in one bin."""
-        return len(self.numbers)
-
-    @property
     def count_tables(self) -> tuple[CountTable, ...]:
         """A histogram of each number."""
-        scale = math.sqrt(len(self.numbers))
-        return tuple(
-            CountTable((Bins(number, self.num_bins),), i * self.num_bins, scale)
-            for i, number in enumerate(self.numbers)
-        )
+        return CountTable.in_turn([(Bins(number, self.num_bins),) for number in self.numbers])
 
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """The bins of each number, in order."""
         return tuple(
-            FeatureGroup(
-                (layout.numbers[number],), np.arange(t.start, t.start + t.size), t.scale, num_ordered=self.num_bins
-            )
+            FeatureGroup((layout.numbers[number],), t.features, t.scale, num_ordered=self.num_bins)
             for number, t in zip(self.numbers, self.count_tables, strict=True)
         )
-
-    @property
-    def sign(self) -> Sign:
-        """Counts are never negative."""
-        return Sign.NONNEGATIVE
 
     def __call__(self, cells: Array) -> Array:
         """Scaled bin memberships.  # (num_rows, dim)"""

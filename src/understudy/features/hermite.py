@@ -23,6 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.features.base import MAP_KINDS, Array, FeatureGroup, FeatureMap, Sign
+from understudy.features.combine import tensor
 from understudy.features.exact import exact_weights
 from understudy.schema import Layout
 
@@ -86,6 +87,7 @@ class Hermite(FeatureMap):
     order: int
     half_range: float
     words = "Hermite functions of the numbers"
+    sign = Sign.SIGNED  # features of odd order change sign, and cut-off kernels can be negative
 
     def __post_init__(self) -> None:
         if not 0 <= self.order <= HIGHEST_ORDER:
@@ -97,11 +99,6 @@ class Hermite(FeatureMap):
     def dim(self) -> int:
         """Orders 0 to ``order`` of every number."""
         return len(self.numbers) * (self.order + 1)
-
-    @property
-    def sign(self) -> Sign:
-        """Features of odd order change sign, and cut-off kernels can be negative."""
-        return Sign.SIGNED
 
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """The orders of each number; twice the order sees twice as fine a structure."""
@@ -153,6 +150,7 @@ class Mahalanobis(FeatureMap):
     order: int
     rho: float = 1 / 3
     words = "Hermite functions of the numbers, rescaled"
+    sign = Sign.SIGNED  # as for ``Hermite``
 
     def __post_init__(self) -> None:
         if not 0 <= self.order <= HIGHEST_ORDER:
@@ -167,11 +165,6 @@ class Mahalanobis(FeatureMap):
     def dim(self) -> int:
         """All products of an order of each number."""
         return math.prod([self.order + 1] * len(self.numbers))
-
-    @property
-    def sign(self) -> Sign:
-        """As for ``Hermite``."""
-        return Sign.SIGNED
 
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """Every feature is of all numbers."""
@@ -190,8 +183,4 @@ class Mahalanobis(FeatureMap):
         centred = xp.astype(cells[:, list(self.numbers)], xp.float64) - 0.5
         points = centred @ xp.asarray(self.stretch, dtype=xp.float64)
         single = mehler_features(points, (self.rho,) * len(self.numbers), self.order)
-        features = single[:, 0, :]
-        for i in range(1, len(self.numbers)):
-            products = features[:, :, None] * single[:, i, :][:, None, :]
-            features = xp.reshape(products, (cells.shape[0], -1))
-        return xp.astype(features, cells.dtype)
+        return xp.astype(tensor([single[:, i, :] for i in range(len(self.numbers))]), cells.dtype)

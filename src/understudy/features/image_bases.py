@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -72,10 +71,6 @@ class Cosines:
     def _shaped(self, rows: Floats) -> Floats:
         return rows.reshape(-1, self.shape.height, self.shape.width, self.shape.channels)
 
-    def longest(self, count: int, tilt: float) -> float:
-        """A bound on the weighted length of any image's lowest coefficients."""
-        return math.sqrt(self.shape.num_pixels) * float(self.frequencies[count - 1] ** tilt)
-
 
 UNIT = 2.0**14
 """Directions are kept as 16-bit whole numbers of this unit: entries lie between -1 and 1."""
@@ -137,11 +132,6 @@ class Principal(PublicInput):
     def images(self, coefficients: Floats) -> Floats:
         """The inverse of ``coefficients``; the last ones may be left out."""
         return np.asarray(coefficients @ self.whole[:, : coefficients.shape[1]].T)
-
-    def longest(self, count: int, tilt: float) -> float:
-        """A bound on the weighted length of any image's first coefficients; rounding has its margin."""
-        longest = math.sqrt(self.shape.num_pixels) * float(self.frequencies[count - 1] ** tilt)
-        return longest * (1 + len(self.spread) / UNIT)
 
 
 def principal_of(images: npt.NDArray[np.uint8], shape: ImageShape, count: int) -> Principal:

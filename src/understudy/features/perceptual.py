@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import array_api_compat
 import numpy as np
-import numpy.typing as npt
 
+from understudy.codec import FLAT
 from understudy.features.base import MAP_KINDS, Array, FeatureMap, PublicInput, Sign
+from understudy.features.exact import whole_rows
 from understudy.networks.activations import activations, activations_of_rows, sizes_of
 from understudy.networks.public import PublicNetwork, registered_network
 from understudy.schema.images import ImageShape
 
-EXACT_BITS = 52
-"""Squares of whole numbers add up exactly in float64 below 2^53, whatever the order."""
+TINY = 1e-20
+"""Keeps the slope of a norm finite at zero."""
 
 
 @dataclass(frozen=True)
@@ -37,27 +38,21 @@ class Perceptual(FeatureMap):
     layers, over sqrt(L). With ``rectified`` negative activations count as zero: what a ReLU after
     the layer would leave.
 
-    The weights are not here: ``sha256`` says which network it is (``public_networks``).
+    The weights are not here: ``source`` says which network's layers they are (``public_networks``).
     """
 
     shape: ImageShape
-    network: str
-    sha256: str
-    layers: tuple[str, ...]
+    source: NetworkLayers = field(metadata=FLAT)
     sizes: tuple[int, ...]
     moment: int = 1
     rectified: bool = False
     words = "activations of a public network"
 
-    @property
-    def public_inputs(self) -> tuple[PublicInput, ...]:
-        """The network's layers; its weights are not here."""
-        return (NetworkLayers(self.network, self.sha256, self.layers),)
-
     def __post_init__(self) -> None:
-        if not self.layers or len(self.layers) != len(self.sizes) or min(self.sizes) < 1:
+        layers = self.source.layers
+        if not layers or len(layers) != len(self.sizes) or min(self.sizes) < 1:
             raise ValueError("there are layers, each with a size")
-        if len(set(self.layers)) < len(self.layers) or self.moment not in (1, 2):
+        if len(set(layers)) < len(layers) or self.moment not in (1, 2):
             raise ValueError("layers differ, and there are two moments")
 
     @property
@@ -72,31 +67,22 @@ class Perceptual(FeatureMap):
 
     def __call__(self, cells: Array) -> Array:
         """Features of each row.  # (num_rows, dim)"""
-        network = registered_network(self.sha256, self.network)
+        network = registered_network(self.source.sha256, self.source.network)
         if array_api_compat.is_torch_array(cells):
-            found = activations(network, cells, self.shape, self.layers)
+            found = activations(network, cells, self.shape, self.source.layers)
             return self.of_activations(found).to(cells.dtype)
-        rows = activations_of_rows(network, np.asarray(cells), self.shape, self.layers)
-        each = [_unit(self._moment_of(layer.astype(np.float64))) for layer in rows]
-        return np.concatenate(each, axis=1) / math.sqrt(len(each))
+        rows = activations_of_rows(network, np.asarray(cells), self.shape, self.source.layers)
+        return self.of_activations([layer.astype(np.float64) for layer in rows])
 
     def of_activations(self, layers: Sequence[Array]) -> Array:
-        """Features from the outputs of the layers in torch, differentiable.  # (num_rows, dim)"""
+        """Features from the outputs of the layers, in torch differentiable.  # (num_rows, dim)"""
         xp = array_api_compat.array_namespace(layers[0])
-        found = []
-        for layer in layers:
-            values = self._moment_of(layer)
-            norms = xp.sqrt(xp.sum(values**2, axis=1, keepdims=True) + TINY)
-            found.append(values / norms)
+        found = [_unit(self._moment_of(layer)) for layer in layers]
         return xp.concat(found, axis=1) / math.sqrt(len(found))
 
     def _moment_of(self, layer: Array) -> Array:
         values = layer.clip(0.0) if self.rectified else layer
         return values**2 if self.moment == 2 else values
-
-
-TINY = 1e-20
-"""Keeps the slope of a norm finite at zero."""
 
 
 def perceptual(
@@ -110,17 +96,16 @@ def perceptual(
     """The map of a network for images of a shape; by default of the layers that it was made for."""
     chosen = layers or network.layers
     sizes = sizes_of(network, shape, chosen)
-    return Perceptual(shape, network.name, network.sha256, chosen, sizes, moment, rectified)
+    return Perceptual(shape, NetworkLayers(network.name, network.sha256, chosen), sizes, moment, rectified)
 
 
-def _unit(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Rows over their norms, the same whatever rows stand around; rows of zeros stay.
+def _unit(values: Array) -> Array:
+    """Rows over their norms, in NumPy the same whatever rows stand around; rows of zeros stay.
 
     Norms are of whole numbers, whose squares add up exactly in any order.
     """
-    scale = 2.0 ** ((EXACT_BITS - math.ceil(math.log2(values.shape[1] + 1))) // 2)
-    largest = np.abs(values).max(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):  # what is not a number becomes zero on the lattice
-        whole = np.rint(values / np.where(largest > 0, largest, 1.0) * scale)
+    if array_api_compat.is_torch_array(values):
+        return values / ((values**2).sum(1, keepdim=True) + TINY).sqrt()
+    whole, _ = whole_rows(values)
     squares = (whole**2).sum(axis=1, keepdims=True)
     return np.asarray(whole / np.sqrt(np.maximum(squares, 1.0)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -10,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.codec import FLAT, OMIT_DEFAULT
-from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureMap, OwnPlaces, Sign
+from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureMap, OwnPlaces, Sign, constant_like
 from understudy.features.exact import exact_weights
-from understudy.features.image_bases import Cosines, Principal
+from understudy.features.image_bases import UNIT, Cosines, Principal
 from understudy.schema.images import ImageShape
 
 Basis = Cosines | Principal
@@ -49,7 +50,7 @@ class Weighted:
     count: int
     tilt: float
     principal: Principal | None = field(default=None, metadata=OMIT_DEFAULT)
-    _cache: dict[str, Array] = field(default_factory=dict, compare=False, repr=False)
+    cache: dict[str, Array] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         most = len(self.principal.spread) if self.principal else self.shape.num_pixels
@@ -75,16 +76,14 @@ class Weighted:
 
     @property
     def longest(self) -> float:
-        """No image is longer."""
-        return self.basis.longest(self.count, self.tilt)
+        """No image is longer; rounded directions have a margin."""
+        margin = 1 + len(self.principal.spread) / UNIT if self.principal else 1.0
+        largest = float(self.basis.frequencies[self.count - 1] ** self.tilt)
+        return math.sqrt(self.shape.num_pixels) * largest * margin
 
     def __call__(self, cells: Array) -> Array:
         """Weighted coefficients.  # (num_rows, count)"""
-        xp = array_api_compat.array_namespace(cells)
-        key = f"{xp.__name__} {cells.dtype}"
-        if key not in self._cache:
-            self._cache[key] = xp.asarray(self.matrix, dtype=cells.dtype)
-        return cells[:, : self.shape.num_pixels] @ self._cache[key]
+        return cells[:, : self.shape.num_pixels] @ constant_like(cells, self.matrix, self.cache)
 
     def squares(self, values: Array, unit: float) -> Array:
         """Squared lengths in units of ``unit``, the same whatever rows stand around.  # (num_rows,)
@@ -105,6 +104,7 @@ class Spectrum(FeatureMap):
     weighted: Weighted = field(metadata=FLAT)
     reach: float
     words = "low frequencies of images"
+    sign = Sign.SIGNED  # waves have troughs
 
     def __post_init__(self) -> None:
         if not self.reach > 0:
@@ -114,11 +114,6 @@ class Spectrum(FeatureMap):
     def dim(self) -> int:
         """Number of coefficients."""
         return self.weighted.count
-
-    @property
-    def sign(self) -> Sign:
-        """Waves have troughs."""
-        return Sign.SIGNED
 
     def __call__(self, cells: Array) -> Array:
         """Features of each row.  # (num_rows, dim)"""
@@ -134,28 +129,15 @@ class Lengths(FeatureMap):
     """Which of several bins an image's weighted length is in; each is longer by a constant factor."""
 
     weighted: Weighted = field(metadata=FLAT)
+    dim = NUM_BINS
     is_differentiable = False
     words = "images of each length"
-
-    @property
-    def dim(self) -> int:
-        """Number of bins."""
-        return NUM_BINS
-
-    @property
-    def most_nonzeros(self) -> int:
-        """An image has one length."""
-        return 1
+    sign = Sign.NONNEGATIVE  # counts are never negative
 
     @property
     def count_tables(self) -> tuple[CountTable, ...]:
         """The histogram of lengths."""
-        return (CountTable((OwnPlaces("lengths", NUM_BINS),), 0, 1.0),)
-
-    @property
-    def sign(self) -> Sign:
-        """Counts are never negative."""
-        return Sign.NONNEGATIVE
+        return CountTable.in_turn([(OwnPlaces("lengths", NUM_BINS),)])
 
     @property
     def edges(self) -> npt.NDArray[np.float64]:
@@ -188,6 +170,7 @@ class Sides(FeatureMap):
     offsets: tuple[float, ...]
     is_differentiable = False
     words = "images in each part of a class"
+    sign = Sign.NONNEGATIVE  # counts are never negative
 
     def __post_init__(self) -> None:
         if len(self.normals) != len(self.offsets) or len(self.normals) % self.num_classes:
@@ -212,19 +195,9 @@ class Sides(FeatureMap):
         return int(2**self.num_planes)
 
     @property
-    def most_nonzeros(self) -> int:
-        """An image is in one part."""
-        return 1
-
-    @property
     def count_tables(self) -> tuple[CountTable, ...]:
         """The images of each part."""
-        return (CountTable((OwnPlaces("sides", self.dim),), 0, 1.0),)
-
-    @property
-    def sign(self) -> Sign:
-        """Counts are never negative."""
-        return Sign.NONNEGATIVE
+        return CountTable.in_turn([(OwnPlaces("sides", self.dim),)])
 
     @cached_property
     def weights(self) -> npt.NDArray[np.float64]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
 
 import array_api_compat
 import numpy as np
-import numpy.typing as npt
 
 from understudy.arrays import Floats, Integers
 from understudy.codec import OMIT_DEFAULT
@@ -129,7 +127,9 @@ class Tables(FeatureMap):
     with_unlisted: bool = field(default=False, metadata=OMIT_DEFAULT)
     reads_codes = True
     is_differentiable = False
+    row_width = 0  # no row's features are formed: cells are counted
     words = "rows in each cell of the tables"
+    sign = Sign.NONNEGATIVE  # counts are never negative
 
     def __post_init__(self) -> None:
         if not self.subsets or not all(self.subsets):
@@ -139,34 +139,18 @@ class Tables(FeatureMap):
         if any(cells.has_unlisted for cells in self.factors):
             raise ValueError("whether unlisted values are counted is said of all tables")
 
-    @property
-    def sign(self) -> Sign:
-        """Counts are never negative."""
-        return Sign.NONNEGATIVE
-
-    @property
-    def most_nonzeros(self) -> int:
-        """A row is in one cell of a table."""
-        return len(self.subsets)
-
     @cached_property
     def count_tables(self) -> tuple[CountTable, ...]:
         """The tables, with the cell of unlisted values if there is one."""
         axes = [replace(cells, has_unlisted=self.with_unlisted) for cells in self.factors]
-        found, start = [], 0
-        for subset, shape in zip(self.subsets, self.shapes, strict=True):
-            found.append(CountTable(tuple(axes[j] for j in subset), start, math.sqrt(len(self.subsets))))
-            start += math.prod(shape)
-        return tuple(found)
+        return CountTable.in_turn([tuple(axes[j] for j in subset) for subset in self.subsets])
 
     def groups(self, layout: Layout) -> tuple[FeatureGroup, ...]:
         """The cells of each table."""
         used = layout.schema.used
         return tuple(
             FeatureGroup(
-                tuple(dict.fromkeys(used[self.factors[j].column].name for j in subset)),
-                np.arange(table.start, table.start + table.size),
-                table.scale,
+                tuple(dict.fromkeys(used[self.factors[j].column].name for j in subset)), table.features, table.scale
             )
             for subset, table in zip(self.subsets, self.count_tables, strict=True)
         )
@@ -176,46 +160,26 @@ class Tables(FeatureMap):
         sizes = [len(c.categories) if c.is_choice else c.num_steps + 1 for c in layout.schema.used]
         return all(cells.column < len(sizes) and cells.num_codes == sizes[cells.column] for cells in self.factors)
 
-    @property
-    def row_width(self) -> int:
-        """No row's features are formed: cells are counted."""
-        return 0
-
     def sums(self, codes: Integers, cells: Floats, slots: Integers, copies: int) -> Floats:
         """Counts over the root of the number of tables."""
         return np.asarray(self.counts(codes, slots, copies + 1)[:copies] / math.sqrt(len(self.subsets)))
 
     def inner_products(self, codes: Integers, cells: Floats, *, sums: Floats, copy: Integers) -> tuple[Floats, Floats]:
         """Features are too many to be formed: rows in the same cell of a table have a product."""
-        products, own, start = np.zeros((len(codes), len(codes))), np.zeros(len(codes)), 0
-        for subset, shape in zip(self.subsets, self.shapes, strict=True):
+        products, own = np.zeros((len(codes), len(codes))), np.zeros(len(codes))
+        for subset, table in zip(self.subsets, self.count_tables, strict=True):
             place, inside = np.zeros(len(codes), dtype=np.int64), np.ones(len(codes), dtype=bool)
-            for j, width in zip(subset, shape, strict=True):
+            for j, width in zip(subset, table.shape, strict=True):
                 cell = self.factors[j](codes[:, self.factors[j].column])
                 place, inside = place * width + np.minimum(cell, width - 1), inside & (cell < width)
             products += (place[:, None] == place[None, :]) & inside[:, None] & inside[None, :]
-            own += np.where(inside, sums[copy, start + place], 0.0)
-            start += math.prod(shape)
+            own += np.where(inside, sums[copy, table.start + place], 0.0)
         return products / len(self.subsets), own / math.sqrt(len(self.subsets))
-
-    @cached_property
-    def shapes(self) -> tuple[tuple[int, ...], ...]:
-        """Cells of each table along each of its columns, with that of unlisted values."""
-        return tuple(tuple(self.width(j) for j in subset) for subset in self.subsets)
-
-    def width(self, factor: int) -> int:
-        """Cells along one column, with that of unlisted values."""
-        return self.factors[factor].dim + self.with_unlisted
 
     @cached_property
     def dim(self) -> int:
         """Cells of all tables."""
-        return sum(math.prod(shape) for shape in self.shapes)
-
-    @property
-    def listed_dim(self) -> int:
-        """Cells of all tables, without those of unlisted values."""
-        return sum(math.prod(self.factors[j].dim for j in subset) for subset in self.subsets)
+        return sum(table.size for table in self.count_tables)
 
     def counts(self, codes: Integers, copies: Integers, num_copies: int) -> Integers:
         """Rows in each cell, for each copy that rows belong to.
@@ -227,14 +191,14 @@ class Tables(FeatureMap):
         used = sorted({j for subset in self.subsets for j in subset})
         places = {j: self.factors[j](codes[:, self.factors[j].column]) for j in used}
         found = []
-        for subset, shape in zip(self.subsets, self.shapes, strict=True):
+        for subset, table in zip(self.subsets, self.count_tables, strict=True):
             # One cell more along every column takes the rows that are in none, and is left out.
             place, size = copies, num_copies
-            for j, width in zip(subset, shape, strict=True):
+            for j, width in zip(subset, table.shape, strict=True):
                 place, size = place * (width + 1) + places[j], size * (width + 1)
-            full = np.bincount(place, minlength=size).reshape(num_copies, *(w + 1 for w in shape))
-            inside = full[(slice(None), *(slice(width) for width in shape))]
-            found.append(inside.reshape(num_copies, math.prod(shape)))
+            full = np.bincount(place, minlength=size).reshape(num_copies, *(w + 1 for w in table.shape))
+            inside = full[(slice(None), *(slice(width) for width in table.shape))]
+            found.append(inside.reshape(num_copies, table.size))
         return np.concatenate(found, axis=1)
 
     def __call__(self, cells: Array) -> Array:
@@ -243,14 +207,6 @@ class Tables(FeatureMap):
         whole = np.asarray(cells).astype(np.int64)
         members = self.counts(whole, np.arange(len(whole)), len(whole))
         return xp.asarray(members / math.sqrt(len(self.subsets)))
-
-    def split(self, values: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-        """A vector of features as its tables.  # (copies, dim) -> (copies, *shape) of each"""
-        start = 0
-        for shape in self.shapes:
-            stop = start + math.prod(shape)
-            yield values[:, start:stop].reshape(len(values), *shape)
-            start = stop
 
 
 @dataclass(frozen=True)

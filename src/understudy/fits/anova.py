@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from understudy.arrays import Floats, Integers, LossProgress, one_thread
+from understudy.arrays import Floats, Integers, LossProgress, load_torch, one_thread
 from understudy.features import Cells
-from understudy.fits.mmd_loss import pace, rows_per_label
+from understudy.fits.mmd_loss import Term, descend, rows_per_label
 from understudy.fits.shrinkage import Targets, expected_counts, members
-from understudy.generators.grids import ColumnGrid
+from understudy.generators.mixture import ColumnGrid
 from understudy.released import Release
 from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, level_starts, masses_in, total_rows
 from understudy.rules.marginals import Marginals
@@ -55,6 +55,7 @@ class AnovaTraining:
     seed: int = 0
 
 
+@one_thread()
 def fit_components(
     marginals: Marginals,
     pairs: Targets,
@@ -76,29 +77,24 @@ def fit_components(
     most = max(FEWEST_COMPONENTS, int(MOST_WORK / work))
     count = max(min(training.num_components, most), 8 * len(marginals.label_shares))
     sizes = rows_per_label(marginals.label_shares, count)
-    noise = [
-        measurement.noise_of_count(name)
-        for measurement, name in ((second, CELLS), (second, COARSE_PAIRS), (third, PAIRS))
+    of_cells, of_coarse = second.noise_of_count(CELLS), second.noise_of_count(COARSE_PAIRS)
+    of_pairs = third.noise_of_count(PAIRS)
+    fit = _Components(marginals, sizes, finer, training)
+    terms = [
+        fit.marginals((of_pairs / of_cells) ** 2),
+        fit.pairs(pairs, finer, 1.0),
+        fit.pairs(coarse, coarser, (of_pairs / of_coarse) ** 2),
+        fit.plainness(training.caution * (of_pairs / marginals.total)),
     ]
-    with one_thread() as torch:
-        fit = _Fit(
-            torch, marginals, sizes, training, noise=noise[2] / marginals.total, slack=noise[0] / marginals.total
-        )
-        fit.add_marginals((noise[2] / noise[0]) ** 2)
-        fit.add_pairs(pairs, finer, 1.0)
-        fit.add_pairs(coarse, coarser, (noise[2] / noise[1]) ** 2)
-        return sizes, fit.descend(progress)
+    descend([fit.moves], terms, fit.probabilities, training=training, progress=progress)
+    return sizes, fit.by_column(slack=of_cells / marginals.total)
 
 
-class _Fit:
+class _Components:
     """Softmax scores (logits) of every component's cells, and the terms of the loss whose gradient moves them."""
 
-    def __init__(
-        self, torch: Any, marginals: Marginals, sizes: Integers, training: AnovaTraining, *, noise: float, slack: float
-    ) -> None:
-        self._torch, self._marginals, self._training = torch, marginals, training
-        self._slack = slack
-        self._caution = training.caution * noise
+    def __init__(self, marginals: Marginals, sizes: Integers, moved: Sequence[Cells], training: AnovaTraining) -> None:
+        self._torch, self._marginals = load_torch(), marginals
         label = np.repeat(np.arange(len(sizes)), sizes)
         self._edges = np.cumsum([0, *sizes]).tolist()
         self._weights = self._tensor((marginals.label_shares / sizes)[label])[:, None]
@@ -109,27 +105,47 @@ class _Fit:
         floors = [shares + UNSEEN / shares.shape[1] for shares in marginals.by_label]
         plain = np.concatenate([each / each.sum(axis=1, keepdims=True) for each in floors], axis=1)
         self._plain = self._tensor(np.log(plain)[label])
-        self._moves: Any = None
-        self._terms: list[Any] = []
+        union = self._union(moved)  # components start apart in the cells that pairs are made of
+        rng = np.random.default_rng(training.seed)
+        start = rng.standard_normal((len(label), union.shape[1])) * training.start_spread
+        self.moves = (self._tensor(start) @ union.T).contiguous().requires_grad_()
 
     def _tensor(self, array: Floats) -> Any:
         return self._torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
 
-    def add_marginals(self, weight: float) -> None:
+    def _union(self, of: Sequence[Cells]) -> Any:
+        """Which cells of all columns lie in each of these, column by column.  # (cells of all, cells)"""
+        starts = np.cumsum([0, *self._widths])
+        found = []
+        for cells in of:
+            place = self._marginals.place(cells)
+            found.append(np.zeros((starts[-1], cells.dim)))
+            found[-1][starts[place] : starts[place + 1]] = members(self._marginals.cells[place], cells)
+        return self._tensor(np.concatenate(found, axis=1))
+
+    def probabilities(self) -> tuple[Any, Any]:
+        """Softmax within every column, and its logarithm."""
+        scores = self._plain + self.moves
+        scores = scores - scores.detach().amax(dim=1, keepdim=True)
+        raised = self._torch.exp(scores)
+        sums = raised @ self._spans + 1e-30
+        logs = scores - self._torch.log(sums) @ self._spans.T
+        return raised * ((1 / sums) @ self._spans.T), logs
+
+    def marginals(self, weight: float) -> Term:
         """One-way marginals within labels; a rare label weighs in proportion to its share, not to its square."""
         targets = self._tensor(np.concatenate(self._marginals.by_label, axis=1))
         shares = self._tensor(np.sqrt(self._marginals.label_shares)[:, None])
 
-        def loss(probabilities: Any) -> Any:
-            apart = (self._average @ probabilities - targets) * shares
+        def loss(found: tuple[Any, Any]) -> Any:
+            apart = (self._average @ found[0] - targets) * shares
             return weight * (apart**2).sum()
 
-        self._terms.append(loss)
+        return Term(loss)
 
-    def add_pairs(self, targets: Targets, cells: Sequence[Cells], weight: float) -> None:
+    def pairs(self, targets: Targets, cells: Sequence[Cells], weight: float) -> Term:
         """Two-way marginals, for all labels together or for each: E[p q^T] over components, as one matrix product."""
-        starts = np.cumsum([0, *self._widths])
-        union = self._tensor(np.concatenate([self._members(each, starts) for each in cells], axis=1))
+        union = self._union(cells)
         edges = np.cumsum([0, *(each.dim for each in cells)])
         copies = len(next(iter(targets.values())).table)
         aim = np.zeros((copies, edges[-1], edges[-1]))
@@ -137,55 +153,32 @@ class _Fit:
         for (i, j), target in targets.items():
             rows, columns = slice(edges[i], edges[i + 1]), slice(edges[j], edges[j + 1])
             aim[:, rows, columns], seen[rows, columns] = target.table, np.sqrt(target.weight)
-        aims, mask = self._tensor(aim), self._tensor(seen)
+        mask = self._tensor(seen)
         bounds = self._edges if copies > 1 else [0, self._edges[-1]]
-        groups = list(zip(bounds[:-1], bounds[1:], aims, strict=True))
+        groups = list(zip(bounds[:-1], bounds[1:], self._tensor(aim), strict=True))
 
-        def loss(probabilities: Any) -> Any:
-            merged = probabilities @ union
+        def loss(found: tuple[Any, Any]) -> Any:
+            merged = found[0] @ union
             weighted = merged * self._weights
             return weight * sum((((weighted[a:b].T @ merged[a:b] - table) * mask) ** 2).sum() for a, b, table in groups)
 
-        self._terms.append(loss)
-        if self._moves is None:  # components start apart in the cells that pairs are made of
-            rng = np.random.default_rng(self._training.seed)
-            start = rng.standard_normal((len(self._plain), edges[-1])) * self._training.start_spread
-            self._moves = (self._tensor(start) @ union.T).contiguous().requires_grad_()
+        return Term(loss)
 
-    def _members(self, cells: Cells, starts: Integers) -> Floats:
-        """Which cells of all columns lie in these of one column.  # (cells of all, cells)"""
-        place = self._marginals.place(cells)
-        found = np.zeros((starts[-1], cells.dim))
-        found[starts[place] : starts[place + 1]] = members(self._marginals.cells[place], cells)
-        return found
+    def plainness(self, weight: float) -> Term:
+        """Relative entropy of components to their label's marginals."""
 
-    def _probabilities(self) -> tuple[Any, Any]:
-        """Softmax within every column, and its logarithm."""
-        scores = self._plain + self._moves
-        scores = scores - scores.detach().amax(dim=1, keepdim=True)
-        raised = self._torch.exp(scores)
-        sums = raised @ self._spans + 1e-30
-        logs = scores - self._torch.log(sums) @ self._spans.T
-        return raised * ((1 / sums) @ self._spans.T), logs
+        def loss(found: tuple[Any, Any]) -> Any:
+            probabilities, logs = found
+            return weight * (self._weights * probabilities * (logs - self._plain)).sum()
 
-    def descend(self, progress: LossProgress | None) -> list[Floats]:
-        """Adam on the scores, then raking; the components' probabilities, column by column."""
-        steps, rate = self._training.steps, self._training.learning_rate
-        optimiser = self._torch.optim.Adam([self._moves], lr=rate, betas=(0.9, 0.99))
-        for step in range(steps):
-            optimiser.param_groups[0]["lr"] = rate * pace(step / steps)
-            probabilities, logs = self._probabilities()
-            apart = sum(term(probabilities) for term in self._terms)
-            plainness = (self._weights * probabilities * (logs - self._plain)).sum()
-            optimiser.zero_grad()
-            (apart + self._caution * plainness).backward()
-            optimiser.step()
-            if progress is not None and (step % 20 == 19 or step == steps - 1):
-                progress(step + 1, steps, float(apart.detach()))
-        found = self._probabilities()[0].detach().double().numpy()
+        return Term(loss)
+
+    def by_column(self, slack: float) -> list[Floats]:
+        """Probabilities of each column's cells, raked to its marginals within their slack."""
+        found = self.probabilities()[0].detach().double().numpy()
         parts = np.split(found, np.cumsum(self._widths)[:-1], axis=1)
-        aims, slack = self._marginals.by_label, self._slack / self._marginals.label_shares
-        return [raked(part, aim, slack, self._edges) for part, aim in zip(parts, aims, strict=True)]
+        near = slack / self._marginals.label_shares
+        return [raked(part, aim, near, self._edges) for part, aim in zip(parts, self._marginals.by_label, strict=True)]
 
 
 def raked(probabilities: Floats, aims: Floats, slack: Floats, edges: Sequence[int]) -> Floats:
@@ -212,24 +205,19 @@ def with_label(release: Release, by_column: list[Floats], sizes: Integers) -> Fl
     """The columns in the schema's order, with each component's label."""
     if release.label is None:
         return np.concatenate(by_column, axis=1)
-    parts = list(by_column)
-    names = [column.name for column in release.plan.schema.used]
-    label = next(c for c in release.plan.layout.choices if (c.start, c.stop) == release.label)
-    parts.insert(names.index(label.column), np.repeat(np.eye(len(sizes)), sizes, axis=0))
+    parts, name = list(by_column), release.plan.layout.column_at(release.label[0])
+    place = [column.name for column in release.plan.schema.used].index(name)
+    parts.insert(place, np.repeat(np.eye(len(sizes)), sizes, axis=0))
     return np.concatenate(parts, axis=1)
 
 
 def column_grids(release: Release, marginals: Marginals) -> tuple[ColumnGrid, ...]:
     """The cells of every column, and how their rows are spread inside."""
     first = release.measurements[0]
-    held = {
-        cells.column: (cells, marginals.total * (marginals.label_shares @ by_label))
-        for cells, by_label in zip(marginals.cells, marginals.by_label, strict=True)
-    }
-    return tuple(
-        _grid(first, *held[column]) if column in held else _whole(whole)
-        for column, whole in enumerate(first.map(COLUMNS).factors)
-    )
+    grids = [ColumnGrid(each.first_codes, each.last_codes, each.has_null) for each in first.map(COLUMNS).factors]
+    for cells, by_label in zip(marginals.cells, marginals.by_label, strict=True):
+        grids[cells.column] = _grid(first, cells, marginals.total * (marginals.label_shares @ by_label))
+    return tuple(grids)
 
 
 def _remainders(first: Measurement, cells: Cells, masses: Floats, counts_of_cells: Floats) -> Floats:
@@ -249,16 +237,11 @@ def _remainders(first: Measurement, cells: Cells, masses: Floats, counts_of_cell
     return np.asarray(np.where(is_part, masses * factor[groups], masses))
 
 
-def _whole(cells: Cells) -> ColumnGrid:
-    return ColumnGrid(cells.first_codes, cells.last_codes, cells.has_null)
-
-
 def _grid(first: Measurement, cells: Cells, counts_of_cells: Floats) -> ColumnGrid:
-    masses = masses_in(cells, first)
     if cells.is_ordered:
-        masses = _remainders(first, cells, masses, counts_of_cells)
+        masses = _remainders(first, cells, masses_in(cells, first), counts_of_cells)
     else:
-        counts = first.tables(COLUMNS)[cells.column][0][: len(masses)]
+        counts = first.tables(COLUMNS)[cells.column][0][: cells.num_pieces]
         masses = expected_counts(counts, first.noise_of_count(COLUMNS), total_rows(first))
     groups = cells.cell_of_piece
     widths = cells.last_codes - cells.first_codes + 1.0

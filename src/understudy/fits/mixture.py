@@ -7,20 +7,16 @@ product of its components' expected column features: nothing is sampled during t
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import singledispatchmethod
 from itertools import groupby
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import LossProgress, one_thread
+from understudy.arrays import Floats, Integers, LossProgress, load_torch, one_thread
 from understudy.features import FeatureMap, Hermite, OneHot, Sign
 from understudy.fits.mmd_loss import descend, loss_terms, rows_per_label
-from understudy.generators.grids import ColumnGrid, Runs
-from understudy.generators.mixture import Mixture
+from understudy.generators.mixture import ColumnGrid, Mixture, grids_of, spans_of
 from understudy.released import Release
 from understudy.schema import Column, Layout
 from understudy.schema.columns import to_position
@@ -40,69 +36,58 @@ class MixtureTraining:
     seed: int = 0
 
 
+@one_thread()
 def train_mixture(release: Release, training: MixtureTraining, *, progress: LossProgress | None = None) -> Mixture:
     """Fit a mixture to a release; the same release and settings give the same mixture."""
-    with one_thread() as torch:
-        return _train(torch, release, training, progress)
-
-
-def _train(torch: Any, release: Release, training: MixtureTraining, progress: LossProgress | None) -> Mixture:
-    rng = np.random.default_rng(training.seed)
+    torch, rng = load_torch(), np.random.default_rng(training.seed)
     shares = release.label_counts / release.label_counts.sum()
     sizes = rows_per_label(shares, max(training.num_components, 8 * len(shares)))
     cells = _ComponentCells(torch, release.plan.layout, release.label, sizes)
-    start = training.start_spread * rng.standard_normal((sizes.sum(), cells.runs.width))
+    start = training.start_spread * rng.standard_normal((sizes.sum(), cells.width))
     scores = torch.from_numpy(start.astype(np.float32)).requires_grad_()
-    terms = loss_terms(torch, release, sizes, convert=cells.expected, features_per_step=0, rng=rng, is_exact=True)
-    descend(
-        torch,
-        [scores],
-        terms,
-        lambda: cells(scores),
-        steps=training.steps,
-        learning_rate=training.learning_rate,
-        progress=progress,
-    )
+    terms = loss_terms(release, sizes, rng, expected=cells.expected)
+    descend([scores], terms, lambda: cells(scores), training=training, progress=progress)
     return Mixture(
         schema=release.plan.schema,
         probabilities=cells.probabilities(scores).detach().double().numpy(),
         sizes=tuple(sizes.tolist()),
         default_num_rows=release.plan.num_rows or round(release.total_rows),
-        label_shares=tuple(float(share) for share in shares),
+        label_shares=tuple(shares.tolist()),
     )
 
 
 class _ComponentCells:
     """Components as rows of cells: probabilities of grid cells, and null flags that follow."""
 
-    def __init__(self, torch: Any, layout: Layout, label: tuple[int, int] | None, sizes: npt.NDArray[np.int64]) -> None:
-        self._torch, self.runs = torch, Runs(layout.schema)
-        columns = layout.schema.used
-        span_of = dict(zip((c.name for c in columns), self.runs.spans, strict=True))
-        grid_of = dict(zip((c.name for c in columns), self.runs.grids, strict=True))
-        by_name = {column.name: column for column in columns}
-        self._numbers = [(span_of[n], by_name[n], grid_of[n]) for n in layout.numbers]
+    def __init__(self, torch: Any, layout: Layout, label: tuple[int, int] | None, sizes: Integers) -> None:
+        self._torch, grids = torch, grids_of(layout.schema)
+        self._spans = spans_of(grids)
+        self.width = self._spans[-1][1]
+        of_column = {
+            column.name: (span, column, grid)
+            for span, column, grid in zip(self._spans, layout.schema.used, grids, strict=True)
+        }
+        self._numbers = [of_column[name] for name in layout.numbers]
         self._choices: dict[tuple[int, int], tuple[int, int]] = {}
         self._flags: list[int] = []  # the null cell of every number that has one
-        self._label: tuple[int, int] | None = None
         for choice in layout.choices:
-            span = span_of[choice.column]
+            span = of_column[choice.column][0]
             if choice.flags_null:
-                start = self.runs.width + 2 * len(self._flags)
+                start = self.width + 2 * len(self._flags)
                 self._flags.append(span[1] - 1)
                 span = (start, start + 2)
             self._choices[choice.start, choice.stop] = span
-            if label == (choice.start, choice.stop):
-                self._label = span
+        self._label = None if label is None else self._choices[label]
         one_hot = np.repeat(np.eye(len(sizes)), sizes, axis=0)
         self._one_hot = torch.from_numpy(one_hot.astype(np.float32))
 
     def probabilities(self, scores: Any) -> Any:
-        """Probabilities of every column's cells.  # (components, runs.width)"""
+        """Probabilities of every column's cells.  # (components, width)"""
         runs = []
-        for width, count, start in _alike([stop - start for start, stop in self.runs.spans]):
-            stop = start + width * count
-            shaped = scores[:, start:stop].reshape(len(scores), count, width)
+        for width, group in groupby(self._spans, key=lambda span: span[1] - span[0]):
+            alike = list(group)  # neighbours of equal width are treated as one
+            start, stop = alike[0][0], alike[-1][1]
+            shaped = scores[:, start:stop].reshape(len(scores), len(alike), width)
             runs.append(self._torch.softmax(shaped, dim=2).reshape(len(scores), stop - start))
         filled = self._torch.cat(runs, dim=1)
         if self._label is None:
@@ -127,30 +112,23 @@ class _ComponentCells:
         """
         return map_.rebuilt(self._expected)
 
-    @singledispatchmethod
     def _expected(self, map_: FeatureMap) -> FeatureMap:
-        raise TypeError("a mixture has expected features of single columns only")
-
-    @_expected.register
-    def _(self, map_: OneHot) -> FeatureMap:
-        return OneHot(tuple(self._choices[span] for span in map_.spans))
-
-    @_expected.register
-    def _(self, map_: Hermite) -> FeatureMap:
-        return _Expected(self._torch, map_, self._tables(map_))
-
-    def _tables(self, map_: Hermite) -> list[tuple[tuple[int, int], npt.NDArray[np.float64]]]:
-        """Mean features of every grid cell, for each number of the map."""
-        found = []
+        if isinstance(map_, OneHot):
+            return OneHot(tuple(self._choices[span] for span in map_.spans))
+        if not isinstance(map_, Hermite):
+            raise TypeError("a mixture has expected features of single columns only")
+        groups: list[tuple[int, int, Floats]] = []
         for number, scale in zip(map_.numbers, map_.length_scales, strict=True):
-            span, column, grid = self._numbers[number]
+            (start, stop), column, grid = self._numbers[number]
             single = replace(map_, numbers=(0,), length_scales=(scale,))
             table = cell_means(single, column, grid) / math.sqrt(len(map_.numbers))
-            found.append((span, table))
-        return found
+            if groups and groups[-1][1] == start and np.array_equal(groups[-1][2], table):
+                start = groups.pop()[0]
+            groups.append((start, stop, table))
+        return _Expected(self._torch, map_.dim, groups)
 
 
-def cell_means(map_: FeatureMap, column: Column, grid: ColumnGrid) -> npt.NDArray[np.float64]:
+def cell_means(map_: FeatureMap, column: Column, grid: ColumnGrid) -> Floats:
     """Mean features of a number over each of its cells.  # (grid.width, map_.dim)"""
     spans = (grid.highs - grid.lows + 1)[:, None]
     counts = np.minimum(spans, POINTS_PER_CELL)  # all codes of a small cell, some of a large one
@@ -164,15 +142,6 @@ def cell_means(map_: FeatureMap, column: Column, grid: ColumnGrid) -> npt.NDArra
     return np.asarray(means)
 
 
-def _alike(widths: list[int]) -> Iterator[tuple[int, int, int]]:
-    """Neighbours of equal width, to be treated as one: width, how many, where they start."""
-    start = 0
-    for width, group in groupby(widths):
-        count = len(list(group))
-        yield width, count, start
-        start += width * count
-
-
 class _Expected(FeatureMap):
     """Expected features of numbers: probabilities times the mean features of their cells.
 
@@ -180,25 +149,11 @@ class _Expected(FeatureMap):
     """
 
     sign = Sign.SIGNED
+    dim = 0
 
-    def __init__(
-        self, torch: Any, map_: Hermite, tables: list[tuple[tuple[int, int], npt.NDArray[np.float64]]]
-    ) -> None:
-        self._cat, self._map = torch.cat, map_
-        self._groups: list[tuple[int, int, Any]] = []
-        previous: npt.NDArray[np.float64] | None = None
-        for (start, stop), table in tables:
-            same = previous is not None and np.array_equal(previous, table)
-            if same and self._groups[-1][1] == start:
-                self._groups[-1] = (self._groups[-1][0], stop, self._groups[-1][2])
-            else:
-                self._groups.append((start, stop, torch.from_numpy(table.astype(np.float32))))
-            previous = table
-
-    @property
-    def dim(self) -> int:
-        """As many features as the map whose expectations these are."""
-        return self._map.dim
+    def __init__(self, torch: Any, dim: int, groups: list[tuple[int, int, Floats]]) -> None:
+        self._cat, self.dim = torch.cat, dim
+        self._groups = [(start, stop, torch.from_numpy(table.astype(np.float32))) for start, stop, table in groups]
 
     def __call__(self, cells: Any) -> Any:
         """Expected features of each component.  # (components, dim)"""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, cast
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Floats, Integers, LossProgress
+from understudy.arrays import Floats, Integers, LossProgress, load_torch
 from understudy.features import Block, FeatureMap, Hermite, Sign, Tensors
-from understudy.features.base import Piece
 from understudy.released import Release
 
 STEPS = 4096
@@ -25,18 +24,16 @@ class Interpolated(FeatureMap):
     """A Hermite map in torch by linear interpolation in a table of its exact values."""
 
     sign = Sign.SIGNED
+    dim = 0
 
     def __init__(self, torch: Any, map_: Hermite) -> None:
-        self._map = map_
-        self.numbers = list(map_.numbers)
+        self.numbers, self.dim = list(map_.numbers), map_.dim
         scales, which = np.unique(map_.length_scales, return_inverse=True)
-        self._table = torch.from_numpy(_table(map_, tuple(scales.tolist())))
+        grid = np.linspace(0.0, 1.0, STEPS + 1)[:, None]
+        single = [replace(map_, numbers=(0,), length_scales=(scale,))(grid) for scale in scales.tolist()]
+        table = np.concatenate(single) / math.sqrt(len(map_.numbers))  # (scales * (STEPS + 1), order + 1), exact
+        self._table = torch.from_numpy(table.astype(np.float32))
         self._offsets = torch.from_numpy(which * (STEPS + 1))
-
-    @property
-    def dim(self) -> int:
-        """As many features as the exact map."""
-        return self._map.dim
 
     def __call__(self, cells: Any) -> Any:
         """Features of each row.  # (num_rows, dim)"""
@@ -53,8 +50,6 @@ class InterpolatedPairs:
 
     One look-up serves every number, and a batch of matrix products every pair.
     """
-
-    sign = Sign.SIGNED
 
     def __init__(self, torch: Any, map_: Tensors) -> None:
         self.dim = map_.dim
@@ -100,13 +95,6 @@ def _over(map_: Hermite, numbers: list[int]) -> Hermite:
     return replace(map_, numbers=tuple(numbers), length_scales=scales)
 
 
-def _table(map_: Hermite, scales: tuple[float, ...]) -> npt.NDArray[np.float32]:
-    """Exact features at every entry, for each length scale.  # (scales * (STEPS + 1), order + 1)"""
-    grid = np.linspace(0.0, 1.0, STEPS + 1)[:, None]
-    single = [replace(map_, numbers=(0,), length_scales=(scale,))(grid) for scale in scales]
-    return (np.concatenate(single) / math.sqrt(len(map_.numbers))).astype(np.float32)
-
-
 WARM_UP = 0.05
 """Share of the steps over which the learning rate rises."""
 
@@ -120,91 +108,94 @@ SUBSETS_PER_STEP = 16
 """Products of columns in a training step, which is a mini-batch of the loss's terms."""
 
 
+@dataclass(frozen=True)
 class Term:
-    """One block of the loss: its targets, and the pieces of its map that steps take in turn.
+    """A part of a loss, as a function of what is generated.
 
     ``noise_floor`` is the loss that the known noise alone leaves a perfect fit, on average: whoever
-    comes closer fits noise. (There is none if a step sees a sample or a piece, whose loss differs.)
+    comes closer fits noise. ``turn`` is the stretch of training in which it counts, of 0 to 1.
     """
 
-    def __init__(
-        self,
-        torch: Any,
-        release: Release,
-        block: Block,
-        sizes: Integers,
-        pieces: list[Piece],
-        *,
-        is_exact: bool,
-        rng: np.random.Generator,
-    ) -> None:
-        counts = release.label_counts
-        totals = counts[:, None] if block.per_label else counts.sum()
-        targets = (release.sums(block.name) / totals).astype(np.float32)
-        shares = counts / counts.sum() if block.per_label else np.ones(1)
-        groups = sizes if block.per_label else sizes.sum(keepdims=True)
-        losses = dict(release.plan.setting("loss_weights", {}))
-        weight = losses.get(block.name, block.trust)
-        variances = (release.noise_std(block.name) / np.ravel(totals)) ** 2
-        floor = float((weight * shares * variances).sum() * block.map.dim)
-        self.noise_floor = floor if is_exact and len(pieces) == 1 else -math.inf
-        self.sizes = groups.tolist()
-        self.spare = torch.from_numpy((groups - 1).astype(np.float32))
-        self.weights = torch.from_numpy((weight * shares).astype(np.float32))
-        self.pieces = [
-            (piece, torch.from_numpy(np.ascontiguousarray(targets[:, columns] * scale)))
-            for piece, columns, scale in pieces
-        ]
-        self.turn = _turn(block.name, release.plan.setting("turns", ()))
-        # Choices are expected features already; a little pull towards even ones does them good.
-        self._has_spread = not is_exact and not block.map.is_linear
-        self._rng = rng
+    loss: Callable[[Any], Any]
+    noise_floor: float = -math.inf
+    turn: tuple[float, float] = (0.0, math.inf)
 
-    def has_turn(self, done: float) -> bool:
-        """Whether the block counts at this point of the training."""
-        return self.turn[0] <= done < self.turn[1]
 
-    def loss(self, cells: Any) -> Any:
-        """Squared MMD, weighted like the released kernel, with the bias of a finite batch taken off.
+@dataclass(frozen=True, eq=False)
+class SquaredMMD:
+    """Squared MMD between rows, sorted by label, and a block of a release, weighted like the released kernel.
+
+    ``pieces`` are maps of which a step takes one, with their targets; ``spare`` are a label's rows less one, if rows
+    are a sample whose bias is to be taken off.
+    """
+
+    pieces: list[tuple[FeatureMap, Any]]
+    sizes: list[int]
+    weights: Any  # (copies,)
+    spare: Any | None  # (copies,)
+    rng: np.random.Generator
+
+    def __call__(self, cells: Any) -> Any:
+        """The distance, with the bias of a finite batch taken off.
 
         The squared norm of a mean over g rows is too large by the rows' own variance over g: the mean squared norm
         less that of the mean, over g - 1 (the unbiased MMD, Gretton et al. 2012, Lemma 6). Left in, it would pull
         rows together. Components' expected features have no such variance.
         """
-        map_, targets = self.pieces[self._rng.integers(len(self.pieces))]
+        map_, targets = self.pieces[self.rng.integers(len(self.pieces))]
         means, norms = map_.means(cells, self.sizes)  # (copies, features), (copies,)
         distances = ((means - targets) ** 2).sum(1)
-        if self._has_spread:
+        if self.spare is not None:
             distances = distances - (norms - (means**2).sum(1)) / self.spare
         return (self.weights * distances).sum()
 
 
 def loss_terms(
-    torch: Any,
     release: Release,
     sizes: Integers,
-    *,
-    convert: Callable[[FeatureMap], FeatureMap],
-    features_per_step: int,
-    subsets_per_step: int = SUBSETS_PER_STEP,
     rng: np.random.Generator,
-    is_exact: bool = False,
+    *,
+    features_per_step: int = 0,
+    subsets_per_step: int = SUBSETS_PER_STEP,
+    expected: Callable[[FeatureMap], FeatureMap] | None = None,
 ) -> list[Term]:
     """The blocks that can be trained through: histograms and counts have no slope.
 
-    ``sizes`` are the rows of each label value in a batch that is sorted by label; ``convert``
-    gives a map in the form that training evaluates.
+    ``sizes`` are the rows of each label value in a batch that is sorted by label. They are a sample, unless a function
+    is given that makes of a map that of ``expected`` features.
     """
-    found = []
-    for block in release.blocks:
-        if not block.map.is_differentiable:
-            continue
+    torch, is_exact = load_torch(), expected is not None
+    convert = expected or partial(trainable, torch)
+    counts = release.label_counts
+    loss_weights = dict(release.plan.setting("loss_weights", {}))
+
+    def term(block: Block) -> Term:
+        totals = counts[:, None] if block.per_label else counts.sum()
+        targets = (release.sums(block.name) / totals).astype(np.float32)
+        shares = counts / counts.sum() if block.per_label else np.ones(1)
+        groups = sizes if block.per_label else sizes.sum(keepdims=True)
+        weight = loss_weights.get(block.name, block.trust)
         pieces = [
-            (convert(piece), columns, scale)
+            (convert(piece), torch.from_numpy(np.ascontiguousarray(targets[:, columns] * scale)))
             for piece, columns, scale in block.map.pieces(features_per_step, subsets_per_step)
         ]
-        found.append(Term(torch, release, block, sizes, pieces, is_exact=is_exact, rng=rng))
-    return found
+        # Choices are expected features already; a little pull towards even ones does them good.
+        has_spread = not is_exact and not block.map.is_linear
+        loss = SquaredMMD(
+            pieces,
+            sizes=groups.tolist(),
+            weights=torch.from_numpy((weight * shares).astype(np.float32)),
+            spare=torch.from_numpy((groups - 1).astype(np.float32)) if has_spread else None,
+            rng=rng,
+        )
+        variances = (release.noise_std(block.name) / np.ravel(totals)) ** 2
+        floor = float((weight * shares * variances).sum() * block.map.dim)
+        # If a step sees a sample or a piece, its loss differs from that of all, and so does the floor.
+        is_whole = is_exact and len(pieces) == 1
+        turn = _turn(block.name, release.plan.setting("turns", ()))
+        return Term(loss, floor if is_whole else -math.inf, turn)
+
+    return [term(block) for block in release.blocks if block.map.is_differentiable]
 
 
 def _turn(name: str, turns: Sequence[str]) -> tuple[float, float]:
@@ -215,41 +206,48 @@ def _turn(name: str, turns: Sequence[str]) -> tuple[float, float]:
     return place / len(turns), (place + 1) / len(turns)
 
 
+class Descent(Protocol):
+    """What the settings of a training say of its descent."""
+
+    @property
+    def steps(self) -> int: ...
+
+    @property
+    def learning_rate(self) -> float: ...
+
+
 def descend(
-    torch: Any,
     parameters: list[Any],
     terms: list[Term],
     make_cells: Callable[[], Any],
     *,
-    steps: int,
-    learning_rate: float,
+    training: Descent,
     progress: LossProgress | None,
 ) -> None:
-    """Move the parameters until their cells' mean features are the released ones.
+    """Adam on a sum of losses: move the parameters until the mean features of their cells are the released ones.
 
     It stops by the discrepancy principle (Morozov 1966), once the loss is what the known noise alone would leave a
     perfect fit, on average: nearer would be fitting noise.
     """
-    optimiser = torch.optim.Adam(parameters, lr=learning_rate, betas=(0.9, 0.99))
-    loss = 0.0
+    steps, learning_rate = training.steps, training.learning_rate
+    optimiser = load_torch().optim.Adam(parameters, lr=learning_rate, betas=(0.9, 0.99))
     for step in range(steps if terms else 0):
         done = step / steps
         optimiser.param_groups[0]["lr"] = learning_rate * pace(done)
-        active = [term for term in terms if term.has_turn(done)]
+        active = [term for term in terms if term.turn[0] <= done < term.turn[1]]
         cells = make_cells()
         total = sum(term.loss(cells) for term in active)
         loss = float(total.detach())
-        if progress is not None and step % 20 == 19:
-            progress(step + 1, steps, loss)
-        if done >= SETTLED and loss <= sum(term.noise_floor for term in active):
-            if active == terms:
-                break
-            continue  # other blocks are still to have their turn
-        optimiser.zero_grad()
-        total.backward()
-        optimiser.step()
-    if progress is not None and terms and steps:
-        progress(steps, steps, loss)
+        is_met = done >= SETTLED and loss <= sum(term.noise_floor for term in active)
+        is_over = step == steps - 1 or (is_met and len(active) == len(terms))
+        if progress is not None and (step % 20 == 19 or is_over):
+            progress(steps if is_over else step + 1, steps, loss)
+        if not is_met:
+            optimiser.zero_grad()
+            total.backward()
+            optimiser.step()
+        elif is_over:  # else other blocks are still to have their turn
+            break
 
 
 def pace(done: float) -> float:

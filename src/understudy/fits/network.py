@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from understudy.arrays import LossProgress, one_thread
-from understudy.fits.mmd_loss import descend, loss_terms, rows_per_label, trainable
-from understudy.generators.network import STRETCH, Network, draw_inputs
+from understudy.arrays import LossProgress, load_torch, one_thread
+from understudy.fits.mmd_loss import descend, loss_terms, rows_per_label
+from understudy.generators.network import STRETCH, Layers, Network, draw_inputs, scores_of
 from understudy.released import Release
 from understudy.schema import Layout
 
@@ -39,80 +39,50 @@ class Training:
     seed: int = 0
 
 
+@one_thread()
 def train_network(release: Release, training: Training, *, progress: LossProgress | None = None) -> Network:
     """Fit a network to a release; the same release and settings give the same network."""
-    with one_thread() as torch:
-        return _train(torch, release, training, progress)
-
-
-def _train(torch: Any, release: Release, training: Training, progress: LossProgress | None) -> Network:
-    rng = np.random.default_rng(training.seed)
+    torch, rng = load_torch(), np.random.default_rng(training.seed)
     layout, label = release.plan.layout, release.label
     shares = release.label_counts / release.label_counts.sum()
     sizes = rows_per_label(shares, max(training.batch, ROWS_PER_LABEL * len(shares)))
     one_hot = np.repeat(np.eye(len(shares)), sizes, axis=0)
     labels = torch.from_numpy(one_hot.astype(np.float32))
-    modules = _Modules(torch, training, len(shares), layout.width, rng)
-    terms = loss_terms(
-        torch,
-        release,
-        sizes,
-        convert=lambda map_: trainable(torch, map_),
-        features_per_step=training.features_per_step,
-        rng=rng,
-    )
+    weights, biases, skip = layers = _first_layers(torch, training, len(shares), layout.width, rng)
+    terms = loss_terms(release, sizes, rng, features_per_step=training.features_per_step)
 
     def new_cells() -> Any:
         inputs = draw_inputs(one_hot, training.noise_dim, training.num_components, rng)
-        scores = modules.scores(torch.from_numpy(inputs.astype(np.float32)), labels)
+        scores = scores_of(torch.from_numpy(inputs.astype(np.float32)), labels, layers, relu=torch.relu)
         return _cells(torch, scores, layout, label, labels, rng)
 
-    descend(
-        torch,
-        modules.parameters,
-        terms,
-        new_cells,
-        steps=training.steps,
-        learning_rate=training.learning_rate,
-        progress=progress,
-    )
+    descend([*weights, *biases, skip], terms, new_cells, training=training, progress=progress)
     return Network(
         schema=release.plan.schema,
-        weights=tuple(weight.detach().double().numpy() for weight in modules.weights),
-        biases=tuple(bias.detach().double().numpy() for bias in modules.biases),
-        skip=modules.skip.detach().double().numpy(),
+        weights=tuple(weight.detach().double().numpy() for weight in weights),
+        biases=tuple(bias.detach().double().numpy() for bias in biases),
+        skip=skip.detach().double().numpy(),
         noise_dim=training.noise_dim,
         num_components=training.num_components,
         default_num_rows=release.plan.num_rows or round(release.total_rows),
         label=label,
-        label_shares=tuple(float(share) for share in shares),
+        label_shares=tuple(shares.tolist()),
     )
 
 
-class _Modules:
-    """The layers as leaf tensors; first values come from our own generator, not a global seed."""
+def _first_layers(torch: Any, training: Training, num_labels: int, width: int, rng: np.random.Generator) -> Layers:
+    """Layers as leaf tensors; first values come from our own generator, not a global seed."""
+    inputs = training.noise_dim + training.num_components + num_labels
+    sizes = list(pairwise((inputs, *training.hidden, width)))
 
-    def __init__(self, torch: Any, training: Training, num_labels: int, width: int, rng: np.random.Generator) -> None:
-        inputs = training.noise_dim + training.num_components + num_labels
-        layers = list(pairwise((inputs, *training.hidden, width)))
+    def leaf(rows: int, *shape: int) -> Any:
+        bound = 1 / math.sqrt(rows)
+        values = rng.uniform(-bound, bound, shape).astype(np.float32)
+        return torch.from_numpy(values).requires_grad_()
 
-        def leaf(rows: int, *shape: int) -> Any:
-            bound = 1 / math.sqrt(rows)
-            values = rng.uniform(-bound, bound, shape).astype(np.float32)
-            return torch.from_numpy(values).requires_grad_()
-
-        self.weights = [leaf(rows, rows, columns) for rows, columns in layers]
-        self.biases = [leaf(rows, columns) for rows, columns in layers]
-        self.skip = leaf(num_labels, num_labels, width)
-        self.parameters = [*self.weights, *self.biases, self.skip]
-        self._relu = torch.relu
-
-    def scores(self, inputs: Any, labels: Any) -> Any:
-        """Outputs before the heads.  # (num_rows, width)"""
-        hidden = inputs
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            hidden = self._relu(hidden @ weight + bias)
-        return hidden @ self.weights[-1] + self.biases[-1] + labels @ self.skip
+    weights = [leaf(rows, rows, columns) for rows, columns in sizes]
+    biases = [leaf(rows, columns) for rows, columns in sizes]
+    return weights, biases, leaf(num_labels, num_labels, width)
 
 
 def _cells(
@@ -127,19 +97,11 @@ def _cells(
             runs.append(labels)
             continue
         shares = torch.softmax(scores[:, choice.start : choice.stop], dim=1)
-        if choice.flags_null:
+        if choice.flags_null:  # the number lies in the middle where its null flag falls, as the encoder has it
+            # The share of nulls is learnt from its own features; a gradient through drawn flags would be biased.
             column = layout.numbers.index(choice.column)
-            numbers = _with_nulls(torch, numbers, column, shares[:, 1], rng)
+            drawn = torch.from_numpy(rng.random(len(shares), dtype=np.float32)) < shares[:, 1].detach()
+            mixed = torch.where(drawn, 0.5, numbers[:, column])
+            numbers = torch.cat([numbers[:, :column], mixed[:, None], numbers[:, column + 1 :]], dim=1)
         runs.append(shares)
     return torch.cat([numbers, *runs], dim=1)
-
-
-def _with_nulls(torch: Any, numbers: Any, column: int, share: Any, rng: np.random.Generator) -> Any:
-    """Put the number in the middle where its null flag falls, as the encoder does.
-
-    The share of nulls is learnt from its own features; a gradient through the drawn flags would
-    be a biased one.
-    """
-    drawn = torch.from_numpy(rng.random(len(share), dtype=np.float32)) < share.detach()
-    mixed = torch.where(drawn, 0.5, numbers[:, column])
-    return torch.cat([numbers[:, :column], mixed[:, None], numbers[:, column + 1 :]], dim=1)

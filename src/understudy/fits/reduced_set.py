@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats, Integers, LossProgress, one_thread
+from understudy.arrays import Floats, Integers, LossProgress, Singles, Truths, load_torch, one_thread
 from understudy.features import Fourier
 from understudy.features.points import Draw, Points, drawn_points
 from understudy.fits.weighting import fit_nonnegative
@@ -55,7 +55,7 @@ class Particles:
         return np.concatenate([steps, self.members], axis=1)
 
     @property
-    def is_null(self) -> npt.NDArray[np.bool_]:
+    def is_null(self) -> Truths:
         """Which numbers are null.  # (rows, numbers)"""
         found = np.zeros(self.positions.shape, dtype=bool)
         for place, choice in enumerate(self.layout.choices):
@@ -150,161 +150,129 @@ class ReducedSet:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class _Target:
-    """What is to be met: the noisy mean features, their noise, and the map with its length scales."""
-
-    map: Fourier
-    mean: Floats
-    noise: float
-
-    def features(self, particles: Particles) -> npt.NDArray[np.float32]:
-        """Features of rows.  # (rows, dim)"""
-        step = max(1, VALUES_PER_STEP // self.map.dim)
-        cells = particles.cells
-        parts = [self.map(cells[i : i + step]) for i in range(0, len(cells), step)]
-        return np.concatenate(parts).astype(np.float32)
-
-    def residual(self, particles: Particles, weights: Floats) -> Floats:
-        """What rows with weights lack.  # (dim,)"""
-        if not len(particles):
-            return self.mean
-        return self.mean - self.features(particles).T.astype(np.float64) @ weights
-
-
+@one_thread()
 def find_reduced_set(
     release: Release, settings: ReducedSet, *, progress: LossProgress | None = None
 ) -> WeightedDatabase:
     """Find rows and weights for a release; the same release and settings give the same rows."""
-    with one_thread() as torch:
-        return _find(torch, release, settings, progress)
-
-
-def _find(torch: Any, release: Release, settings: ReducedSet, progress: LossProgress | None) -> WeightedDatabase:
-    map_ = next(block for block in release.blocks if block.name == EMBEDDING).map_of(Fourier)
     count = release.plan.num_rows or max(1.0, float(release.sums("count")[0, 0]))
-    target = _Target(map_, release.sums(EMBEDDING)[0] / count, release.noise_std(EMBEDDING) / count)
-    rng = np.random.default_rng(settings.seed)
-    mover = _Mover(torch, target, settings, rng, progress)
-    core = min(CORE, settings.num_points)
-    rounds = min(settings.rounds, core)
-    particles, weights = Particles(release.plan.layout, *_nothing(release)), np.zeros(0)
-    for turn in range(rounds):
-        wanted = core * (turn + 1) // rounds - len(particles)
-        found = _search(target, target.residual(particles, weights), release, settings, turn, rng)
-        particles = particles.joined(_pick(target, found, particles, weights, wanted))
-        weights = _refit(target, particles)
-        particles, weights = mover.move(particles, weights, settings.steps * (turn + 1) // (2 * rounds))
-    if settings.num_points > core or settings.weights == "uniform":
-        particles, weights = _spread(particles, weights, settings, target, rng)
-    particles, weights = mover.move(particles, weights, settings.steps)
-    if settings.weights == "free":
-        weights = _refit(target, particles, weights)
-    return weighted_database(release.plan.schema, particles.codes(), weights, release.plan.num_rows or round(count))
+    particles, weights = _Search(release, settings, count, progress).run()
+    return weighted_database(release.plan.schema, particles.codes(), weights, round(count))
 
 
-def _nothing(release: Release) -> tuple[Floats, npt.NDArray[np.int64]]:
-    layout = release.plan.layout
-    return np.empty((0, len(layout.numbers))), np.empty((0, len(layout.choices)), dtype=np.int64)
+class _Search:
+    """The search for rows and weights whose mean features are the noisy ones of a release."""
 
+    def __init__(self, release: Release, settings: ReducedSet, count: float, progress: LossProgress | None) -> None:
+        self._torch, self._settings, self._progress = load_torch(), settings, progress
+        self._layout = release.plan.layout
+        self._map = release.measurement_of(EMBEDDING).embedding.block(EMBEDDING).map_of(Fourier)
+        self._mean: Floats = release.sums(EMBEDDING)[0] / count
+        self._noise = release.noise_std(EMBEDDING) / count
+        self._scales = np.asarray(self._map.length_scales[: len(self._layout.numbers)])
+        self._frequencies = self._single(2 * math.pi * self._map.frequencies)
+        self._target = self._single(self._mean)
+        self._rng, self._steps_done = np.random.default_rng(settings.seed), 0
 
-def _search(
-    target: _Target, residual: Floats, release: Release, settings: ReducedSet, turn: int, rng: np.random.Generator
-) -> Particles:
-    """Candidates where the residual is large: drawn over the domain, then ever closer around the best.
+    def run(self) -> tuple[Particles, Floats]:
+        """Add rows and move all, in turn; then spread them over as many as were asked for, and move those."""
+        settings, layout = self._settings, self._layout
+        core = min(CORE, settings.num_points)
+        rounds = min(settings.rounds, core)
+        nowhere = np.empty((0, len(layout.choices)), dtype=np.int64)
+        particles, weights = Particles(layout, np.empty((0, len(layout.numbers))), nowhere), np.zeros(0)
+        for turn in range(rounds):
+            residual = self._residual(particles, weights)
+            wanted = core * (turn + 1) // rounds - len(particles)
+            particles = particles.joined(self._pick(self._candidates(residual, turn), residual, wanted))
+            weights = fit_nonnegative(self._features(particles), self._mean)
+            particles, weights = self._move(particles, weights, settings.steps * (turn + 1) // (2 * rounds))
+        if settings.num_points > core or settings.weights == "uniform":
+            particles, weights = self._spread(particles, weights)
+        particles, weights = self._move(particles, weights, settings.steps)
+        if settings.weights == "free":
+            weights = fit_nonnegative(self._features(particles), self._mean, start=weights)
+        return particles, weights
 
-    The residual at a row, phi(z) . r, has the noise of one feature, as phi has norm one.
-    """
-    schema = release.plan.schema
-    points = drawn_points(
-        schema,
-        settings.candidates,
-        draw=settings.draw,
-        means=settings.means,
-        deviations=settings.deviations,
-        seed=settings.seed + turn,
-    )
-    particles = particles_of(release.plan.layout, points)
-    heights = target.features(particles) @ residual
-    scales = np.asarray(target.map.length_scales[: particles.positions.shape[1]])
-    for width in np.geomspace(WIDEST, NARROWEST, SEARCHES):
-        clear = np.maximum(heights - CLEAR * target.noise, 0.0)
-        shares = clear / clear.sum() if clear.any() else np.full(len(particles), 1 / len(particles))
-        parents = rng.choice(len(particles), size=len(particles), p=shares)
-        children = particles.take(parents).jittered(width * scales, FLIPS, rng)
-        family = particles.joined(children)
-        heights = np.concatenate([heights, target.features(children) @ residual])
-        best = np.argsort(-heights, kind="stable")[: settings.candidates]
-        particles, heights = family.take(best), heights[best]
-    return particles
+    def _features(self, particles: Particles) -> Singles:
+        """Features of rows.  # (rows, dim)"""
+        step = max(1, VALUES_PER_STEP // self._map.dim)
+        cells = particles.cells
+        parts = [self._map(cells[i : i + step]) for i in range(0, len(cells), step)]
+        return np.concatenate(parts).astype(np.float32)
 
+    def _residual(self, particles: Particles, weights: Floats) -> Floats:
+        """What rows with weights lack.  # (dim,)"""
+        if not len(particles):
+            return self._mean
+        return self._mean - self._features(particles).T.astype(np.float64) @ weights
 
-def _pick(target: _Target, found: Particles, particles: Particles, weights: Floats, wanted: int) -> Particles:
-    """Greedy choice (kernel herding, matching pursuit): where the residual is largest, which is then corrected."""
-    features = target.features(found)
-    heights = (features @ target.residual(particles, weights)).astype(np.float64)
-    picked = []
-    for _ in range(wanted):
-        best = int(heights.argmax())
-        picked.append(best)
-        heights = heights - max(heights[best], target.noise) * (features @ features[best])
-    return found.take(picked)
+    def _candidates(self, residual: Floats, turn: int) -> Particles:
+        """Rows where the residual is large: drawn over the domain, then ever closer around the best.
 
+        The residual at a row, phi(z) . r, has the noise of one feature, as phi has norm one.
+        """
+        settings = self._settings
+        points = drawn_points(
+            self._layout.schema,
+            settings.candidates,
+            draw=settings.draw,
+            means=settings.means,
+            deviations=settings.deviations,
+            seed=settings.seed + turn,
+        )
+        particles = particles_of(self._layout, points)
+        heights = self._features(particles) @ residual
+        for width in np.geomspace(WIDEST, NARROWEST, SEARCHES):
+            clear = np.maximum(heights - CLEAR * self._noise, 0.0)
+            parents = self._rng.choice(len(particles), size=len(particles), p=_shares(clear))
+            children = particles.take(parents).jittered(width * self._scales, FLIPS, self._rng)
+            family = particles.joined(children)
+            heights = np.concatenate([heights, self._features(children) @ residual])
+            best = np.argsort(-heights, kind="stable")[: settings.candidates]
+            particles, heights = family.take(best), heights[best]
+        return particles
 
-def _refit(target: _Target, particles: Particles, weights: Floats | None = None) -> Floats:
-    """The best nonnegative weights of these rows, of sum at most one."""
-    return fit_nonnegative(target.features(particles), target.mean, start=weights)
+    def _pick(self, found: Particles, residual: Floats, wanted: int) -> Particles:
+        """Greedy choice (kernel herding, matching pursuit): where the residual is largest, which is then corrected."""
+        features = self._features(found)
+        heights = (features @ residual).astype(np.float64)
+        picked = []
+        for _ in range(wanted):
+            best = int(heights.argmax())
+            picked.append(best)
+            heights = heights - max(heights[best], self._noise) * (features @ features[best])
+        return found.take(picked)
 
+    def _spread(self, particles: Particles, weights: Floats) -> tuple[Particles, Floats]:
+        """As many rows as were asked for, drawn evenly in proportion to the weights, each moved a little."""
+        count = self._settings.num_points
+        marks = (np.arange(count) + self._rng.random()) / count
+        chosen = np.minimum(np.searchsorted(np.cumsum(_shares(weights)), marks), len(particles) - 1)
+        spread = particles.take(chosen).jittered(NARROWEST * self._scales, 0.0, self._rng)
+        total = min(1.0, float(weights.sum())) if self._settings.weights == "free" else 1.0
+        return spread, np.full(count, total / count)
 
-def _spread(
-    particles: Particles, weights: Floats, settings: ReducedSet, target: _Target, rng: np.random.Generator
-) -> tuple[Particles, Floats]:
-    """As many rows as were asked for, drawn evenly in proportion to the weights, each moved a little."""
-    shares = weights / weights.sum() if weights.any() else np.full(len(particles), 1 / len(particles))
-    marks = (np.arange(settings.num_points) + rng.random()) / settings.num_points
-    chosen = np.minimum(np.searchsorted(np.cumsum(shares), marks), len(particles) - 1)
-    scales = np.asarray(target.map.length_scales[: particles.positions.shape[1]])
-    spread = particles.take(chosen).jittered(NARROWEST * scales, 0.0, rng)
-    total = min(1.0, float(weights.sum())) if settings.weights == "free" else 1.0
-    return spread, np.full(settings.num_points, total / settings.num_points)
+    def _single(self, array: Floats) -> Any:
+        return self._torch.from_numpy(array.astype(np.float32))
 
-
-class _Mover:
-    """Moves the numbers of all rows, and their weights, down the squared distance."""
-
-    def __init__(
-        self, torch: Any, target: _Target, settings: ReducedSet, rng: np.random.Generator, progress: LossProgress | None
-    ) -> None:
-        self._torch, self._settings, self._rng, self._progress = torch, settings, rng, progress
-        frequencies = torch.from_numpy((2 * math.pi * target.map.frequencies).astype(np.float32))
-        self._frequencies, self._mean = (frequencies, torch.from_numpy(target.mean.astype(np.float32)))
-        self._scales = np.asarray(target.map.length_scales)
-        self._done = 0
-
-    def move(self, particles: Particles, weights: Floats, until: int) -> tuple[Particles, Floats]:
-        """Descend until so many steps have been taken in all; where rows and weights are then."""
-        torch, steps = self._torch, until - self._done
+    def _move(self, particles: Particles, weights: Floats, until: int) -> tuple[Particles, Floats]:
+        """Descend the squared distance until so many steps have been taken in all; where rows and weights are then."""
+        torch, steps = self._torch, until - self._steps_done
         uniform = self._settings.weights == "uniform" and len(particles) == self._settings.num_points
-        count = particles.positions.shape[1]
-        scales = self._scales[:count].astype(np.float32)
-        start = (particles.positions / scales).astype(np.float32)
-        places = torch.from_numpy(start).requires_grad_()
-        floor = 1e-3 / len(particles)
-        logs = torch.from_numpy(np.log(np.maximum(weights, floor)).astype(np.float32))
-        logs.requires_grad_(not uniform)
+        count, scales = len(self._scales), self._scales.astype(np.float32)
+        places = self._single(particles.positions / scales).requires_grad_()
+        logs = self._single(np.log(np.maximum(weights, 1e-3 / len(particles)))).requires_grad_(not uniform)
         stretched = self._frequencies[:count] * torch.from_numpy(scales)[:, None]
-        members = torch.from_numpy(particles.members.astype(np.float32))
-        fixed = torch.from_numpy(particles.is_null)
+        members, fixed = self._single(particles.members), torch.from_numpy(particles.is_null)
         highest = torch.from_numpy(1 / scales)
         optimiser = torch.optim.Adam([places] if uniform else [places, logs], betas=(0.9, 0.99))
-        loss = 0.0
         for step in range(steps):
             rate = self._settings.learning_rate * 0.5 * (1 + math.cos(math.pi * step / steps))
             optimiser.param_groups[0]["lr"] = rate
             some = self._some(len(particles))
             phases = places @ stretched[:, some] + members @ self._frequencies[count:, some]
             total = self._distance(phases, torch.exp(logs), some)
-            loss = float(total.detach())
             optimiser.zero_grad()
             total.backward()
             if places.grad is not None:
@@ -312,9 +280,9 @@ class _Mover:
             optimiser.step()
             with torch.no_grad():
                 places.clamp_(torch.zeros_like(highest), highest)
-            self._done += 1
-            if self._progress is not None and (self._done % 20 == 0 or self._done == until):
-                self._progress(self._done, self._settings.steps, loss)
+            self._steps_done += 1
+            if self._progress is not None and (self._steps_done % 20 == 0 or self._steps_done == until):
+                self._progress(self._steps_done, self._settings.steps, float(total.detach()))
         moved = places.detach().double().numpy() * scales
         found = torch.exp(logs).detach().double().numpy()
         return particles.at(moved), weights if uniform else found / max(1.0, float(found.sum()))
@@ -329,9 +297,14 @@ class _Mover:
 
     def _distance(self, phases: Any, weights: Any, some: Any) -> Any:
         torch, every = self._torch, self._frequencies.shape[1]
-        cosines, sines = self._mean[:every][some], self._mean[every:][some]
+        cosines, sines = self._target[:every][some], self._target[every:][some]
         scale = 1 / math.sqrt(every)
         apart = ((weights @ torch.cos(phases)) * scale - cosines).square().sum()
         apart = apart + ((weights @ torch.sin(phases)) * scale - sines).square().sum()
         excess = torch.relu(weights.sum() - 1)
         return apart * (every / phases.shape[1]) + OVERSHOOT * excess**2
+
+
+def _shares(amounts: Floats) -> Floats:
+    """In proportion to amounts; the same for all where there are none."""
+    return amounts / amounts.sum() if amounts.any() else np.full(len(amounts), 1 / len(amounts))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from understudy.arrays import Floats, LossProgress
 from understudy.features import Spectrum
 from understudy.features.spectrum import Basis
-from understudy.generators.spectral import Spectra, SpectralImages
+from understudy.generators.images import Spectra, SpectralImages
 from understudy.released import Release
 
 MEANS = "means"
@@ -40,30 +41,32 @@ class SpectralFit:
 
 def fit_spectra(release: Release, settings: SpectralFit, *, progress: LossProgress | None = None) -> SpectralImages:
     """Fit Gaussian spectra to a release; the same release and settings give the same ones."""
-    schema, spectrum = release.plan.schema, _spectrum(release)
+    spectrum = release.measurement_of(MEANS).embedding.block(MEANS).map_of(Spectrum)
     basis, by_part = spectrum.weighted.basis, _counts(release)
     counts = by_part.ravel()
     means, covariances, noise = _moments(release, by_part)
     units = spectrum.reach / spectrum.weighted.weights
-    means, covariances = means * units, covariances * np.outer(units, units)
+    scales = np.outer(units, units)
+    means, covariances = means * units, covariances * scales
     pooled = np.einsum("c,cij->ij", counts / counts.sum(), covariances)
     law = _law(basis.frequencies, np.diag(pooled), settings.fall)
     factors = np.stack([_root(each) for each in covariances])
     held = np.zeros((len(means), len(law)))
     held[:, : len(units)] = np.einsum("cik,cik->ci", factors, factors)
     spectra = Spectra(means, factors, np.sqrt(np.maximum(law - held, 0.0)))
+
+    def beyond_noise(difference: Floats) -> Floats:
+        """What noise does not explain of a difference between covariances."""
+        return shrunk_symmetric(difference / scales, noise) * scales
+
     return SpectralImages(
-        schema=schema,
-        spectra=_clipped_alike(spectra, basis, Doubt(units, noise), settings, progress),
-        default_num_rows=release.plan.num_rows or max(1, round(float(counts.sum()))),
+        schema=release.plan.schema,
+        spectra=_clipped_alike(spectra, basis, beyond_noise, settings, progress),
+        default_num_rows=release.plan.num_rows or round(float(counts.sum())),
         label_shares=tuple((by_part.sum(axis=1) / counts.sum()).tolist()),
         part_shares=tuple(map(tuple, (by_part / by_part.sum(axis=1, keepdims=True)).tolist())),
         principal=spectrum.weighted.principal,
     )
-
-
-def _spectrum(release: Release) -> Spectrum:
-    return release.measurement_of(MEANS).embedding.block(MEANS).map_of(Spectrum)
 
 
 def _counts(release: Release) -> Floats:
@@ -93,29 +96,24 @@ def _moments(release: Release, by_part: Floats) -> tuple[Floats, Floats, float]:
     pooled = np.einsum("c,cij->ij", shares, own)
     noise_of_pooled = noise * math.sqrt(len(counts)) / total
     shared = shrunk_symmetric(pooled, noise_of_pooled)
-    covariances = [
-        covariance
-        for parts, sizes in zip(own.reshape(*by_part.shape, dim, dim), by_part, strict=True)
-        for covariance in _of_class(parts, sizes, noise, total=total, pooled=pooled, shared=shared)
-    ]
+
+    def of_class(parts: Floats, sizes: Floats) -> list[Floats]:
+        """Covariances of a class's parts: what all classes share, what is the class's, what is their own."""
+        size = float(sizes.sum())
+        middle = np.einsum("p,pij->ij", sizes / size, parts)
+        noise_of_middle = noise * math.sqrt(len(sizes)) / size
+        known = shared + shrunk_symmetric(middle - pooled, noise_of_middle * math.sqrt(max(0.0, 1 - size / total)))
+        if len(parts) == 1:
+            return [known]
+        return [
+            known + shrunk_symmetric(part - middle, noise / count * math.sqrt(max(0.0, 1 - count / size)))
+            for part, count in zip(parts, sizes, strict=True)
+        ]
+
+    classes = zip(own.reshape(*by_part.shape, dim, dim), by_part, strict=True)
+    covariances = [covariance for parts, sizes in classes for covariance in of_class(parts, sizes)]
     shrunk = _shrunk_means(raw, shares, noise_of_means / counts)
     return shrunk, np.stack(covariances), noise_of_pooled
-
-
-def _of_class(
-    parts: Floats, sizes: Floats, noise: float, *, total: float, pooled: Floats, shared: Floats
-) -> list[Floats]:
-    """Covariances of a class's parts: what all classes share, what is the class's, what is their own."""
-    size = float(sizes.sum())
-    middle = np.einsum("p,pij->ij", sizes / size, parts)
-    noise_of_middle = noise * math.sqrt(len(sizes)) / size
-    known = shared + shrunk_symmetric(middle - pooled, noise_of_middle * math.sqrt(max(0.0, 1 - size / total)))
-    if len(parts) == 1:
-        return [known]
-    return [
-        known + shrunk_symmetric(part - middle, noise / count * math.sqrt(max(0.0, 1 - count / size)))
-        for part, count in zip(parts, sizes, strict=True)
-    ]
 
 
 def _shrunk_means(means: Floats, shares: Floats, noise: Floats) -> Floats:
@@ -155,32 +153,22 @@ def _law(frequencies: Floats, variances: Floats, fall: float) -> Floats:
     return np.asarray(level / frequencies**fall)
 
 
-@dataclass(frozen=True)
-class Doubt:
-    """How well covariances are known: noise of one deviation, once coefficients are in ``units``."""
-
-    units: Floats
-    noise: float
-
-    def beyond(self, difference: Floats) -> Floats:
-        """What noise does not explain of a difference between covariances."""
-        scales = np.outer(self.units, self.units)
-        return shrunk_symmetric(difference / scales, self.noise) * scales
-
-
 def _clipped_alike(
-    spectra: Spectra, basis: Basis, doubt: Doubt, settings: SpectralFit, progress: LossProgress | None
+    spectra: Spectra,
+    basis: Basis,
+    known: Callable[[Floats], Floats],
+    settings: SpectralFit,
+    progress: LossProgress | None,
 ) -> Spectra:
     """The spectra whose images, once they are clipped, have the moments that were asked for.
 
     Clipping takes contrast away. Covariances are given it back only as far as noise leaves them
-    known: what was not seen is not to be made stronger.
+    ``known``: what was not seen is not to be made stronger.
     """
     rng, classes, dim = np.random.default_rng(settings.seed), *spectra.means.shape
-    size = spectra.factors.shape[2] + spectra.detail.shape[1]
     means, factors = spectra.means.copy(), spectra.factors.copy()
     for place in range(classes):
-        normals = rng.standard_normal((settings.draws, size))
+        normals = rng.standard_normal((settings.draws, spectra.num_normals))
         latent = factors[place] @ factors[place].T
         wanted = latent + np.diag(spectra.detail[place, :dim] ** 2)
         for _ in range(settings.rounds):
@@ -188,7 +176,7 @@ def _clipped_alike(
             reached = basis.coefficients(images)[:, :dim]
             off = spectra.means[place] - reached.mean(axis=0)
             means[place] += off
-            latent += STEP * doubt.beyond(wanted - np.cov(reached.T).reshape(dim, dim))
+            latent += STEP * known(wanted - np.cov(reached.T).reshape(dim, dim))
             factors[place] = _root(latent)
         if progress is not None:
             progress(place + 1, classes, float(np.abs(off).mean()))

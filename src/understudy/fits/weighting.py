@@ -18,6 +18,8 @@ from understudy.arrays import Floats, LossProgress
 from understudy.features import KernelSums, Landmarks, Points
 from understudy.generators.weighted import WeightedDatabase, weighted_database
 from understudy.released import Release
+from understudy.rules import denoise
+from understudy.rules.measurement import Measurement
 from understudy.rules.pivots import COORDINATES, LOOK, seen_density
 
 # Kernel mean shrinkage (Muandet et al. 2016) with noise that is known: along the principal axes of
@@ -123,11 +125,7 @@ def project_to_l1_ball(weights: Floats, bound: float) -> Floats:
     sizes = np.abs(weights)
     if sizes.sum() <= bound:
         return weights
-    ordered = np.sort(sizes)[::-1]
-    excess = (np.cumsum(ordered) - bound) / np.arange(1, len(ordered) + 1)
-    cut = excess[np.flatnonzero(ordered > excess)[-1]]
-    found: Floats = np.sign(weights) * np.maximum(sizes - cut, 0.0)
-    return found
+    return np.asarray(np.sign(weights) * denoise.project_to_simplex(sizes, bound))
 
 
 def project_to_simplex(weights: Floats) -> Floats:
@@ -139,14 +137,8 @@ def nearest_in_l1_ball(
     features: Floats, target: Floats, bound: float, *, steps: int, progress: LossProgress | None = None
 ) -> Floats:
     """Minimise |features^T w - target| over weights with sum |w_m| <= bound (Theorem 11)."""
-    return _descend(
-        features,
-        target,
-        lambda weights: project_to_l1_ball(weights, bound),
-        np.zeros(len(features)),
-        steps=steps,
-        progress=progress,
-    )
+    start = np.zeros(len(features))
+    return _descend(features, target, lambda w: project_to_l1_ball(w, bound), start, steps=steps, progress=progress)
 
 
 def fit_nonnegative(features: npt.NDArray[Any], target: Floats, *, start: Floats | None = None) -> Floats:
@@ -218,55 +210,48 @@ class Weighting:
 
 def weigh_points(release: Release, settings: Weighting, *, progress: LossProgress | None = None) -> WeightedDatabase:
     """Weights on the public points of a release, so that their weighted embedding is near the released one."""
-    map_ = next(block for block in release.blocks if block.name == COORDINATES).map_of(Landmarks)
+    map_ = release.measurement_of(COORDINATES).embedding.block(COORDINATES).map_of(Landmarks)
     count = release.plan.num_rows or max(1.0, float(release.sums("count")[0, 0]))
     noisy = release.sums(COORDINATES)[0] / count
     noise = release.noise_std(COORDINATES) / count
-    points, density = _candidates(release, map_)
+    look = next((each for each in release.measurements if each.has(LOOK)), None)
     if settings.weights == "plain":
         points, weights = map_.spanning, map_.weights_of(noisy)
     else:
+        points, density = _candidates(look, map_)
         features = map_.precise(points.cells)
         found = filtered_mean(noisy, noise, features, density / density.sum())
         if settings.weights == "bounded":
             weights = nearest_in_l1_ball(features, found.mean, settings.bound, steps=settings.steps, progress=progress)
-        else:
-            points, weights = _shrunk(map_, points, features, found, has_look=_has_look(release))
+        elif look is None:
+            weights = _shrunk(map_, features, found)
+        else:  # points that were looked for are no sample: those that span the space get the weights
+            points, weights = map_.spanning, map_.weights_of(found.mean)
     if progress is not None and settings.weights != "bounded":
         progress(1, 1, float(noise**2 * len(noisy)))
     codes = points.codes(release.plan.layout)
-    return weighted_database(release.plan.schema, codes, weights, release.plan.num_rows or round(count))
+    return weighted_database(release.plan.schema, codes, weights, round(count))
 
 
-def _has_look(release: Release) -> bool:
-    return any(block.name == LOOK for block in release.blocks)
-
-
-def _candidates(release: Release, map_: Landmarks) -> tuple[Points, Floats]:
+def _candidates(look: Measurement | None, map_: Landmarks) -> tuple[Points, Floats]:
     """Points that may get weight, and how many rows are expected around each."""
-    if not _has_look(release):
+    if look is None:
         return map_.points, np.ones(len(map_.points))
-    look = release.measurement_of(LOOK)
     source, seen = look.embedding.block(LOOK).map_of(KernelSums), seen_density(look)
     places = np.flatnonzero(seen)
     return source.points.take(places), seen[places]
 
 
-def _shrunk(
-    map_: Landmarks, points: Points, features: Floats, found: Filtered, *, has_look: bool
-) -> tuple[Points, Floats]:
-    """The weights of the estimated mean.
+def _shrunk(map_: Landmarks, features: Floats, found: Filtered) -> Floats:
+    """The weights of the estimated mean on public points that are rows like the private ones.
 
-    Public points that are rows like the private ones are weighted anew, each by a smooth factor: as
-    long as what that puts outside the span, where nothing was measured, is little beside the noise.
-    Else, and for points that were looked for, the points that span the space get the weights.
+    Each is weighted anew, by a smooth factor: as long as what that puts outside the span, where nothing was
+    measured, is little beside the noise. Else the points that span the space make up for the difference.
     """
-    if has_look:
-        return map_.spanning, map_.weights_of(found.mean)
     lengths = (features**2).sum(axis=1) / map_.shortening**2
     outside = float(np.abs(found.weights - found.base) @ np.sqrt(np.maximum(1 - lengths, 0.0)))
     if outside**2 <= LITTLE * found.noise:
-        return points, found.weights
+        return found.weights
     weights = found.base.copy()
     weights[list(map_.kept)] += map_.weights_of(found.move)
-    return points, weights
+    return weights

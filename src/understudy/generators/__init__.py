@@ -1,11 +1,9 @@
 """A release in, a sampler out. Nothing here can reach private rows."""
 
 from understudy.generators.base import Generator, load_generator, save_generator
-from understudy.generators.image_architectures import clouds, residual
-from understudy.generators.image_network import ImageNetwork
+from understudy.generators.images import ImageNetwork, SpectralImages
 from understudy.generators.mixture import Mixture
 from understudy.generators.network import Network
-from understudy.generators.spectral import SpectralImages
 from understudy.generators.weighted import WeightedDatabase
 
 __all__ = [
@@ -15,8 +13,6 @@ __all__ = [
     "Network",
     "SpectralImages",
     "WeightedDatabase",
-    "clouds",
     "load_generator",
-    "residual",
     "save_generator",
 ]

@@ -65,11 +65,9 @@ def initialise(torch: Any, module: Any, seed: int) -> None:
 
 def connected(torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int) -> Any:
     """Fully connected layers alone."""
-    inputs = architecture.noise_dim + num_labels
-    layers = connected_layers(torch, (inputs, *architecture.hidden))
-    last = torch.nn.Linear((inputs, *architecture.hidden)[-1], shape.num_pixels)
-    axes = (shape.channels, shape.height, shape.width)
-    return torch.nn.Sequential(*layers, last, torch.nn.Unflatten(1, axes), torch.nn.Sigmoid())
+    nn = torch.nn
+    layers = perceptron(nn, architecture.noise_dim + num_labels, architecture.hidden, shape.num_pixels)
+    return nn.Sequential(*layers, nn.Unflatten(1, (shape.channels, shape.height, shape.width)), nn.Sigmoid())
 
 
 def convolutional(torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int) -> Any:
@@ -78,22 +76,19 @@ def convolutional(torch: Any, architecture: Architecture, shape: ImageShape, num
     Every up-sampling doubles height and width, the last to those of the images (DP-MERF's code).
     """
     nn, depths = torch.nn, architecture.channels
-    heights, widths = (halved(size, len(depths)) for size in (shape.height, shape.width))
-    first = depths[0] * heights[0] * widths[0]
-    inputs = architecture.noise_dim + num_labels
-    layers = connected_layers(torch, (inputs, *architecture.hidden, first))
-    layers.append(nn.Unflatten(1, (depths[0], heights[0], widths[0])))
-    steps = pairwise((*depths, shape.channels))
-    for (fewer, more), size in zip(steps, zip(heights[1:], widths[1:], strict=True), strict=True):
+    smallest, *sizes = halved(shape, len(depths))
+    first = (depths[0], *smallest)
+    widths = (architecture.noise_dim + num_labels, *architecture.hidden, math.prod(first))
+    layers = [*connected_layers(nn, widths), nn.Unflatten(1, first)]
+    for (fewer, more), size in zip(pairwise((*depths, shape.channels)), sizes, strict=True):
         layers.append(nn.Upsample(size, mode="bilinear", align_corners=False))
         layers.append(nn.Conv2d(fewer, more, KERNEL, padding=KERNEL // 2))
         layers += [nn.BatchNorm2d(more), nn.LeakyReLU(LEAK)]
     return nn.Sequential(*layers[:-2], nn.Sigmoid())
 
 
-def connected_layers(torch: Any, widths: tuple[int, ...]) -> list[Any]:
+def connected_layers(nn: Any, widths: tuple[int, ...]) -> list[Any]:
     """Fully connected layers, each with batch normalisation and leaky rectified units."""
-    nn = torch.nn
     return [
         part
         for before, after in pairwise(widths)
@@ -101,19 +96,45 @@ def connected_layers(torch: Any, widths: tuple[int, ...]) -> list[Any]:
     ]
 
 
-def halved(size: int, times: int) -> list[int]:
-    """A size halved so many times, rounded up, from the smallest to itself."""
-    found = [size]
+def perceptron(nn: Any, inputs: int, hidden: tuple[int, ...], outputs: int) -> list[Any]:
+    """Such layers, and a last one without normalisation and units."""
+    widths = (inputs, *hidden)
+    return [*connected_layers(nn, widths), nn.Linear(widths[-1], outputs)]
+
+
+def halved(shape: ImageShape, times: int) -> list[tuple[int, int]]:
+    """Height and width halved so many times, rounded up, from the smallest to themselves."""
+    found = [(shape.height, shape.width)]
     for _ in range(times):
-        found.append((found[-1] + 1) // 2)
+        height, width = found[-1]
+        found.append(((height + 1) // 2, (width + 1) // 2))
     return found[::-1]
 
 
-ARCHITECTURES: dict[str, Builder] = {"convolutional": convolutional, "connected": connected}
-"""Every kind of image network by its name."""
-
 HIDDEN: dict[str, tuple[int, ...]] = {"convolutional": (200,), "connected": (500, 500)}
 """The usual widths of fully connected layers."""
+
+
+def decoded(torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int) -> Any:
+    """Fully connected layers to a code, and two layers from it to an image (DP-MERF-AE).
+
+    ``channels`` are the length of a code and the width of the decoder, which DP-SGD has trained and which is frozen.
+    """
+    nn, (code_dim, width) = torch.nn, architecture.channels
+    layers = perceptron(nn, architecture.noise_dim + num_labels, architecture.hidden, code_dim)
+
+    class Decoded(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.codes = nn.Sequential(*layers)
+            self.decoder = nn.Sequential(nn.Linear(code_dim, width), nn.ReLU(), nn.Linear(width, shape.num_pixels))
+
+        def forward(self, drawn: Any) -> Any:
+            pixels = torch.sigmoid(self.decoder(self.codes(drawn)))
+            images = pixels.reshape(-1, shape.height, shape.width, shape.channels)
+            return images.movedim(3, 1)
+
+    return Decoded()
 
 
 # Generators in which every class begins as a Gaussian cloud of its own, which layers then bend.
@@ -125,22 +146,20 @@ Residual blocks make smooth images that differ from the start, and begin with fa
 
 def clouds(torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int) -> Any:
     """Clouds that fully connected layers bend."""
-    hidden = (_inputs(architecture, num_labels), *architecture.hidden)
-    last = torch.nn.Linear(hidden[-1], shape.num_pixels)
-    layers = [*connected_layers(torch, hidden), last]
-    return _bent(torch, architecture, shape, num_labels, layers, spread=SPREAD)
+    layers = perceptron(torch.nn, _inputs(architecture, num_labels), architecture.hidden, shape.num_pixels)
+    module = _bent(torch, architecture, shape, num_labels, layers)
+    module.cloud.spread = SPREAD
+    return module
 
 
 def residual(torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int) -> Any:
     """Clouds that residual blocks bend: each up-samples, and adds what convolutions make of it."""
     nn, depths = torch.nn, architecture.channels
-    heights, widths = (halved(size, len(depths)) for size in (shape.height, shape.width))
-    hidden = (_inputs(architecture, num_labels), *architecture.hidden)
-    sizes = zip(heights[1:], widths[1:], strict=True)
+    smallest, *sizes = halved(shape, len(depths))
+    first = (depths[0], *smallest)
     layers = [
-        *connected_layers(torch, hidden),
-        nn.Linear(hidden[-1], depths[0] * heights[0] * widths[0]),
-        nn.Unflatten(1, (depths[0], heights[0], widths[0])),
+        *perceptron(nn, _inputs(architecture, num_labels), architecture.hidden, math.prod(first)),
+        nn.Unflatten(1, first),
         *(_block(nn, *step, size) for step, size in zip(pairwise((*depths, depths[-1])), sizes, strict=True)),
         nn.BatchNorm2d(depths[-1]),
         nn.LeakyReLU(LEAK),
@@ -154,15 +173,7 @@ def _inputs(architecture: Architecture, num_labels: int) -> int:
     return (architecture.noise_dim + 1) * num_labels
 
 
-def _bent(
-    torch: Any,
-    architecture: Architecture,
-    shape: ImageShape,
-    num_labels: int,
-    layers: list[Any],
-    *,
-    spread: float = 1.0,
-) -> Any:
+def _bent(torch: Any, architecture: Architecture, shape: ImageShape, num_labels: int, layers: list[Any]) -> Any:
     """Scores that are linear in a class's own noise, plus what layers make of it."""
     nn = torch.nn
 
@@ -171,7 +182,6 @@ def _bent(
             super().__init__()
             self.bend = nn.Sequential(*layers)
             self.cloud = nn.Linear(_inputs(architecture, num_labels), shape.num_pixels)
-            self.cloud.spread = spread
 
         def forward(self, drawn: Any) -> Any:
             noise, labels = drawn.split([architecture.noise_dim, num_labels], dim=1)
@@ -207,5 +217,12 @@ def _block(nn: Any, before: int, after: int, size: tuple[int, int]) -> Any:
     return Block()
 
 
-ARCHITECTURES["residual"] = residual
-ARCHITECTURES["clouds"] = clouds
+DECODED = "decoded"
+ARCHITECTURES: dict[str, Builder] = {
+    "convolutional": convolutional,
+    "connected": connected,
+    "residual": residual,
+    "clouds": clouds,
+    DECODED: decoded,
+}
+"""Every kind of image network by its name."""

@@ -1,24 +1,226 @@
-"""A mixture of products over column grids: the sampler, in NumPy alone."""
+"""A mixture of products over column grids: the sampler, in NumPy alone, and its conditional law by Bayes' rule.
+
+A grid cuts a column into cells of codes; cells and codes are drawn by inverse-transform sampling.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from itertools import pairwise
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from understudy.arrays import Floats, Integers
+from understudy.codec import decode
 from understudy.errors import UsageError
-from understudy.generators.base import GENERATOR_KINDS, Sampled, Tensors
-from understudy.generators.conditioning import Components, Condition, Source, restrict
-from understudy.generators.grids import ColumnGrid, Runs
-from understudy.schema import Schema
+from understudy.generators.base import GENERATOR_KINDS, Generator, Tensors
+from understudy.generators.conditioning import Condition
+from understudy.generators.rejection import Source
+from understudy.schema import NULL, Column, Schema
+from understudy.schema.columns import from_position
 from understudy.schema.rules import allowed_codes
+from understudy.schema.values import CodeSet
+
+MOST_CELLS_PER_NUMBER = 128
+FEWEST_CELLS_PER_NUMBER = 16
+MOST_CELLS_OF_NUMBERS = 2**13
+"""Cells of all numbers of a table together, which a component has probabilities of."""
+
+GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
+"""The number whose multiples, modulo 1, have the lowest discrepancy."""
 
 
 @dataclass(frozen=True)
-class Mixture(Sampled):
+class ColumnGrid:
+    """The cells of one column, each made of pieces: runs of codes from a low to a high.
+
+    ``cells`` says which cell each piece belongs to, and ``shares`` which part of the cell's rows it
+    has; by default every piece is a cell. Codes of a piece are equally likely. A null has a cell
+    of its own, the last.
+    """
+
+    lows: Integers
+    highs: Integers
+    has_null: bool
+    cells: Integers | None = None
+    shares: Floats | None = None
+
+    @cached_property
+    def cell_of_piece(self) -> Integers:
+        """The cell that each piece belongs to."""
+        return np.arange(len(self.lows)) if self.cells is None else self.cells
+
+    @cached_property
+    def share_of_piece(self) -> Floats:
+        """The part of its cell's rows that each piece has."""
+        return np.ones(len(self.lows)) if self.shares is None else self.shares
+
+    @cached_property
+    def num_known(self) -> int:
+        """Number of cells that are not null."""
+        return int(self.cell_of_piece.max()) + 1
+
+    @property
+    def width(self) -> int:
+        """Number of cells, with that of nulls."""
+        return self.num_known + self.has_null
+
+    def codes(self, cells: Integers, rng: np.random.Generator) -> Integers:
+        """A code in each given cell.  # (num_rows,) -> (num_rows,)"""
+        known = np.minimum(cells, self.num_known - 1)
+        order = np.argsort(self.cell_of_piece, kind="stable")
+        pieces = order[known]
+        if len(order) > self.num_known:
+            within = np.zeros((self.num_known, len(order)))
+            within[self.cell_of_piece[order], np.arange(len(order))] = self.share_of_piece[order]
+            # In random order: marks in the rows' order would tie this column's pieces to others'.
+            by_cell = np.lexsort((rng.random(len(cells)), known))
+            marks = np.empty(len(cells))
+            marks[by_cell] = even_marks(len(cells), rng)
+            pieces = order[pick(within, known, marks)]
+        spans = self.highs[pieces] - self.lows[pieces] + 1
+        codes = self.lows[pieces] + np.floor(rng.random(len(cells)) * spans).astype(np.int64)
+        return np.where(cells == self.num_known, NULL, codes)
+
+
+def pick(probabilities: Floats, chosen: Integers, marks: Floats) -> Integers:
+    """Inverse-transform sampling: where marks in [0, 1) fall in the cumulated probabilities of the chosen rows.
+
+    Row k of the cumulated probabilities is moved to [k, k + 1), so that all rows form one increasing line and one
+    binary search in it serves every mark.
+
+    # (components, width), (num_rows,), (num_rows,) -> (num_rows,)
+    """
+    cumulative = np.cumsum(probabilities, axis=1)
+    cumulative /= cumulative[:, -1:]
+    line = (cumulative + np.arange(len(cumulative))[:, None]).ravel()
+    width = probabilities.shape[1]
+    inside = np.minimum(marks + chosen, np.nextafter(chosen + 1.0, 0.0))  # sums may round up
+    found = np.searchsorted(line, inside, side="right") - chosen * width
+    return np.asarray(np.clip(found, 0, width - 1))
+
+
+def even_marks(count: int, rng: np.random.Generator) -> Floats:
+    """A randomised low-discrepancy sequence: each number is uniform in [0, 1), and every stretch is spread evenly.
+
+    Multiples of the golden ratio from a random start (a Kronecker sequence with the Cranley-Patterson shift): n of them
+    miss the length of an interval by O(log n / n), independent draws by O(1 / sqrt(n)), so that counts of
+    drawn rows stay nearer to their expectations.
+    """
+    return np.asarray((rng.random() + np.arange(count) * GOLDEN_RATIO) % 1.0)
+
+
+def column_grid(column: Column, most_cells: int) -> ColumnGrid:
+    """Cut a column into about ``most_cells`` cells at most.
+
+    A choice has a cell per category. A number with few values has a cell per value; one with many
+    has cells of about equal width on the column's scale, and one for each bound, where values
+    often pile up (most capital gains are 0).
+    """
+    num_values = len(column.categories) if column.is_choice else column.num_steps + 1
+    if column.is_choice or num_values <= most_cells:
+        values = np.arange(num_values)
+        return ColumnGrid(values, values, column.nullable)
+    edges = from_position(column, np.arange(most_cells) / most_cells)
+    lows = np.unique([*edges, 1, column.num_steps])
+    return ColumnGrid(lows, np.append(lows[1:] - 1, column.num_steps), column.nullable)
+
+
+def grids_of(schema: Schema) -> tuple[ColumnGrid, ...]:
+    """A grid per used column, from the schema alone; wide tables get fewer cells per number."""
+    numbers = sum(not column.is_choice for column in schema.used)
+    most = int(np.clip(MOST_CELLS_OF_NUMBERS // max(1, numbers), FEWEST_CELLS_PER_NUMBER, MOST_CELLS_PER_NUMBER))
+    return tuple(column_grid(column, most) for column in schema.used)
+
+
+def spans_of(grids: tuple[ColumnGrid, ...]) -> list[tuple[int, int]]:
+    """Where each column's cells lie among those of all columns."""
+    return list(pairwise(np.cumsum([0, *(grid.width for grid in grids)]).tolist()))
+
+
+@dataclass(frozen=True)
+class Components:
+    """Weighted products over column grids, with everything that drawing rows needs."""
+
+    weights: Floats  # (components,), of sum 1
+    probabilities: Floats  # (components, cells of all columns)
+    grids: tuple[ColumnGrid, ...]
+
+    def codes(self, num_rows: int, rng: np.random.Generator) -> Integers:
+        """Codes of new rows, in random order.  # (num_rows, num_used)
+
+        Components get rows in proportion to their weights, to the nearest row, and so do cells
+        as far as may be; inside a component columns are drawn independently.
+        """
+        marks = (np.arange(num_rows) + rng.random()) / max(1, num_rows)
+        zeros = np.zeros(num_rows, dtype=np.int64)
+        chosen = pick(self.weights[None, :], zeros, marks)
+        found = np.empty((num_rows, len(self.grids)), dtype=np.int64)
+        for place, (grid, (start, stop)) in enumerate(zip(self.grids, spans_of(self.grids), strict=True)):
+            # Components in an order of each column's own, and rows of a component too: even
+            # marks in one order for all would tie columns together.
+            turns = rng.permutation(len(self.weights))[chosen]
+            marks = np.empty(num_rows)
+            marks[np.lexsort((rng.random(num_rows), turns))] = even_marks(num_rows, rng)
+            cells = pick(self.probabilities[:, start:stop], chosen, marks)
+            found[:, place] = grid.codes(cells, rng)
+        return rng.permutation(found)
+
+
+def restrict(components: Components, condition: Condition) -> Components | None:
+    """A mixture given a condition, by Bayes' rule; None if it gives the condition no probability.
+
+    P(k | C) is in proportion to w_k P(C | k). Columns are independent inside a component k, so P(C | k) is
+    the product of the probabilities that each column meets its part of C, and the cells of a column, given C and k, are
+    those it had, cut to what is allowed. Codes of a piece are equally likely, so a part of it has its share of them.
+    Products are sums of logarithms: with a thousand columns they would underflow.
+    """
+    with np.errstate(divide="ignore"):  # log 0 is a component that cannot meet the condition
+        scores = np.log(components.weights)
+        grids, pieces = list(components.grids), []
+        for place, (start, stop) in enumerate(spans_of(components.grids)):
+            piece = components.probabilities[:, start:stop]
+            if place in condition.allowed:
+                whole = piece.sum(axis=1)
+                grids[place], piece = cut_cells(grids[place], piece, condition.allowed[place])
+                scores = scores + np.log(piece.sum(axis=1) / whole)
+            pieces.append(piece)
+    if np.isneginf(scores).all():
+        return None
+    possible = ~np.isneginf(scores)
+    weights = np.exp(scores[possible] - scores.max())
+    return Components(weights / weights.sum(), np.concatenate(pieces, axis=1)[possible], tuple(grids))
+
+
+def cut_cells(grid: ColumnGrid, probabilities: Floats, allowed: CodeSet) -> tuple[ColumnGrid, Floats]:
+    """The cells of a column cut to the allowed codes, and the probabilities that are left."""
+    first, last = np.asarray(allowed.ranges, dtype=np.int64).reshape(-1, 2).T
+    overlaps = (grid.highs[:, None] >= first) & (grid.lows[:, None] <= last)
+    pieces, parts = np.nonzero(overlaps & (grid.share_of_piece > 0)[:, None])
+    lows = np.maximum(grid.lows[pieces], first[parts])
+    highs = np.minimum(grid.highs[pieces], last[parts])
+    kept = (highs - lows + 1) / (grid.highs - grid.lows + 1)[pieces]
+    cells, shares = grid.cell_of_piece[pieces], grid.share_of_piece[pieces] * kept
+    left = np.bincount(cells, weights=shares, minlength=grid.num_known)
+    used, places = np.unique(cells, return_inverse=True)
+    probabilities, null = probabilities[:, : grid.num_known], probabilities[:, grid.num_known :]
+    probabilities = (probabilities * left)[:, used]
+    shares = shares / left[cells]
+    if not len(cells):  # a column keeps one cell beside that of nulls, if only to be never drawn
+        lows, highs, places, shares = grid.lows[:1], grid.highs[:1], np.zeros(1, int), np.ones(1)
+        probabilities = np.zeros((len(probabilities), 1))
+    has_null = grid.has_null and allowed.has_null
+    if has_null:
+        probabilities = np.concatenate([probabilities, null], axis=1)
+    return ColumnGrid(lows, highs, has_null, places, shares), probabilities
+
+
+@GENERATOR_KINDS.register("mixture")
+@dataclass(frozen=True, eq=False)
+class Mixture(Generator):
     """Components with independent columns; each belongs to one label value.
 
     A row has a label by ``label_shares``, then one of that label's components, each as likely as
@@ -26,18 +228,18 @@ class Mixture(Sampled):
     ``sizes`` are the numbers of components of each label value, in order.
     """
 
-    schema: Schema
-    probabilities: npt.NDArray[np.float64]  # (components, cells of all columns)
+    schema: Schema = field(compare=False)
+    probabilities: Floats = field(compare=False)  # (components, cells of all columns)
     sizes: tuple[int, ...]
     default_num_rows: int
     label_shares: tuple[float, ...] = (1.0,)
-    grids: tuple[ColumnGrid, ...] | None = None  # by default those of the schema alone
+    grids: tuple[ColumnGrid, ...] | None = field(default=None, compare=False)  # by default those of the schema alone
 
     @cached_property
     def components(self) -> Components:
         """The components with their weights: a label's share, split equally."""
         weights = np.repeat(np.divide(self.label_shares, self.sizes), self.sizes)
-        grids = Runs(self.schema).grids if self.grids is None else self.grids
+        grids = grids_of(self.schema) if self.grids is None else self.grids
         return Components(weights / weights.sum(), self.probabilities, grids)
 
     def source(self, condition: Condition) -> Source:
@@ -55,15 +257,6 @@ class Mixture(Sampled):
                 return Source(restricted.codes)
         raise UsageError("given", "no row that this generator draws is such", "Widen the condition")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but the probabilities."""
-        return {
-            "kind": "mixture",
-            "sizes": list(self.sizes),
-            "default_num_rows": self.default_num_rows,
-            "label_shares": list(self.label_shares),
-        }
-
     def tensors(self) -> Tensors:
         """The probabilities in single precision, and the pieces of grids that are its own."""
         found: Tensors = {"probabilities": np.ascontiguousarray(self.probabilities, np.float32)}
@@ -72,31 +265,15 @@ class Mixture(Sampled):
             found[f"shares {place}"] = np.ascontiguousarray(grid.share_of_piece)
         return found
 
-
-def _load_mixture(schema: Schema, document: dict[str, Any], tensors: Tensors) -> Mixture:
-    return Mixture(
-        schema=schema,
-        probabilities=tensors["probabilities"].astype(np.float64),
-        sizes=tuple(int(size) for size in document["sizes"]),
-        default_num_rows=int(document["default_num_rows"]),
-        label_shares=tuple(float(share) for share in document["label_shares"]),
-        grids=_grids(schema, tensors),
-    )
+    @classmethod
+    def load(cls, schema: Schema, document: dict[str, Any], tensors: Tensors) -> Self:
+        """From a document and arrays."""
+        probabilities, grids = tensors["probabilities"].astype(np.float64), None
+        if "pieces 0" in tensors:
+            grids = tuple(_grid(tensors, place, column) for place, column in enumerate(schema.used))
+        return decode(cls, document, schema=schema, probabilities=probabilities, grids=grids)
 
 
-def _grids(schema: Schema, tensors: Tensors) -> tuple[ColumnGrid, ...] | None:
-    if "pieces 0" not in tensors:
-        return None
-    return tuple(
-        ColumnGrid(
-            lows=(pieces := tensors[f"pieces {place}"].astype(np.int64))[0],
-            highs=pieces[1],
-            has_null=column.nullable,
-            cells=pieces[2],
-            shares=tensors[f"shares {place}"].astype(np.float64),
-        )
-        for place, column in enumerate(schema.used)
-    )
-
-
-GENERATOR_KINDS["mixture"] = _load_mixture
+def _grid(tensors: Tensors, place: int, column: Column) -> ColumnGrid:
+    lows, highs, cells = tensors[f"pieces {place}"].astype(np.int64)
+    return ColumnGrid(lows, highs, column.nullable, cells, tensors[f"shares {place}"].astype(np.float64))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import expit
 
-from understudy.arrays import Floats
+from understudy.arrays import Codes, Floats, Integers
+from understudy.codec import decode, encode
 from understudy.generators.base import GENERATOR_KINDS, LabelFirst, Tensors
 from understudy.schema import Layout, Schema
 
@@ -22,7 +23,8 @@ STRETCH = 0.05
 """Positions reach 5 % past both ends and are clipped, so that values at a bound are learnable."""
 
 
-@dataclass(frozen=True)
+@GENERATOR_KINDS.register("network")
+@dataclass(frozen=True, eq=False)
 class Network(LabelFirst):
     """Layers of weights with ReLU between them; positions and probabilities at the end.
 
@@ -32,10 +34,10 @@ class Network(LabelFirst):
     the probabilities ``label_shares``, not computed.
     """
 
-    schema: Schema
-    weights: tuple[Floats, ...]  # (inputs, outputs) of each layer
-    biases: tuple[Floats, ...]
-    skip: Floats  # (num_labels, width)
+    schema: Schema = field(compare=False)
+    weights: tuple[Floats, ...] = field(compare=False)  # (inputs, outputs) of each layer
+    biases: tuple[Floats, ...] = field(compare=False)
+    skip: Floats = field(compare=False)  # (num_labels, width)
     noise_dim: int
     num_components: int
     default_num_rows: int
@@ -47,21 +49,16 @@ class Network(LabelFirst):
         """Where the columns lie among the cells."""
         return Layout(self.schema)
 
-    def codes(self, num_rows: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Codes of new rows.  # (num_rows, num_used)"""
-        return self.layout.collapse(self.cells(num_rows, rng), rng)
+    def codes_of(self, classes: Integers, rng: np.random.Generator) -> Codes:
+        """Codes of new rows of these classes.  # (num_rows,) -> (num_rows, num_used)"""
+        labels = np.eye(len(self.label_shares))[classes]
+        inputs = draw_inputs(labels, self.noise_dim, self.num_components, rng)
+        layers = (self.weights, self.biases, self.skip)
+        scores = scores_of(inputs, labels, layers, relu=lambda values: np.maximum(values, 0.0))
+        return self.layout.collapse(self._cells(scores, labels), rng)
 
-    def cells(self, num_rows: int, rng: np.random.Generator) -> Floats:
+    def _cells(self, scores: Floats, labels: Floats) -> Floats:
         """Positions and probabilities.  # (num_rows, width)"""
-        drawn = rng.choice(len(self.label_shares), size=num_rows, p=np.asarray(self.label_shares))
-        labels = np.eye(len(self.label_shares))[drawn]
-        hidden = draw_inputs(labels, self.noise_dim, self.num_components, rng)
-        for weight, bias in zip(self.weights[:-1], self.biases[:-1], strict=True):
-            hidden = np.maximum(hidden @ weight + bias, 0.0)
-        scores = hidden @ self.weights[-1] + self.biases[-1] + labels @ self.skip
-        return self._heads(scores, labels)
-
-    def _heads(self, scores: Floats, labels: Floats) -> Floats:
         cells = np.empty_like(scores)
         count = len(self.layout.numbers)
         stretched = (1 + 2 * STRETCH) * expit(scores[:, :count]) - STRETCH
@@ -76,15 +73,7 @@ class Network(LabelFirst):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything but the weights."""
-        return {
-            "kind": "network",
-            "num_layers": len(self.weights),
-            "noise_dim": self.noise_dim,
-            "num_components": self.num_components,
-            "default_num_rows": self.default_num_rows,
-            "label": list(self.label) if self.label else None,
-            "label_shares": list(self.label_shares),
-        }
+        return encode(self) | {"num_layers": len(self.weights)}
 
     def tensors(self) -> Tensors:
         """The weights in single precision."""
@@ -93,6 +82,27 @@ class Network(LabelFirst):
         named["skip"] = self.skip
         return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in named.items()}
 
+    @classmethod
+    def load(cls, schema: Schema, document: dict[str, Any], tensors: Tensors) -> Self:
+        """From a document and weights."""
+        held = {name: value.astype(np.float64) for name, value in tensors.items()}
+        layers = range(document.pop("num_layers"))
+        weights, biases = (tuple(held[f"{kind}.{i}"] for i in layers) for kind in ("weight", "bias"))
+        return decode(cls, document, schema=schema, weights=weights, biases=biases, skip=held["skip"])
+
+
+Layers = tuple[Sequence[Any], Sequence[Any], Any]
+"""Weights and biases of every layer, and the weights by which labels skip them all; of NumPy or of torch."""
+
+
+def scores_of(inputs: Any, labels: Any, layers: Layers, *, relu: Callable[[Any], Any]) -> Any:
+    """What the layers make of inputs, before the heads.  # (num_rows, inputs) -> (num_rows, width)"""
+    weights, biases, skip = layers
+    hidden = inputs
+    for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+        hidden = relu(hidden @ weight + bias)
+    return hidden @ weights[-1] + biases[-1] + labels @ skip
+
 
 def draw_inputs(labels: Floats, noise_dim: int, num_components: int, rng: np.random.Generator) -> Floats:
     """Inputs of the network for rows of these one-hot labels.  # (num_rows, inputs)"""
@@ -100,21 +110,3 @@ def draw_inputs(labels: Floats, noise_dim: int, num_components: int, rng: np.ran
     noise = rng.standard_normal((num_rows, noise_dim))
     components = np.eye(num_components)[rng.integers(num_components, size=num_rows)]
     return np.concatenate([noise, COMPONENT_SCALE * components, LABEL_SCALE * labels], axis=1)
-
-
-def _load_network(schema: Schema, document: dict[str, Any], tensors: Tensors) -> Network:
-    layers = range(int(document["num_layers"]))
-    return Network(
-        schema=schema,
-        weights=tuple(tensors[f"weight.{i}"].astype(np.float64) for i in layers),
-        biases=tuple(tensors[f"bias.{i}"].astype(np.float64) for i in layers),
-        skip=tensors["skip"].astype(np.float64),
-        noise_dim=int(document["noise_dim"]),
-        num_components=int(document["num_components"]),
-        default_num_rows=int(document["default_num_rows"]),
-        label=(document["label"][0], document["label"][1]) if document["label"] else None,
-        label_shares=tuple(float(share) for share in document["label_shares"]),
-    )
-
-
-GENERATOR_KINDS["network"] = _load_network

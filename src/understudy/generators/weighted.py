@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
 
 from understudy.arrays import Floats, Integers
+from understudy.codec import decode
 from understudy.errors import UsageError
-from understudy.generators.base import GENERATOR_KINDS, Sampled, Tensors
-from understudy.generators.conditioning import Condition, Source
+from understudy.generators.base import GENERATOR_KINDS, Generator, Tensors
+from understudy.generators.conditioning import Condition
+from understudy.generators.rejection import Source
 from understudy.schema import Schema
 from understudy.schema.encode import decode_table
 from understudy.schema.rules import obeys
 
 
-@dataclass(frozen=True)
-class WeightedDatabase(Sampled):
+@GENERATOR_KINDS.register("weighted")
+@dataclass(frozen=True, eq=False)
+class WeightedDatabase(Generator):
     """Rows z_m with weights w_m: the mean of h(x) over the private rows is about sum_m w_m h(z_m).
 
     Weights sum to about one and some may be negative, which no table of plain rows can say: ``sample``
@@ -26,9 +29,9 @@ class WeightedDatabase(Sampled):
     they are.
     """
 
-    schema: Schema
-    row_codes: Integers  # (rows, num_used)
-    weights: Floats  # (rows,)
+    schema: Schema = field(compare=False)
+    row_codes: Integers = field(compare=False)  # (rows, num_used)
+    weights: Floats = field(compare=False)  # (rows,)
     default_num_rows: int
 
     def source(self, condition: Condition) -> Source:
@@ -67,13 +70,17 @@ class WeightedDatabase(Sampled):
         rows = decode_table(self.schema, self.row_codes)
         return rows.append_column(self.weight_column, pa.array(self.weights))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything but rows and weights."""
-        return {"kind": "weighted", "default_num_rows": self.default_num_rows}
-
     def tensors(self) -> Tensors:
         """Codes and weights, exactly."""
         return {"codes": np.ascontiguousarray(self.row_codes), "weights": np.ascontiguousarray(self.weights)}
+
+    @classmethod
+    def load(cls, schema: Schema, document: dict[str, Any], tensors: Tensors) -> Self:
+        """From a document, codes and weights."""
+        codes, weights = tensors["codes"], tensors["weights"]
+        if codes.shape != (len(weights), len(schema.used)) or weights.dtype != np.float64:
+            raise ValueError("rows and weights do not fit the schema")
+        return decode(cls, document, schema=schema, row_codes=codes.astype(np.int64), weights=weights)
 
 
 def weighted_database(schema: Schema, codes: Integers, weights: Floats, num_rows: int) -> WeightedDatabase:
@@ -82,13 +89,3 @@ def weighted_database(schema: Schema, codes: Integers, weights: Floats, num_rows
         weights = np.full(len(codes), 1 / len(codes))
     kept = weights != 0
     return WeightedDatabase(schema, codes[kept], weights[kept], num_rows)
-
-
-def _load_weighted(schema: Schema, document: dict[str, Any], tensors: Tensors) -> WeightedDatabase:
-    codes, weights = tensors["codes"], tensors["weights"]
-    if codes.shape != (len(weights), len(schema.used)) or weights.dtype != np.float64:
-        raise ValueError("rows and weights do not fit the schema")
-    return WeightedDatabase(schema, codes.astype(np.int64), weights, int(document["default_num_rows"]))
-
-
-GENERATOR_KINDS["weighted"] = _load_weighted

@@ -12,40 +12,25 @@ from understudy.arrays import LossProgress
 from understudy.errors import UsageError
 from understudy.files import refusing_damage
 from understudy.fits.anova import AnovaTraining
-from understudy.fits.images import ImageTraining, train_image_network
+from understudy.fits.images import ImageTraining, PerceptualTraining, train_image_network, train_perceptual
 from understudy.fits.mixture import MixtureTraining, train_mixture
 from understudy.fits.network import Training, train_network
-from understudy.fits.perceptual import PerceptualTraining, train_perceptual
 from understudy.fits.reduced_set import ReducedSet, find_reduced_set
 from understudy.fits.spectral import SpectralFit, fit_spectra
 from understudy.fits.weighting import Weighting, weigh_points
 from understudy.generators.base import Generator
-from understudy.methods.anova import dp_anova, train_anova
-from understudy.methods.balog import balog_features, balog_subspace
-from understudy.methods.hp import dp_hp
-from understudy.methods.mepf import dp_mepf
-from understudy.methods.merf import dp_merf
-from understudy.methods.merf_ae import dp_merf_ae
-from understudy.methods.spectrum import dp_spectrum
+from understudy.methods.anova import dp_anova as dp_anova
+from understudy.methods.anova import train_anova
+from understudy.methods.balog import balog_features as balog_features
+from understudy.methods.balog import balog_subspace as balog_subspace
+from understudy.methods.hp import dp_hp as dp_hp
+from understudy.methods.mepf import dp_mepf as dp_mepf
+from understudy.methods.merf import dp_merf as dp_merf
+from understudy.methods.merf import dp_merf_ae as dp_merf_ae
+from understudy.methods.spectrum import dp_spectrum as dp_spectrum
 from understudy.plan.plan import ROW_CAP, Plan
 from understudy.released import Release
 from understudy.schema import Schema
-
-__all__ = [
-    "METHODS",
-    "balog_features",
-    "balog_subspace",
-    "dp_anova",
-    "dp_hp",
-    "dp_mepf",
-    "dp_merf",
-    "dp_merf_ae",
-    "dp_spectrum",
-    "find_method",
-    "fit_release",
-    "make_plan",
-    "needs_torch",
-]
 
 METHODS: dict[str, Callable[..., Plan]] = {
     "dp-anova": dp_anova,
@@ -60,8 +45,6 @@ METHODS: dict[str, Callable[..., Plan]] = {
 IMAGE_METHODS = ("dp-spectrum", "dp-merf-ae", "dp-mepf")
 """Methods that take images and nothing else."""
 
-DEFAULT_METHOD = "dp-anova"
-IMAGE_METHOD = "dp-spectrum"
 FITS: dict[str, tuple[Callable[..., Any], Callable[..., Generator]]] = {
     "anova": (AnovaTraining, train_anova),
     "mixture": (MixtureTraining, train_mixture),
@@ -91,7 +74,7 @@ def make_plan(
 
     ``options`` are keyword arguments of the method, such as ``num_rows`` or ``seed``.
     """
-    automatic = DEFAULT_METHOD if schema.image is None else IMAGE_METHOD
+    automatic = "dp-anova" if schema.image is None else "dp-spectrum"
     name = find_method(automatic if method == "auto" else method)
     known = signature(METHODS[name]).parameters
     stray = sorted(set(options or {}) - set(known))

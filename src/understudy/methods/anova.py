@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from functools import partial
 from itertools import combinations
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 
-from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_by_name
+from understudy.accounting import Budget, Neighbours, mechanism_for
 from understudy.arrays import LossProgress
 from understudy.errors import UsageError
 from understudy.features import Block, Cells, Embedding, Norm, Sign, Tables
@@ -32,8 +32,7 @@ from understudy.features.tables import fine_bars, first_bars, planned_cells
 from understudy.fits.anova import AnovaTraining, column_grids, fit_components, with_label
 from understudy.fits.shrinkage import coarse_targets, pair_targets, positive_counts
 from understudy.generators.mixture import Mixture
-from understudy.methods import common
-from understudy.methods.common import LabelledColumns, Labels, Option, Steps, labelled_columns, norm_for
+from understudy.methods.common import Labels, Option, Steps, Terms, draw_subsets, generator_settings, terms_of
 from understudy.plan.plan import Plan, Stage
 from understudy.released import Release
 from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, VALUES
@@ -91,23 +90,14 @@ def dp_anova(
         training: settings of the mixture.
         steps: training steps, if only their number should differ.
     """
-    num_rows = num_rows if num_rows is not None else schema.rows
-    neighbours, norm = neighbours_by_name(neighbours), norm_for(budget)
-    columns = labelled_columns(schema, labels)
-    if columns.num_labels > MOST_CLASSES:
-        columns = labelled_columns(schema, "none")
-    places = [i for i, column in enumerate(schema.used) if columns.classes is None or column is not schema.label]
+    terms = terms_of(schema, budget, neighbours, num_rows, labels=labels)
+    if terms.num_labels > MOST_CLASSES:
+        terms = terms_of(schema, budget, neighbours, num_rows)
+    norm, noise = terms.norm, partial(terms.noise, sign=Sign.NONNEGATIVE)  # on the share of rows in a cell of one table
+    places = [i for i, column in enumerate(schema.used) if terms.classes is None or column is not schema.label]
     if not places:
         raise UsageError("schema", "has no column beside the label", "Use --labels none")
     shares, without_pairs = (SHARES, WITHOUT_PAIRS) if norm is Norm.L2 else (PURE_SHARES, PURE_WITHOUT_PAIRS)
-
-    def noise(part: float) -> float:
-        """Noise on the share of rows in a cell, if there were one table."""
-        sign = Sign.NONNEGATIVE
-        return common.noise_of_mean(
-            budget, neighbours, share=part, num_rows=num_rows, sign=sign, max_rows=schema.privacy.max_rows
-        )
-
     looks = _coarse_pairs(len(places), noise(shares[COARSE_PAIRS]), norm, wanted=pairs, seed=seed)
     parts = dict(shares if looks else without_pairs)
     bars = first_bars(schema, noise(parts[COLUMNS]) * norm.dilution(len(schema.used)))
@@ -115,23 +105,14 @@ def dp_anova(
     fine = fine_bars(schema, bars, noise(parts[VALUES]), norm=norm, tail=tail) if values else ()
     if not fine:
         parts[CELLS] += parts.pop(VALUES)
-    stages = _stages(columns, bars, fine, places, looks, parts, norm)
-    training = training or AnovaTraining(seed=seed)
-    settings: dict[str, Any] = {
+    stages = _stages(terms, bars, fine, places, looks, parts)
+    planned = {"anova": AnovaTraining(seed=seed)}
+    settings = {
         "labels": labels,
-        "generator": "anova",
-        "training": asdict(training if steps is None else replace(training, steps=steps)),
+        **generator_settings(planned, generator=None, training=training, steps=steps),
         "explanation": _explanation(schema, places, looks, fine, parts, pairs),
     }
-    return Plan(
-        schema=schema,
-        method="dp-anova",
-        budget=budget,
-        neighbours=neighbours,
-        stages=stages,
-        num_rows=num_rows,
-        settings=tuple(settings.items()),
-    )
+    return terms.plan("dp-anova", stages, settings)
 
 
 def _coarse_pairs(
@@ -146,31 +127,30 @@ def _coarse_pairs(
         return every
     if allowed < LEAST_COVERAGE * len(every):
         return ()
-    return common.draw_subsets([2] * num_columns, 2, allowed, apart=set(), largest=4, seed=seed)
+    return draw_subsets([2] * num_columns, 2, allowed, apart=set(), largest=4, seed=seed)
 
 
 def _stages(
-    columns: LabelledColumns,
+    terms: Terms,
     bars: tuple[Cells, ...],
     fine: tuple[Cells, ...],
     places: list[int],
     looks: tuple[tuple[int, ...], ...],
     parts: dict[str, float],
-    norm: Norm,
 ) -> tuple[Stage, ...]:
     """The three measurements; cells of the last two are stand-ins until the rules have placed them."""
 
     def stage(name: str, maps: dict[str, Tables | None], *, by_label: bool = False, rule: str | None = None) -> Stage:
         """Blocks that split a stage's share of the budget as planned."""
-        share, labelled = sum(parts[block] for block in maps), by_label and columns.classes is not None
-        unlisted, blocks = labelled and columns.may_be_unlisted, []
+        share, labelled = sum(parts[block] for block in maps), by_label and terms.classes is not None
+        unlisted, blocks = labelled and terms.may_be_unlisted, []
         for block, map_ in maps.items():
-            weight = norm.weight(parts[block] / share)
+            weight = terms.norm.weight(parts[block] / share)
             if map_ is None:
-                blocks.append(columns.count_block(weight, norm))
+                blocks.append(terms.count_block(weight, terms.norm))
             else:
-                blocks.append(Block(block, map_, weight, labelled, norm, with_unlisted=unlisted))
-        return Stage(name, Embedding(tuple(blocks), columns.classes), share, rule)
+                blocks.append(Block(block, map_, weight, labelled, terms.norm, with_unlisted=unlisted))
+        return Stage(name, Embedding(tuple(blocks), terms.classes), share, rule)
 
     cells, coarse, finer = ([planned_cells(bars[place], count) for place in places] for count in PLANNED_CELLS)
     first: dict[str, Tables | None] = {"count": None, COLUMNS: _tables(bars)}
@@ -179,7 +159,7 @@ def _stages(
         first[VALUES] = _tables(fine)
     if looks:
         second[COARSE_PAIRS] = _tables(coarse, looks)
-    name = "cells" if columns.classes is None else "by label"
+    name = "cells" if terms.classes is None else "by label"
     found = [stage("columns", first), stage(name, second, by_label=True, rule="place-cells")]
     if looks:
         found.append(stage("pairs", {PAIRS: _tables(finer, looks[:MOST_PAIRS])}, rule="choose-pairs"))

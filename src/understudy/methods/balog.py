@@ -18,42 +18,32 @@ import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from understudy.accounting import Budget, Neighbours
 from understudy.arrays import Integers
 from understudy.errors import UsageError
-from understudy.features import Block, Constant, Embedding, Fourier, Kernel, Landmarks, Points, Scales, Term
-from understudy.features.kernels import SHAPES
-from understudy.features.landmarks import kernel_sums
+from understudy.features import Block, Embedding, FeatureMap, Fourier, Kernel, Landmarks, Points, Scales, Term
+from understudy.features.landmarks import SHAPES, kernel_sums
 from understudy.features.points import Draw, drawn_points
 from understudy.fits.reduced_set import EMBEDDING, ReducedSet
-from understudy.methods.common import (
-    COUNT_SHARE,
-    LengthScale,
-    Option,
-    PublicFile,
-    checked_scale,
-    given_points,
-    numbers_by_column,
-    scales_by_name,
-    terms_of,
-)
+from understudy.methods import common
+from understudy.methods.common import LengthScale, Option, PublicFile, Terms, numbers_by_column, terms_of
 from understudy.plan.plan import Plan, Stage
 from understudy.rules.pivots import COORDINATES, LOOK, enough_points, pivot_points, public_density, spanned_by
 from understudy.schema import Layout, Schema
 
 Join = Literal["product", "sum"]
 Mismatch = Annotated[float | None, Option("Kernel value of two different categories.")]
-Mean = Option(
-    "COLUMN=VALUE of gaussian draws. Repeatable.", "--mean", takes=list[str], read=partial(numbers_by_column, "mean")
-)
-Deviation = Option(
-    "COLUMN=VALUE of gaussian draws. Repeatable.",
-    "--deviation",
-    takes=list[str],
-    read=partial(numbers_by_column, "deviation"),
-)
+
+
+def _by_column(name: str) -> Option:
+    read = partial(numbers_by_column, name)
+    return Option("COLUMN=VALUE of gaussian draws. Repeatable.", f"--{name}", takes=list[str], read=read)
+
+
+Means = Annotated[Mapping[str, float] | None, _by_column("mean")]
+Deviations = Annotated[Mapping[str, float] | None, _by_column("deviation")]
 
 PRODUCT_SCALE = 0.25
 SUM_SCALE = 0.1
@@ -105,8 +95,8 @@ def balog_subspace(
     draw: Annotated[
         Draw, Option("Without public points: uniform (default) or gaussian draws over the schema's domain.")
     ] = "uniform",
-    means: Annotated[Mapping[str, float] | None, Mean] = None,
-    deviations: Annotated[Mapping[str, float] | None, Deviation] = None,
+    means: Means = None,
+    deviations: Deviations = None,
     num_candidates: Annotated[int | None, Option("Points to draw (default: 2,000).", "--candidates")] = None,
     num_points: Annotated[int, Option("Points that may span the space (default: 512).", "--points")] = SPANNING,
     kernel: Annotated[str, Option("gaussian (default), laplace, matern12, matern32 or matern52.")] = "gaussian",
@@ -150,11 +140,15 @@ def balog_subspace(
         steps: of the search for bounded weights.
     """
     terms = terms_of(schema, budget, neighbours, num_rows)
-    _check_subspace(weights, bound, num_points)
+    common.check_choice("weights", weights, PointWeights)
+    if not 1 <= bound < math.inf:
+        raise UsageError("bound", "of the absolute weights must be a number of at least 1")
+    if not 1 <= num_points <= MOST_SPANNING:
+        raise UsageError("points", f"must be between 1 and {MOST_SPANNING}")
     layout = Layout(schema)
     own = balog_kernel(layout, shape=kernel, join=join, length_scale=length_scale, mismatch=mismatch)
     if public_points is not None:
-        points = given_points(schema, public_points)
+        points = common.given_points(schema, public_points)
     else:
         points = drawn_points(
             schema, num_candidates or CANDIDATES, draw=draw, means=means, deviations=deviations, seed=seed
@@ -162,7 +156,7 @@ def balog_subspace(
     places, left = pivot_points(own, points, public_density(own, points), most=num_points)
     looks = bool(left[min(FEW_POINTS, len(left)) - 1] > CLOSE) if look is None else look
     is_signed = terms.neighbours is Neighbours.ADD_REMOVE
-    share = (1 - LOOK_SHARE if looks else 1.0) * (1 - COUNT_SHARE if is_signed else 1.0)
+    share = (1 - LOOK_SHARE if looks else 1.0) * (1 - common.COUNT_SHARE if is_signed else 1.0)
     kept = places if looks else places[: enough_points(left, terms.noise(share), seen=False)]
     settings: dict[str, Any] = {
         "generator": "weights",
@@ -170,37 +164,25 @@ def balog_subspace(
         "points": "given" if public_points is not None else f"drawn ({draw})",
         "explanation": _subspace_words(own, layout, len(points), len(kept), weights, bound, looks=looks),
     }
-    return terms.plan("balog-subspace", _subspace_stages(own, points, kept, terms.neighbours, looks=looks), settings)
+    return terms.plan("balog-subspace", _subspace_stages(terms, own, points, kept, looks=looks), settings)
 
 
-def _check_subspace(weights: str, bound: float, num_points: int) -> None:
-    if weights not in get_args(PointWeights):
-        raise UsageError("weights", "must be one of " + ", ".join(get_args(PointWeights)))
-    if not 1 <= bound < math.inf:
-        raise UsageError("bound", "of the absolute weights must be a number of at least 1")
-    if not 1 <= num_points <= MOST_SPANNING:
-        raise UsageError("points", f"must be between 1 and {MOST_SPANNING}")
-
-
-def _subspace_stages(
-    kernel: Kernel, points: Points, kept: Integers, neighbours: Neighbours, *, looks: bool
-) -> tuple[Stage, ...]:
-    """Coordinates with the row count; or the count with a look, and then coordinates.
-
-    The row count is constant, so it rides free where rows are replaced.
-    """
-    count_weight = math.sqrt(COUNT_SHARE)
-    rest = 1.0 if neighbours is Neighbours.REPLACE_ONE else math.sqrt(1 - COUNT_SHARE)
-    count = Block("count", Constant(), count_weight)
+def _subspace_stages(terms: Terms, kernel: Kernel, points: Points, kept: Integers, *, looks: bool) -> tuple[Stage, ...]:
+    """Coordinates with the row count; or the count with a look, and then coordinates."""
     if not looks:
         map_ = Landmarks(kernel, points, tuple(int(place) for place in kept))
-        return (Stage("embedding", Embedding((count, Block(COORDINATES, map_, rest)))),)
-    look = Block(LOOK, kernel_sums(kernel, points), rest)
+        return (Stage("embedding", _with_count(terms, COORDINATES, map_)),)
     planned = Block(COORDINATES, spanned_by(kernel, points.take(kept)), 1.0)
     return (
-        Stage("look", Embedding((count, look)), LOOK_SHARE),
+        Stage("look", _with_count(terms, LOOK, kernel_sums(kernel, points)), LOOK_SHARE),
         Stage("embedding", Embedding((planned,)), 1 - LOOK_SHARE, rule="choose-landmarks"),
     )
+
+
+def _with_count(terms: Terms, name: str, map_: FeatureMap) -> Embedding:
+    """Features with the row count, which is constant and so rides free where rows are replaced."""
+    rest = 1.0 if terms.neighbours is Neighbours.REPLACE_ONE else math.sqrt(1 - common.COUNT_SHARE)
+    return terms.embedding({name: map_}, {name: rest})
 
 
 def _subspace_words(
@@ -239,8 +221,8 @@ def balog_features(
     draw: Annotated[
         Draw, Option("Rows are looked for first by uniform (default) or gaussian draws over the schema's domain.")
     ] = "uniform",
-    means: Annotated[Mapping[str, float] | None, Mean] = None,
-    deviations: Annotated[Mapping[str, float] | None, Deviation] = None,
+    means: Means = None,
+    deviations: Deviations = None,
     num_candidates: Annotated[int, Option("Rows that each search draws (default: 1,000).", "--candidates")] = 1000,
     steps: Annotated[int, Option("Of descent, in all (default: 800).", least=1)] = 800,
     seed: int = 0,
@@ -270,7 +252,13 @@ def balog_features(
         seed: public seed of features, search and samples.
     """
     terms = terms_of(schema, budget, neighbours, num_rows)
-    _check_features(weights, num_features, num_points, steps)
+    common.check_choice("weights", weights, RowWeights)
+    if not 2 <= num_features <= MOST_FEATURES:
+        raise UsageError("features", f"must be between 2 and {MOST_FEATURES}")
+    if not 1 <= num_points <= MOST_ROWS:
+        raise UsageError("points", f"must be between 1 and {MOST_ROWS}")
+    if steps < 1:
+        raise UsageError("steps", "must be at least 1")
     layout = Layout(schema)
     kernel = balog_kernel(layout, length_scale=length_scale, mismatch=mismatch)
     term = kernel.terms[0]
@@ -282,8 +270,6 @@ def balog_features(
     )
     # What cannot be drawn is refused here, before a budget is spent on it.
     drawn_points(schema, num_candidates, draw=draw, means=means, deviations=deviations, seed=seed)
-    rest = 1.0 if terms.neighbours is Neighbours.REPLACE_ONE else math.sqrt(1 - COUNT_SHARE)
-    blocks = (Block("count", Constant(), math.sqrt(COUNT_SHARE)), Block(EMBEDDING, map_, rest))
     training = ReducedSet(
         num_points=num_points,
         weights=weights,
@@ -304,18 +290,7 @@ def balog_features(
             f"{num_points} rows with {words}",
         ],
     }
-    return terms.plan("balog-features", (Stage("embedding", Embedding(blocks)),), settings)
-
-
-def _check_features(weights: str, num_features: int, num_points: int, steps: int) -> None:
-    if weights not in get_args(RowWeights):
-        raise UsageError("weights", "must be one of " + ", ".join(get_args(RowWeights)))
-    if not 2 <= num_features <= MOST_FEATURES:
-        raise UsageError("features", f"must be between 2 and {MOST_FEATURES}")
-    if not 1 <= num_points <= MOST_ROWS:
-        raise UsageError("points", f"must be between 1 and {MOST_ROWS}")
-    if steps < 1:
-        raise UsageError("steps", "must be at least 1")
+    return terms.plan("balog-features", [Stage("embedding", _with_count(terms, EMBEDDING, map_))], settings)
 
 
 def balog_kernel(
@@ -339,11 +314,12 @@ def balog_kernel(
     """
     if shape not in SHAPES:
         raise UsageError("kernel", f"'{shape}' is unknown", "Kernels are " + ", ".join(SHAPES))
-    if join not in get_args(Join):
-        raise UsageError("join", "must be one of " + ", ".join(get_args(Join)))
+    common.check_choice("join", join, Join)
     if mismatch is not None and not 0 <= mismatch < 1:
         raise UsageError("mismatch", "must be at least 0 and below 1", "0.5 is a common choice")
-    scales = _kernel_scales(layout.numbers, length_scale, join)
+    if length_scale is None:
+        length_scale = PRODUCT_SCALE * math.sqrt(len(layout.numbers)) if join == "product" else SUM_SCALE
+    scales = common.length_scales(layout.numbers, length_scale)
     numbers = tuple(range(len(layout.numbers)))
     spans = {choice.column: (choice.start, choice.stop) for choice in layout.choices}
     if join == "product":
@@ -355,19 +331,6 @@ def balog_kernel(
     ]
     terms += [Term((), (), (span,), mismatch or 0.0) for span in spans.values()]
     return Kernel(shape, tuple(terms))
-
-
-def _kernel_scales(
-    names: tuple[str, ...], length_scale: float | Mapping[str, float] | None, join: Join
-) -> tuple[float, ...]:
-    if isinstance(length_scale, Mapping):
-        return scales_by_name(names, length_scale)
-    if length_scale is None:
-        root = math.sqrt(len(names)) if join == "product" else 1.0
-        length_scale = (PRODUCT_SCALE if join == "product" else SUM_SCALE) * root
-    if not isinstance(length_scale, int | float):
-        raise UsageError("length scale", "must be a number, or a number per column")
-    return (checked_scale(float(length_scale)),) * len(names)
 
 
 def kernel_words(kernel: Kernel, layout: Layout) -> str:

@@ -11,17 +11,15 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, islice
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, get_args
 
 import pyarrow as pa
 
 from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_by_name
 from understudy.errors import InputError, UsageError
-from understudy.features import Block, Constant, FeatureMap, Norm, Sign
+from understudy.features import Block, Constant, Embedding, FeatureMap, Norm, Sign
 from understudy.features.points import MOST_POINTS, Points, points_of_codes, uniform_stream
-from understudy.fits.images import DECODED, ImageTraining
-from understudy.fits.perceptual import PerceptualTraining
-from understudy.generators.image_architectures import ARCHITECTURES
+from understudy.generators.image_architectures import ARCHITECTURES, DECODED
 from understudy.plan.plan import Plan, Stage
 from understudy.schema import Layout, Schema
 from understudy.schema.columns import Role
@@ -85,9 +83,9 @@ def scale_in(text: str) -> float | str:
         raise UsageError("length scale", "must be a number or 'private'") from None
 
 
-LABELS = ("auto", "none", "balanced", "imbalanced")
+LabelTreatment = Literal["auto", "none", "balanced", "imbalanced"]
 Labels = Annotated[
-    Literal["auto", "none", "balanced", "imbalanced"],
+    LabelTreatment,
     Option(
         "auto, none (the label is a column like others; dp-mepf, dp-merf-ae: images alone), balanced (classes are "
         "taken as equally frequent) or imbalanced (noisy class counts).",
@@ -108,99 +106,74 @@ COUNT_SHARE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledColumns:
-    """The columns of a table, with the label set apart.
+class Terms:
+    """What every method is given: schema, budget, neighbours, the public row count or a guess; and the label set apart.
 
     ``classes`` is the span of a categorical label; ``target`` the name of a numeric one, which
     stays among the numbers; ``spans`` are the spans of all other choices. If the label
     ``may_be_unlisted``, a row may have a label outside ``classes``: it has no class for nulls.
     """
 
+    schema: Schema
+    budget: Budget
+    neighbours: Neighbours
+    num_rows: int | None
     classes: tuple[int, int] | None
     target: str | None
     spans: tuple[tuple[int, int], ...]
     is_counted: bool
-    may_be_unlisted: bool = False
+    may_be_unlisted: bool
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(self.schema)
 
     @property
     def num_labels(self) -> int:
         """Number of label values, or 1 without a label."""
         return self.classes[1] - self.classes[0] if self.classes else 1
 
+    @property
+    def planned_rows(self) -> int:
+        """The row count that sizes are planned for."""
+        return self.num_rows or ROWS_IF_UNSAID
+
+    @property
+    def norm(self) -> Norm:
+        """The norm that the budget's noise is paid for by."""
+        return Norm(mechanism_for(self.budget).norm)
+
+    def noise(self, share: float, *, nonzeros: float = 1, sign: Sign = Sign.SIGNED) -> float:
+        """Deviation of the noise on a mean feature of a map that has this share of the budget.
+
+        For the planned row count. Laplace noise grows with the number of features of a row that are not zero,
+        Gaussian noise does not.
+        """
+        total = float(mechanism_for(self.budget).total(self.budget))
+        is_replaced = self.neighbours is Neighbours.REPLACE_ONE
+        part, rows = max(share, 1e-18), self.planned_rows / self.schema.privacy.max_rows
+        if self.norm is Norm.L1:
+            return (2 if is_replaced else 1) * math.sqrt(2 * nonzeros) / (total * part) / rows
+        reach = math.sqrt(sign.replace_factor_squared) if is_replaced else 1.0
+        return reach / math.sqrt(total) / math.sqrt(part) / rows
+
     def count_block(self, weight: float, norm: Norm = Norm.L2) -> Block:
         """The number of rows, or of rows per class."""
         by_class = bool(self.classes) and self.is_counted
-        unlisted = by_class and self.may_be_unlisted
-        return Block("count", Constant(), weight, by_class, norm, with_unlisted=unlisted)
+        return Block("count", Constant(), weight, by_class, norm, with_unlisted=by_class and self.may_be_unlisted)
 
-    def feature_block(self, name: str, map_: FeatureMap, weight: float) -> Block:
-        """Features by class; counts of choices are kept of rows without a listed class too."""
-        by_class = self.classes is not None
-        unlisted = by_class and self.may_be_unlisted and map_.is_linear
-        return Block(name, map_, weight, by_class, with_unlisted=unlisted)
+    def embedding(
+        self, maps: Mapping[str, FeatureMap], weights: Mapping[str, float], *, separate: bool = False
+    ) -> Embedding:
+        """The row count, then features by class; counts of choices are kept of rows without a listed class too.
 
-
-def labelled_columns(schema: Schema, labels: Labels) -> LabelledColumns:
-    """Set the label apart as ``labels`` says."""
-    if labels not in LABELS:
-        raise UsageError("labels", "must be one of " + ", ".join(LABELS))
-    layout = Layout(schema)
-    label = schema.label if labels != "none" else None
-    spans = {choice.column: (choice.start, choice.stop) for choice in layout.choices}
-    classes = spans.pop(label.name) if label is not None and label.is_choice else None
-    target = label.name if label is not None and classes is None else None
-    is_open = label is not None and not label.nullable
-    return LabelledColumns(classes, target, tuple(spans.values()), labels != "balanced", is_open)
-
-
-def norm_for(budget: Budget) -> Norm:
-    """The norm that a budget's noise is paid for by."""
-    return Norm(mechanism_for(budget).norm)
-
-
-def noise_of_mean(
-    budget: Budget,
-    neighbours: Neighbours,
-    *,
-    share: float,
-    num_rows: int | None,
-    nonzeros: float = 1,
-    sign: Sign = Sign.SIGNED,
-    max_rows: int = 1,
-) -> float:
-    """Deviation of the noise on a mean feature of a map that has this share of the budget.
-
-    For the planned row count, and at most ``max_rows`` rows of a person. Laplace noise grows with the
-    number of features of a row that are not zero, Gaussian noise does not.
-    """
-    total = float(mechanism_for(budget).total(budget))
-    is_replaced = neighbours is Neighbours.REPLACE_ONE
-    part, rows = max(share, 1e-18), (num_rows or ROWS_IF_UNSAID) / max_rows
-    if norm_for(budget) is Norm.L1:
-        return (2 if is_replaced else 1) * math.sqrt(2 * nonzeros) / (total * part) / rows
-    reach = math.sqrt(sign.replace_factor_squared) if is_replaced else 1.0
-    return reach / math.sqrt(total) / math.sqrt(part) / rows
-
-
-@dataclass(frozen=True, slots=True)
-class Terms:
-    """What every method is given: a schema, a budget, neighbours, and the public row count or a guess of it."""
-
-    schema: Schema
-    budget: Budget
-    neighbours: Neighbours
-    num_rows: int | None
-
-    def noise(self, share: float, *, nonzeros: float = 1) -> float:
-        """Deviation of the noise on a mean feature that has this share of the budget, as ``noise_of_mean`` has it."""
-        return noise_of_mean(
-            self.budget,
-            self.neighbours,
-            share=share,
-            num_rows=self.num_rows,
-            nonzeros=nonzeros,
-            max_rows=self.schema.privacy.max_rows,
-        )
+        The count's weight is ``weights["count"]``, by default the root of its usual share.
+        """
+        blocks, by_class = [self.count_block(weights.get("count", math.sqrt(COUNT_SHARE)))], self.classes is not None
+        for name, map_ in maps.items():
+            unlisted = by_class and self.may_be_unlisted and map_.is_linear
+            blocks.append(Block(name, map_, weights[name], by_class, with_unlisted=unlisted))
+        return Embedding(tuple(blocks), self.classes, separate)
 
     def plan(self, method: str, stages: Iterable[Stage], settings: Mapping[str, Any]) -> Plan:
         """The plan of a method that has settled its stages."""
@@ -215,17 +188,43 @@ class Terms:
         )
 
 
-def terms_of(schema: Schema, budget: Budget, neighbours: Neighbours, num_rows: int | None) -> Terms:
-    """What a method is given; the row count is by default what the schema says."""
-    return Terms(schema, budget, neighbours_by_name(neighbours), num_rows if num_rows is not None else schema.rows)
+def terms_of(
+    schema: Schema, budget: Budget, neighbours: Neighbours, num_rows: int | None, *, labels: Labels = "none"
+) -> Terms:
+    """What a method is given; the row count is by default what the schema says, the label as ``labels`` says."""
+    check_choice("labels", labels, LabelTreatment)
+    label = schema.label if labels != "none" else None
+    spans = {choice.column: (choice.start, choice.stop) for choice in Layout(schema).choices}
+    classes = spans.pop(label.name) if label is not None and label.is_choice else None
+    return Terms(
+        schema,
+        budget,
+        neighbours_by_name(neighbours),
+        num_rows if num_rows is not None else schema.rows,
+        classes=classes,
+        target=label.name if label is not None and classes is None else None,
+        spans=tuple(spans.values()),
+        is_counted=labels != "balanced",
+        may_be_unlisted=label is not None and not label.nullable,
+    )
 
 
-def scales_by_name(names: tuple[str, ...], scales: Mapping[str, float]) -> tuple[float, ...]:
-    """A length scale for every numeric column, or a refusal."""
-    stray = sorted(set(scales) ^ set(names))
-    if stray:
-        raise UsageError("length scale", f"must name every numeric column and no other; see '{stray[0]}'")
-    return tuple(checked_scale(float(scales[name])) for name in names)
+def check_choice(name: str, value: str, kind: Any) -> None:
+    """Refuse what is not among the values of a ``Literal``."""
+    if value not in get_args(kind):
+        raise UsageError(name, "must be one of " + ", ".join(get_args(kind)))
+
+
+def length_scales(names: tuple[str, ...], given: object) -> tuple[float, ...]:
+    """A length scale for every numeric column, given as one number or as a number per column, or a refusal."""
+    if isinstance(given, Mapping):
+        stray = sorted(set(given) ^ set(names))
+        if stray:
+            raise UsageError("length scale", f"must name every numeric column and no other; see '{stray[0]}'")
+        return tuple(checked_scale(float(given[name])) for name in names)
+    if not isinstance(given, int | float):
+        raise UsageError("length scale", "must be a number, or a number per column")
+    return (checked_scale(float(given)),) * len(names)
 
 
 def checked_scale(scale: float) -> float:
@@ -261,23 +260,17 @@ def public_table(table: object) -> pa.Table:
     try:
         return pa.Table.from_pandas(table, preserve_index=False)
     except (AttributeError, TypeError, pa.ArrowException):
-        pass
-    raise UsageError(
-        "public rows",
-        "must be an Arrow table, a pandas data frame or a mapping of columns",
-        "Read the file first; the command line does it for a FILE",
-    )
+        raise UsageError(
+            "public rows",
+            "must be an Arrow table, a pandas data frame or a mapping of columns",
+            "Read the file first; the command line does it for a FILE",
+        ) from None
 
 
 TRIES_PER_SUBSET = 200
 """Draws at public random for each subset asked for; what they have not found by then is left out."""
 
 Subset = tuple[int, ...]
-
-
-def num_subsets(num_columns: int, size: int) -> int:
-    """How many subsets of a size there are."""
-    return math.comb(num_columns, size)
 
 
 def draw_subsets(
@@ -294,7 +287,7 @@ def draw_subsets(
         seed: public seed.
     """
     tries: Iterable[Subset] = combinations(range(len(widths)), size)
-    if count < num_subsets(len(widths), size):
+    if count < math.comb(len(widths), size):
         draws = islice(uniform_stream(seed, len(widths)), TRIES_PER_SUBSET * count)
         tries = (tuple(sorted(draw.argsort()[:size].tolist())) for draw in draws)
     found: set[Subset] = set()
@@ -317,8 +310,6 @@ def draw_subsets(
     return tuple(sorted(found))
 
 
-AnyTraining = TypeVar("AnyTraining", ImageTraining, PerceptualTraining)
-
 IMAGE_NETWORK = "image-network"
 """The name that plans give image networks, of whatever architecture."""
 
@@ -336,46 +327,36 @@ def images_alone(schema: Schema) -> Schema:
     return replace(schema, columns=tuple(columns))
 
 
-def image_length_scale(image: ImageShape) -> float:
-    """The public length scale: the root of the mean squared distance of two images of pure chance.
+def images_of(schema: Schema, method: str, *, others: str = "the default method") -> ImageShape:
+    """The shape of images with at most one label of named classes, or a refusal of any other table."""
+    image = image_set(schema)
+    if image is not None:
+        return image
+    raise UsageError(
+        "method",
+        f"{method} is for images with at most one label of named classes",
+        f"Use {others} for other tables, or drop the other columns",
+    )
 
-    Two pixels that are uniform between 0 and 1 are 1 / sqrt(6) apart in the root mean square. The paper
-    takes the median distance of private images instead.
+
+def generator_settings(
+    planned: Mapping[str, Any], *, generator: str | None, training: object, steps: int | None
+) -> dict[str, Any]:
+    """What a plan says of its generator: the first that is ``planned``, but for what was asked for.
+
+    ``planned`` are settings by the name that plans give a generator. Image networks have one name, and what is asked
+    for is their architecture.
     """
-    return math.sqrt(image.num_pixels / 6)
-
-
-def image_generator(
-    planned: ImageTraining, *, generator: str | None, training: object, steps: int | None
-) -> dict[str, Any]:
-    """What a plan says of an image network: what is ``planned``, but for what was asked for."""
-    found = _checked(planned if training is None else training, ImageTraining)
-    found = with_architecture(found, generator)
-    found = found if steps is None else replace(found, steps=steps)
-    return {"generator": IMAGE_NETWORK, "training": asdict(found)}
-
-
-def with_architecture(training: AnyTraining, generator: str | None) -> AnyTraining:
-    """The same settings for a kind of image network, or a refusal that lists the kinds."""
-    names = [name for name in ARCHITECTURES if name != DECODED]
-    if generator is not None and generator not in names:
-        raise UsageError("generator", "must be one of " + ", ".join(names) + " for images")
-    return training if generator is None else replace(training, architecture=generator)
-
-
-def table_generator(
-    kinds: Mapping[str, type[Any]], *, generator: str | None, training: object, steps: int | None, seed: int
-) -> dict[str, Any]:
-    """What a plan says of a table's generator, by default the first of several kinds."""
-    name = generator or next(iter(kinds))
-    if name not in kinds:
-        raise UsageError("generator", "must be one of " + ", ".join(kinds))
-    found = _checked(kinds[name](seed=seed) if training is None else training, kinds[name])
-    found = found if steps is None else replace(found, steps=steps)
-    return {"generator": name, "training": asdict(found)}
-
-
-def _checked(training: Any, kind: type[Any]) -> Any:
-    if not isinstance(training, kind):
+    name, has_architecture = next(iter(planned)), any(hasattr(each, "architecture") for each in planned.values())
+    known = [each for each in ARCHITECTURES if each != DECODED] if has_architecture else list(planned)
+    if generator is not None and generator not in known:
+        where = " for images" if has_architecture else ""
+        raise UsageError("generator", "must be one of " + ", ".join(known) + where)
+    if generator is not None and not has_architecture:
+        name = generator
+    found = planned[name] if training is None else training
+    if not isinstance(found, type(planned[name])):
         raise UsageError("training", "is that of another kind of generator")
-    return training
+    asked = {"steps": steps, "architecture": generator}
+    found = replace(found, **{key: value for key, value in asked.items() if value is not None and hasattr(found, key)})
+    return {"generator": name, "training": asdict(found)}

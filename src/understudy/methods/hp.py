@@ -10,37 +10,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Annotated, Any
 
 from understudy.accounting import Budget, Neighbours
+from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Sign
 from understudy.fits.images import ImageTraining
 from understudy.fits.mixture import MixtureTraining
 from understudy.fits.network import Training
-from understudy.methods.common import (
-    COUNT_SHARE,
-    LabelledColumns,
-    Labels,
-    LengthScale,
-    Option,
-    Steps,
-    image_generator,
-    image_set,
-    labelled_columns,
-    norm_for,
-    table_generator,
-    terms_of,
-)
-from understudy.methods.hp_kernels import Kernels, Wish, plan_kernels
+from understudy.methods import common
+from understudy.methods.common import Labels, LengthScale, Option, Steps, Terms, terms_of
+from understudy.methods.hp_kernels import FRESH_RELEASES, IMAGE_KERNELS, PRESETS, Kernels, Wish, plan_kernels
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import weighed_for_laplace, with_epsilon_parts
-from understudy.schema import Layout, Schema
+from understudy.schema import Schema
 
-IMAGE_TRAINING = ImageTraining(steps=1500)
-"""The paper's network for Fashion-MNIST."""
-
-TRAININGS: dict[str, type[MixtureTraining] | type[Training]] = {"mixture": MixtureTraining, "network": Training}
+IMAGE_STEPS = 1500
+"""Training steps of an image network, as in the paper for Fashion-MNIST."""
 
 
 def dp_hp(
@@ -112,27 +98,30 @@ def dp_hp(
         training: settings of the generator.
         steps: training steps, if only their number should differ.
     """
-    terms = terms_of(schema, budget, neighbours, num_rows)
-    has_images = labels != "none" and image_set(schema) is not None
+    terms = terms_of(schema, budget, neighbours, num_rows, labels=labels)
     wish = Wish(
         order, product_order, product_dim, num_products, gamma, product_share, length_scale, product_length_scale
-    ).filled(preset, budget, has_images=has_images)
-    columns = labelled_columns(schema, labels)
-    kernels = plan_kernels(
-        Layout(schema), columns, wish, noise=terms.noise, norm=norm_for(budget), is_fresh=fresh_products, seed=seed
     )
+    has_images = labels != "none" and common.image_set(schema) is not None
+    if preset is not None and preset not in PRESETS:
+        raise UsageError("preset", f"'{preset}' is unknown", "Presets are " + ", ".join(PRESETS))
+    if preset is not None:
+        wish = wish.filled(PRESETS[preset].wish(budget))
+    elif has_images:
+        wish = wish.filled(IMAGE_KERNELS)
+    if fresh_products:
+        wish = wish.filled(Wish(num_products=FRESH_RELEASES))
+    kernels = plan_kernels(terms, wish, seed=seed)
     make_stages = _fresh_stages if fresh_products else _one_stage
-    stages, squares = make_stages(kernels, columns)
+    stages, squares = make_stages(kernels, terms)
     if budget.is_pure:
         stages, squares = _for_laplace(stages, wish.product_share)
-    asked: dict[str, Any] = {"generator": generator, "training": training, "steps": steps}
+    planned: dict[str, Any] = {"mixture": MixtureTraining(seed=seed), "network": Training(seed=seed)}
     if has_images:
-        made = image_generator(replace(IMAGE_TRAINING, seed=seed), **asked)
-    else:
-        made = table_generator(TRAININGS, **asked, seed=seed)
+        planned = {common.IMAGE_NETWORK: ImageTraining(steps=IMAGE_STEPS, seed=seed)}
     settings: dict[str, Any] = {
         "labels": labels,
-        **made,
+        **common.generator_settings(planned, generator=generator, training=training, steps=steps),
         "loss_weights": kernels.losses(squares),
         "turns": [stage.embedding.blocks[0].name for stage in stages[1:]],
         "explanation": kernels.explanation,
@@ -140,26 +129,24 @@ def dp_hp(
     return terms.plan("dp-hp", stages, settings)
 
 
-def _one_stage(kernels: Kernels, columns: LabelledColumns) -> tuple[tuple[Stage, ...], dict[str, float]]:
+def _one_stage(kernels: Kernels, terms: Terms) -> tuple[tuple[Stage, ...], dict[str, float]]:
     """Everything in one vector: one pass, one noise, every subset at every step of training."""
     share = kernels.product_share
     squares = {name: (1 - share) * part for name, part in kernels.sum_parts.items()}
     maps: dict[str, FeatureMap] = dict(kernels.sum_maps)
     if kernels.products is not None:
         squares["products"], maps["products"] = share, kernels.products
-    blocks = _blocks(maps, squares, columns)
-    return (Stage("embedding", Embedding(blocks, columns.classes)),), squares
+    return (Stage("embedding", _embedding(maps, squares, terms)),), squares
 
 
-def _fresh_stages(kernels: Kernels, columns: LabelledColumns) -> tuple[tuple[Stage, ...], dict[str, float]]:
+def _fresh_stages(kernels: Kernels, terms: Terms) -> tuple[tuple[Stage, ...], dict[str, float]]:
     """The sum kernel first, then a release of its own for every subset, as in the paper."""
     share, squares = kernels.product_share, dict(kernels.sum_parts)
-    sums = Embedding(_blocks(kernels.sum_maps, squares, columns), columns.classes)
-    stages = [Stage("sum", sums, 1 - share)]
+    stages = [Stage("sum", _embedding(kernels.sum_maps, squares, terms), 1 - share)]
     singles = kernels.products.apart() if kernels.products is not None else []
     for i, map_ in enumerate(singles):
         name = f"product {i + 1}"
-        own = Embedding((Block(name, map_, 1.0, bool(columns.classes)),), columns.classes)
+        own = Embedding((Block(name, map_, 1.0, bool(terms.classes)),), terms.classes)
         stages.append(Stage(name, own, share / len(singles)))
         squares[name] = share / (1 - share)
     return tuple(stages), squares
@@ -184,14 +171,6 @@ def _for_laplace(stages: tuple[Stage, ...], product_share: float | None) -> tupl
     return stages, {name: trust / sum(trusts.values()) for name, trust in trusts.items()}
 
 
-def _blocks(
-    maps: Mapping[str, FeatureMap], squares: Mapping[str, float], columns: LabelledColumns
-) -> tuple[Block, ...]:
+def _embedding(maps: Mapping[str, FeatureMap], squares: Mapping[str, float], terms: Terms) -> Embedding:
     """Blocks with these shares of the squared norm, after a small one for the row count."""
-    return (
-        columns.count_block(math.sqrt(COUNT_SHARE)),
-        *(
-            columns.feature_block(name, map_, math.sqrt((1 - COUNT_SHARE) * squares[name]))
-            for name, map_ in maps.items()
-        ),
-    )
+    return terms.embedding(maps, {name: math.sqrt((1 - common.COUNT_SHARE) * squares[name]) for name in maps})

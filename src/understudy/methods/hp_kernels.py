@@ -6,16 +6,15 @@ Sizes follow from the schema, the budget and the planned row count alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, cast
+from typing import cast
 
 from understudy.accounting import Budget, mu_squared_of_budget
 from understudy.errors import UsageError
 from understudy.features import FeatureMap, Hermite, Norm, OneHot, Tensors
 from understudy.features.hermite import HIGHEST_ORDER, best_half_range
-from understudy.methods.common import LabelledColumns, checked_scale, draw_subsets, num_subsets, scales_by_name
-from understudy.schema import Layout
+from understudy.methods.common import Terms, checked_scale, draw_subsets, length_scales
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +32,15 @@ class Preset:
     split: float
     length_scale: float | None = None
 
-    def product_share(self, budget: Budget) -> float:
-        """The product kernel's share of the budget, as the split of epsilon has it."""
-        if budget.is_pure:
-            return 1 - self.split
-        parts = [
-            float(mu_squared_of_budget(Budget(share * budget.epsilon, budget.delta / 2)))
-            for share in (self.split, 1 - self.split)
-        ]
-        return parts[1] / sum(parts)
+    def wish(self, budget: Budget) -> Wish:
+        """The settings, with the product kernel's share of the budget as the split of epsilon has it."""
+        parts = [self.split, 1 - self.split]
+        if not budget.is_pure:
+            budgets = [Budget(share * budget.epsilon, budget.delta / 2) for share in parts]
+            parts = [float(mu_squared_of_budget(each)) for each in budgets]
+        share, scale = parts[1] / sum(parts), self.length_scale
+        sizes = (self.order, self.product_order, self.product_dim)
+        return Wish(*sizes, FRESH_RELEASES, self.gamma, share, scale, scale)
 
 
 PRESETS = {
@@ -62,13 +61,6 @@ PRESETS = {
 """Tables 4, 6 and 9 of the paper. For tables its length scales and ranges are statistics of private rows and
 are not taken over; both follow from the orders here. For images it states constants on pixels from 0 to 1: its
 "kernel length" is the square of a length scale, as its code has exp(-(x - y)^2 / (2 kernel length))."""
-
-
-def preset_by_name(name: str) -> Preset:
-    """A preset, or a refusal that lists them."""
-    if name in PRESETS:
-        return PRESETS[name]
-    raise UsageError("preset", f"'{name}' is unknown", "Presets are " + ", ".join(PRESETS))
 
 
 ORDER_TIMES_SCALE = 1.5
@@ -108,18 +100,6 @@ LARGEST_RELEASE = 10_000_000
 FRESH_RELEASES = 8
 """Subsets of columns that are each released by themselves, as the paper does every epoch."""
 
-IMAGE_KERNELS: dict[str, Any] = {
-    "order": 10,
-    "product_order": 3,
-    "product_length_scale": 0.5,
-    "num_products": 1500,
-    "product_share": 0.5,
-}
-"""Pixels are many and mostly dark or bright: a few features of each tell which."""
-
-Noise = Callable[[float], float]
-"""Deviation of the noise on a mean feature that has a share of the budget to itself."""
-
 
 @dataclass(frozen=True, slots=True)
 class Wish:
@@ -141,6 +121,8 @@ class Wish:
                 raise UsageError(name.replace("_", " "), f"must be a whole number between 0 and {HIGHEST_ORDER}")
         if self.product_dim is not None and not 2 <= self.product_dim <= 8:
             raise UsageError("product dimension", "must lie between 2 and 8")
+        if isinstance(self.length_scale, str):
+            raise UsageError("length scale", "must be a number, or a number per column, for dp-hp")
         if self.product_length_scale is not None:
             checked_scale(self.product_length_scale)
         if self.num_products is not None and self.num_products < 0:
@@ -150,23 +132,14 @@ class Wish:
         if self.product_share is not None and not 1e-4 <= self.product_share <= 1 - 1e-4:
             raise UsageError("product share", "must lie between 0.0001 and 0.9999")
 
-    def filled(self, preset: str | None, budget: Budget, *, has_images: bool = False) -> Wish:
-        """The same with a preset's settings where nothing was asked for, or those for images."""
-        values: dict[str, Any] = dict(IMAGE_KERNELS) if has_images else {}
-        if preset is not None:
-            known = preset_by_name(preset)
-            values = {
-                "order": known.order,
-                "product_order": known.product_order,
-                "product_dim": known.product_dim,
-                "num_products": FRESH_RELEASES,
-                "gamma": known.gamma,
-                "product_share": known.product_share(budget),
-                "length_scale": known.length_scale,
-                "product_length_scale": known.length_scale,
-            }
-        own = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{k: v for k, v in values.items() if own[k] is None})
+    def filled(self, other: Wish) -> Wish:
+        """The same, with ``other`` where nothing was asked for."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return replace(other, **{name: value for name, value in own.items() if value is not None})
+
+
+IMAGE_KERNELS = Wish(order=10, product_order=3, num_products=1500, product_share=0.5, product_length_scale=0.5)
+"""Pixels are many and mostly dark or bright: a few features of each tell which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +151,6 @@ class Kernels:
     products: Tensors | None
     product_share: float
     gamma: float | None
-    explanation: list[str]
 
     def losses(self, squares: Mapping[str, float]) -> dict[str, float]:
         """Weight of each block in the loss.
@@ -190,114 +162,112 @@ class Kernels:
             return dict(squares)
         return {name: self.sum_parts.get(name, self.gamma) for name in squares}
 
+    @property
+    def explanation(self) -> list[str]:
+        """What the plan has chosen, for people."""
+        found = []
+        if "numbers" in self.sum_maps:
+            numbers = cast(Hermite, self.sum_maps["numbers"])
+            scales = sorted(set(numbers.length_scales))
+            text = f"{scales[0]:.3g}" + (f" to {scales[-1]:.3g}" if len(scales) > 1 else "")
+            found.append(
+                f"sum kernel: {len(numbers.numbers)} numbers to order {numbers.order} "
+                f"(length scale {text} of a column's range)"
+            )
+        if self.products is None:
+            return [*found, "product kernel: none; the budget goes to single columns"]
+        factors, subsets = self.products.factors, self.products.subsets
+        size = len(subsets[0])
+        orders = [factor.dim - 1 for factor in factors if not factor.is_linear]  # those of single numbers
+        order = f", numbers to order {orders[0]}" if orders else ""
+        found.append(
+            f"product kernel: {len(subsets)} of {math.comb(len(factors), size)} sets of {size} columns{order}; "
+            f"{100 * self.product_share:.0f} % of the budget"
+        )
+        return found
 
-def plan_kernels(
-    layout: Layout, columns: LabelledColumns, wish: Wish, *, noise: Noise, norm: Norm, is_fresh: bool, seed: int
-) -> Kernels:
+
+def plan_kernels(terms: Terms, wish: Wish, *, seed: int) -> Kernels:
     """Settle both kernels."""
-    num_columns = len(layout.numbers) + len(columns.spans)
-    products = _products(layout, columns, wish, noise, norm, is_fresh=is_fresh, seed=seed)
-    planned = (wish.product_share or PLANNED_SHARE) if products is not None else 0.0
-    sum_maps = _sum_maps(layout, columns, wish, noise((1 - planned) / max(1, num_columns)), norm)
-    share = planned
+    layout, norm = terms.layout, terms.norm
+    counts = {"numbers": len(layout.numbers), "choices": len(terms.spans)}
+    num_columns = sum(counts.values())
+    products = _products(terms, wish, seed)
+    share = (wish.product_share or PLANNED_SHARE) if products is not None else 0.0
+    sum_maps: dict[str, FeatureMap] = {}
+    if layout.numbers:
+        limit = MOST_NUMBERS // (terms.num_labels * len(layout.numbers))
+        noise = terms.noise((1 - share) / num_columns)
+        # Of c features the noise together is c times as large as that of one, or for L2 sqrt(c).
+        allowed = min(norm.parts(math.sqrt(TOLERATED_ENERGY) / noise), limit)
+        scales = None if wish.length_scale is None else length_scales(layout.numbers, wish.length_scale)
+        numbers = tuple(range(len(layout.numbers)))
+        sum_maps["numbers"] = _hermite(numbers, wish.order, scales, allowed, (COARSEST_ORDER, FINEST_ORDER))
+    if terms.spans:
+        sum_maps["choices"] = OneHot(terms.spans)
     if products is not None and wish.product_share is None:
         # Least noise of k_sum + gamma k_product: shares go as the roots of size times weight. (Shares
         # of mu squared; a plan with Laplace noise turns them into its own.)
         roots = [math.sqrt(sum(map_.dim for map_ in sum_maps.values())), math.sqrt((wish.gamma or 1.0) * products.dim)]
         share = roots[1] / sum(roots)
-    counts = {"numbers": len(layout.numbers), "choices": len(columns.spans)}
-    return Kernels(
-        sum_maps=sum_maps,
-        sum_parts={name: counts[name] / num_columns for name in sum_maps},
-        products=products,
-        product_share=share,
-        gamma=wish.gamma,
-        explanation=_explanation(sum_maps, products, share, num_columns),
-    )
+    sum_parts = {name: counts[name] / num_columns for name in sum_maps}
+    return Kernels(sum_maps, sum_parts, products, share, wish.gamma)
 
 
-def _sum_maps(layout: Layout, columns: LabelledColumns, wish: Wish, noise: float, norm: Norm) -> dict[str, FeatureMap]:
-    """Numbers and choices, each column by itself."""
-    maps: dict[str, FeatureMap] = {}
-    if layout.numbers:
-        limit = MOST_NUMBERS // (columns.num_labels * len(layout.numbers))
-        # Of c features the noise together is c times as large as that of one, or for L2 sqrt(c).
-        allowed = min(norm.parts(math.sqrt(TOLERATED_ENERGY) / noise), limit)
-        scales = _scales(layout.numbers, wish.length_scale)
-        order = _order(wish.order, scales, allowed, (COARSEST_ORDER, FINEST_ORDER))
-        scales = scales or (_scale(order),) * len(layout.numbers)
-        half_range = best_half_range(min(scales))
-        maps["numbers"] = Hermite(tuple(range(len(scales))), scales, order, half_range)
-    if columns.spans:
-        maps["choices"] = OneHot(columns.spans)
-    return maps
-
-
-def _products(
-    layout: Layout, columns: LabelledColumns, wish: Wish, noise: Noise, norm: Norm, *, is_fresh: bool, seed: int
-) -> Tensors | None:
+def _products(terms: Terms, wish: Wish, seed: int) -> Tensors | None:
     """Products over all subsets, or over as many drawn ones as the noise leaves room for."""
-    dim = wish.product_dim or 2
-    num_columns = len(layout.numbers) + len(columns.spans)
+    layout, norm, dim = terms.layout, terms.norm, wish.product_dim or 2
+    num_columns = len(layout.numbers) + len(terms.spans)
     share = wish.product_share or PLANNED_SHARE
-    allowed = max(1, math.floor(norm.parts(TOLERATED_NOISE / noise(share))))
-    clear = noise(0.5) * norm.dilution(num_columns) <= CLEAR_NOISE[norm]
-    planned = FRESH_RELEASES if is_fresh else min(allowed, MOST_SUBSETS) if clear else 0
-    wanted = planned if wish.num_products is None else wish.num_products
-    count = min(wanted, num_subsets(num_columns, dim))
+    allowed = max(1, math.floor(norm.parts(TOLERATED_NOISE / terms.noise(share))))
+    clear = terms.noise(0.5) * norm.dilution(num_columns) <= CLEAR_NOISE[norm]
+    planned = min(allowed, MOST_SUBSETS) if clear else 0
+    count = min(planned if wish.num_products is None else wish.num_products, math.comb(num_columns, dim))
     if count == 0:
         return None
-    widths = [stop - start for start, stop in columns.spans]
+    widths = [stop - start for start, stop in terms.spans]
     scales = None if wish.product_length_scale is None else (wish.product_length_scale,)
-    fit = _largest_order(len(layout.numbers), widths, dim, MOST_NUMBERS / (columns.num_labels * count))
-    quiet = math.sqrt(norm.parts(math.sqrt(TOLERATED_ENERGY) / noise(share / count)))
+    fit = _largest_order(len(layout.numbers), widths, dim, MOST_NUMBERS / (terms.num_labels * count))
+    quiet = math.sqrt(norm.parts(math.sqrt(TOLERATED_ENERGY) / terms.noise(share / count)))
     bounds = (COARSEST_PRODUCT_ORDER, FINEST_PRODUCT_ORDER)
-    order = _order(wish.product_order, scales, min(quiet, fit), bounds)
-    scale = _scale(order) if scales is None else scales[0]
-    half_range = best_half_range(scale)
-    numbers = [Hermite((j,), (scale,), order, half_range) for j in range(len(layout.numbers))]
-    choices = [OneHot((span,)) for span in columns.spans]
-    factors: tuple[FeatureMap, ...] = (*numbers, *choices)
+    number = _hermite((0,), wish.product_order, scales, min(quiet, fit), bounds)
+    numbers = [replace(number, numbers=(j,)) for j in range(len(layout.numbers))]
+    factors: tuple[FeatureMap, ...] = (*numbers, *(OneHot((span,)) for span in terms.spans))
     subsets = draw_subsets(
         [factor.dim for factor in factors],
         dim,
         count,
-        apart=_numbers_and_flags(layout, columns),
+        apart=_numbers_and_flags(terms),
         largest=LARGEST_SUBSET,
         seed=seed,
     )
     products = Tensors(factors, subsets) if subsets else None
-    if products is not None and products.dim * columns.num_labels > LARGEST_RELEASE:
+    if products is not None and products.dim * terms.num_labels > LARGEST_RELEASE:
         raise UsageError(
             "products",
-            f"would release {products.dim * columns.num_labels} numbers",
+            f"would release {products.dim * terms.num_labels} numbers",
             "Lower the product order, the product dimension or the number of products",
         )
     return products
 
 
-def _order(wished: int | None, scales: tuple[float, ...] | None, allowed: float, bounds: tuple[int, int]) -> int:
-    """The order that was asked for, or that the length scale needs, or that noise allows."""
-    if wished is not None:
-        return wished
-    if scales is not None:
-        return min(HIGHEST_ORDER, max(1, math.ceil(ORDER_TIMES_SCALE / min(scales))))
-    return round(min(max(allowed, bounds[0]), bounds[1]))
+def _hermite(
+    numbers: tuple[int, ...],
+    order: int | None,
+    scales: tuple[float, ...] | None,
+    allowed: float,
+    bounds: tuple[int, int],
+) -> Hermite:
+    """Features to the order that was asked for, or that the length scales need, or that noise allows.
 
-
-def _scale(order: int) -> float:
-    """The length scale that an order carries."""
-    return ORDER_TIMES_SCALE / max(1, order)
-
-
-def _scales(names: tuple[str, ...], length_scale: float | Mapping[str, float] | None) -> tuple[float, ...] | None:
-    if length_scale is None:
-        return None
-    if isinstance(length_scale, int | float):
-        return (checked_scale(float(length_scale)),) * len(names)
-    if not isinstance(length_scale, Mapping):
-        raise UsageError("length scale", "must be a number, or a number per column, for dp-hp")
-    return scales_by_name(names, length_scale)
+    Length scales that nobody asked for are the one that the order carries.
+    """
+    if order is None and scales is not None:
+        order = min(HIGHEST_ORDER, max(1, math.ceil(ORDER_TIMES_SCALE / min(scales))))
+    elif order is None:
+        order = round(min(max(allowed, bounds[0]), bounds[1]))
+    scales = scales or (ORDER_TIMES_SCALE / max(1, order),) * len(numbers)
+    return Hermite(numbers, scales, order, best_half_range(min(scales)))
 
 
 def _largest_order(num_numbers: int, widths: list[int], dim: int, room: float) -> int:
@@ -310,38 +280,9 @@ def _largest_order(num_numbers: int, widths: list[int], dim: int, room: float) -
     return 1
 
 
-def _numbers_and_flags(layout: Layout, columns: LabelledColumns) -> set[frozenset[int]]:
+def _numbers_and_flags(terms: Terms) -> set[frozenset[int]]:
     """Pairs of a number and its own null flag: one tells of the other already."""
-    first = len(layout.numbers)
-    place = {span: first + i for i, span in enumerate(columns.spans)}
-    return {
-        frozenset((layout.numbers.index(choice.column), place[choice.start, choice.stop]))
-        for choice in layout.choices
-        if choice.flags_null
-    }
-
-
-def _explanation(
-    sum_maps: Mapping[str, FeatureMap], products: Tensors | None, share: float, num_columns: int
-) -> list[str]:
-    """What the plan has chosen, for people."""
-    found = []
-    if "numbers" in sum_maps:
-        numbers = cast(Hermite, sum_maps["numbers"])
-        scales = sorted(set(numbers.length_scales))
-        text = f"{scales[0]:.3g}" + (f" to {scales[-1]:.3g}" if len(scales) > 1 else "")
-        found.append(
-            f"sum kernel: {len(numbers.numbers)} numbers to order {numbers.order} "
-            f"(length scale {text} of a column's range)"
-        )
-    if products is None:
-        return [*found, "product kernel: none; the budget goes to single columns"]
-    size = len(products.subsets[0])
-    possible = num_subsets(num_columns, size)
-    orders = [factor.dim - 1 for factor in products.factors if not factor.is_linear]  # those of single numbers
-    order = f", numbers to order {orders[0]}" if orders else ""
-    found.append(
-        f"product kernel: {len(products.subsets)} of {possible} sets of {size} columns{order}; "
-        f"{100 * share:.0f} % of the budget"
-    )
-    return found
+    layout = terms.layout
+    place = {span: len(layout.numbers) + i for i, span in enumerate(terms.spans)}
+    flags = [choice for choice in layout.choices if choice.flags_null]
+    return {frozenset((layout.numbers.index(flag.column), place[flag.start, flag.stop])) for flag in flags}

@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal
 
 from understudy.accounting import Budget, Neighbours
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Tensors, perceptual
-from understudy.fits.perceptual import FIRST, PRODUCTS, SECOND, STOPPING, PerceptualTraining
-from understudy.methods.common import (
-    COUNT_SHARE,
-    Labels,
-    Option,
-    Steps,
-    image_set,
-    images_alone,
-    labelled_columns,
-    names_in,
-    terms_of,
-    with_architecture,
-)
-from understudy.networks import VISION, load_encoder, vision_network
-from understudy.networks.form import COMPONENTS
-from understudy.networks.public import PublicNetwork
+from understudy.fits.images import FIRST, PRODUCTS, SECOND, STOPPING, PerceptualTraining
+from understudy.methods import common
+from understudy.methods.common import Labels, Option, Steps, names_in, terms_of
+from understudy.networks.public import COMPONENTS, VISION, PublicNetwork, load_encoder, vision_network
 from understudy.plan.plan import Plan, Stage
 from understudy.schema import Schema
 
 STOPPING_SHARE = 0.01
 """Of the budget, for the stage that chooses a checkpoint: noise ten times that of the moments, as in the paper."""
-
-ACTIVATIONS = ("before", "after")
 
 
 def dp_mepf(
@@ -95,37 +81,32 @@ def dp_mepf(
         training: settings of the generator.
         steps: training steps, if only their number should differ.
     """
-    schema = images_alone(schema) if labels == "none" else schema
-    image = image_set(schema)
-    if image is None:
-        raise UsageError(
-            "method",
-            "dp-mepf is for images with at most one label of named classes",
-            "Use the default method for other tables, or drop the other columns",
-        )
-    terms = terms_of(schema, budget, neighbours, num_rows)
+    schema = common.images_alone(schema) if labels == "none" else schema
+    image = common.images_of(schema, "dp-mepf")
+    terms = terms_of(schema, budget, neighbours, num_rows, labels=labels)
     network = find_network(encoder)
-    _check(activation, moments, stopping)
+    if activation not in ("before", "after"):
+        raise UsageError("activation", "must be before or after")
+    if moments not in (1, 2):
+        raise UsageError("moments", "must be 1 or 2")
+    if not 0 <= stopping <= 0.5:
+        raise UsageError("stopping", "must be a share of the budget from 0 to 0.5")
     rectified = activation == "after"
-    columns = labelled_columns(schema, labels)
-    by_class, chosen = columns.classes is not None, tuple(layers) if layers else None
-    first = perceptual(network, image, layers=chosen, rectified=rectified)
+    first = perceptual(network, image, layers=tuple(layers) if layers else None, rectified=rectified)
     maps: dict[str, FeatureMap] = {FIRST: first}
     if moments == 2:
         maps[SECOND] = replace(first, moment=2)
-    multiplied = _multiplied(network, multiply)
+    if not multiply and COMPONENTS in dict(network.module.named_modules()):
+        multiply = COMPONENTS
+    multiplied = None if multiply == "none" else multiply or None
     if multiplied is not None:
         factor = perceptual(network, image, layers=(multiplied,))
         maps[PRODUCTS] = Tensors((factor,), ((0, 0),))
-    weight = math.sqrt((1 - COUNT_SHARE) / len(maps))
-    blocks = (
-        columns.count_block(math.sqrt(COUNT_SHARE)),
-        *(Block(name, map_, weight, by_class) for name, map_ in maps.items()),
-    )
-    stages = [Stage("moments", Embedding(blocks, columns.classes), 1.0 - stopping)]
+    weight = math.sqrt((1 - common.COUNT_SHARE) / len(maps))
+    stages = [Stage("moments", terms.embedding(maps, dict.fromkeys(maps, weight)), 1.0 - stopping)]
     if stopping:
-        top = perceptual(network, image, layers=first.layers[-1:], rectified=rectified)
-        embedding = Embedding((Block(STOPPING, top, 1.0, by_class),), columns.classes)
+        top = perceptual(network, image, layers=first.source.layers[-1:], rectified=rectified)
+        embedding = Embedding((Block(STOPPING, top, 1.0, terms.classes is not None),), terms.classes)
         stages.append(Stage(STOPPING, embedding, stopping))
     settings = {
         "labels": labels,
@@ -135,11 +116,12 @@ def dp_mepf(
             "trained_on": network.trained_on,
             "private_cost": network.private_cost,
         },
-        "generator": "perceptual",
-        "training": asdict(_training(training, generator, steps, seed)),
-        "explanation": _explanation(network, first.layers, list(maps), multiplied, stopping),
+        **common.generator_settings(
+            {"perceptual": PerceptualTraining(seed=seed)}, generator=generator, training=training, steps=steps
+        ),
+        "explanation": _explanation(network, first.source.layers, list(maps), multiplied, stopping),
     }
-    return terms.plan("dp-mepf", tuple(stages), settings)
+    return terms.plan("dp-mepf", stages, settings)
 
 
 def find_network(encoder: PublicNetwork | str | Path | None) -> PublicNetwork:
@@ -156,32 +138,6 @@ def find_network(encoder: PublicNetwork | str | Path | None) -> PublicNetwork:
     if str(encoder) in VISION:
         return vision_network(str(encoder))
     return load_encoder(encoder).network(Path(encoder).name)
-
-
-def _multiplied(network: PublicNetwork, multiply: str | None) -> str | None:
-    if multiply == "none":
-        return None
-    has_components = COMPONENTS in dict(network.module.named_modules())
-    return multiply or (COMPONENTS if has_components else None)
-
-
-def _check(activation: str, moments: int, stopping: float) -> None:
-    if activation not in ACTIVATIONS:
-        raise UsageError("activation", "must be before or after")
-    if moments not in (1, 2):
-        raise UsageError("moments", "must be 1 or 2")
-    if not 0 <= stopping <= 0.5:
-        raise UsageError("stopping", "must be a share of the budget from 0 to 0.5")
-
-
-def _training(
-    training: PerceptualTraining | None, generator: str | None, steps: int | None, seed: int
-) -> PerceptualTraining:
-    found = PerceptualTraining(seed=seed) if training is None else training
-    if not isinstance(found, PerceptualTraining):
-        raise UsageError("training", "is that of another kind of generator")
-    found = with_architecture(found, generator)
-    return found if steps is None else replace(found, steps=steps)
 
 
 def _explanation(

@@ -1,39 +1,36 @@
-"""DP-MERF: random Fourier mean embeddings (Harder, Adamczewski & Park, AISTATS 2021)."""
+"""DP-MERF: random Fourier mean embeddings (Harder, Adamczewski & Park, AISTATS 2021).
+
+DP-MERF+AE makes the first version's images by way of codes, with a decoder that noisy descent trains.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Literal
+from dataclasses import replace
+from fractions import Fraction
+from typing import Annotated, Literal
 
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
+from understudy.accounting.dpsgd import calibrated_descent, slack_for
 from understudy.errors import UsageError
 from understudy.features import Block, Buckets, Embedding, FeatureMap, Fourier, Grid, OneHot, Scales, product
 from understudy.fits.images import ImageTraining
 from understudy.fits.network import Training
-from understudy.methods.common import (
-    COUNT_SHARE,
-    Labels,
-    Option,
-    Steps,
-    checked_scale,
-    image_generator,
-    image_length_scale,
-    image_set,
-    labelled_columns,
-    scale_in,
-    scales_by_name,
-    table_generator,
-    terms_of,
-)
+from understudy.generators.image_architectures import DECODED
+from understudy.methods import common
+from understudy.methods.common import Labels, LengthScale, Option, Steps, Terms, scale_in, terms_of
+from understudy.networks.autoencoder import AutoEncoder
+from understudy.plan.descent import DecoderPlan
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import epsilon_parts
 from understudy.rules import HISTOGRAMS
-from understudy.schema import Layout, Schema
+from understudy.schema import Schema
 
+NumFeatures = Annotated[int | None, Option("Fourier features (default: by the error bound).", "--features")]
 Scale = float | Mapping[str, float] | Literal["private"] | None
 
 SHORTEST_ALONE = 0.004
@@ -74,7 +71,7 @@ def dp_merf(
             read=scale_in,
         ),
     ] = None,
-    num_features: Annotated[int | None, Option("Fourier features (default: by the error bound).", "--features")] = None,
+    num_features: NumFeatures = None,
     separate_releases: Annotated[bool, Option("Charge each class apart, as the first DP-MERF did (looser).")] = False,
     mini_batches: Annotated[
         int, Option("A noisy embedding for each of so many parts of the rows, as the first DP-MERF had.")
@@ -119,17 +116,21 @@ def dp_merf(
         training: settings of the network.
         steps: training steps, if only their number should differ.
     """
-    terms = terms_of(schema, budget, neighbours, num_rows)
+    terms = terms_of(schema, budget, neighbours, num_rows, labels=labels)
     if num_features is not None and num_features < 2:
         raise UsageError("features", "must be at least 2", "Leave it out for the default")
-    columns = labelled_columns(schema, labels)
-    image = image_set(schema) if labels != "none" else None
+    numbers = tuple(range(len(terms.layout.numbers)))
+    image = common.image_set(schema) if labels != "none" else None
     if image is not None and length_scale is None:
-        length_scale = image_length_scale(image)
+        # Two pixels that are uniform between 0 and 1 are 1 / sqrt(6) apart in the root mean square. The paper takes
+        # the median distance of private images instead.
+        length_scale = math.sqrt(image.num_pixels / 6)
     if not 1 <= mini_batches <= MOST_BATCHES or (mini_batches > 1 and length_scale == "private"):
         raise UsageError("mini batches", f"must lie between 1 and {MOST_BATCHES}, with a public length scale")
-    layout = Layout(schema)
-    weights = _block_weights(num_numbers=len(layout.numbers), num_choices=len(columns.spans))
+    # Every column weighs the same, the row count a little; squares add up to one.
+    counts = {"numbers": len(numbers), "choices": len(terms.spans)}
+    per_column = (1 - common.COUNT_SHARE) / max(1, sum(counts.values()))
+    weights = {"count": math.sqrt(common.COUNT_SHARE)} | {name: math.sqrt(per_column * counts[name]) for name in counts}
     share = 1.0 - HISTOGRAM_SHARE if length_scale == "private" else 1.0
     if num_features is None:
         squares = {name: share * weight**2 for name, weight in weights.items()}
@@ -137,83 +138,53 @@ def dp_merf(
         def noise(count: float) -> float:
             own = squares["numbers"]
             if budget.is_pure:
-                bounds = [1.0, math.sqrt(count), math.sqrt(max(1, len(columns.spans)))]
+                bounds = [1.0, math.sqrt(count), math.sqrt(max(1, len(terms.spans)))]
                 own = epsilon_parts(list(squares.values()), bounds)[1]
-            return terms.noise(own, nonzeros=count) * mini_batches * (columns.num_labels if image is not None else 1)
+            return terms.noise(own, nonzeros=count) * mini_batches * (terms.num_labels if image is not None else 1)
 
         num_features = best_num_features(noise)
         num_features = min(num_features, MOST_IMAGE_FEATURES) if image is not None else num_features
-    maps = _maps(layout, columns.spans, columns.target, length_scale, num_features, seed)
-    if mini_batches > 1 and layout.numbers:
-        batches = Buckets(tuple(range(len(layout.numbers))), mini_batches, seed)
-        maps["numbers"] = product(batches, maps["numbers"])
+    maps = _maps(terms, length_scale, num_features, seed)
+    if mini_batches > 1 and numbers:
+        maps["numbers"] = product(Buckets(numbers, mini_batches, seed), maps["numbers"])
     if separate_releases:
         weights["count"] = 1.0
-    blocks = [
-        columns.count_block(weights["count"]),
-        *(columns.feature_block(name, map_, weights[name]) for name, map_ in maps.items()),
-    ]
-    embedding = Embedding(tuple(blocks), label=columns.classes, separate=separate_releases)
-    stages = [Stage("embedding", embedding)]
-    if length_scale == "private" and layout.numbers:
-        grid = Grid(tuple(range(len(layout.numbers))), HISTOGRAM_BINS)
+    stages = [Stage("embedding", terms.embedding(maps, weights, separate=separate_releases))]
+    if length_scale == "private" and numbers:
+        histograms = Embedding((Block(HISTOGRAMS, Grid(numbers, HISTOGRAM_BINS), 1.0),))
         stages = [
-            Stage(HISTOGRAMS, Embedding((Block(HISTOGRAMS, grid, 1.0),)), HISTOGRAM_SHARE),
-            Stage("embedding", embedding, share, rule="scale-by-histograms"),
+            Stage(HISTOGRAMS, histograms, HISTOGRAM_SHARE),
+            replace(stages[0], share=share, rule="scale-by-histograms"),
         ]
-    wish: dict[str, Any] = {"generator": generator, "training": training, "steps": steps}
-    if image is not None:
-        made = image_generator(ImageTraining(seed=seed), **wish)
-    else:
-        made = table_generator({"network": Training}, **wish, seed=seed)
-    settings = {"labels": labels, **made}
-    return terms.plan("dp-merf", tuple(stages), settings)
+    planned = {"network": Training(seed=seed)} if image is None else {common.IMAGE_NETWORK: ImageTraining(seed=seed)}
+    made = common.generator_settings(planned, generator=generator, training=training, steps=steps)
+    return terms.plan("dp-merf", stages, {"labels": labels, **made})
 
 
-def _maps(
-    layout: Layout,
-    spans: tuple[tuple[int, int], ...],
-    target: str | None,
-    length_scale: Scale,
-    num_features: int,
-    seed: int,
-) -> dict[str, FeatureMap]:
-    """Feature maps of numbers and choices; a numeric ``target`` multiplies the choices too.
+def _maps(terms: Terms, length_scale: Scale, num_features: int, seed: int) -> dict[str, FeatureMap]:
+    """Feature maps of numbers and choices; a numeric target multiplies the choices too.
 
     Among the numbers a target needs no product: a Gaussian kernel of all columns is one already.
     """
     maps: dict[str, FeatureMap] = {}
-    if layout.numbers:
-        scales, parts = _kernel(layout.numbers, length_scale)
-        numbers = tuple(range(len(layout.numbers)))
-        maps["numbers"] = Fourier(numbers, scales, parts, num_features + num_features % 2, seed)
-    if spans:
-        maps["choices"] = OneHot(spans)
-    if spans and target is not None:
-        position = layout.numbers.index(target)
+    names = terms.layout.numbers
+    if names:
+        scales, parts = _kernel(names, length_scale)
+        maps["numbers"] = Fourier(tuple(range(len(names))), scales, parts, num_features + num_features % 2, seed)
+    if terms.spans:
+        maps["choices"] = OneHot(terms.spans)
+    if terms.spans and terms.target is not None:
+        position = names.index(terms.target)
         own_parts = (parts[0]._replace(size=1),)
         own = Fourier((position,), (scales[position],), own_parts, LABEL_FEATURES, seed + 1)
         maps["choices"] = product(maps["choices"], own)
     return maps
 
 
-def _block_weights(*, num_numbers: int, num_choices: int) -> dict[str, float]:
-    """Every column weighs the same, the row count a little; squares add up to one."""
-    share = (1 - COUNT_SHARE) / max(1, num_numbers + num_choices)
-    return {
-        "count": math.sqrt(COUNT_SHARE),
-        "numbers": math.sqrt(share * num_numbers),
-        "choices": math.sqrt(share * num_choices),
-    }
-
-
 def _kernel(names: tuple[str, ...], length_scale: Scale) -> tuple[tuple[float, ...], tuple[Scales, ...]]:
     """Length scale of each number, and the parts of the kernel that they stretch."""
-    plain = (Scales(len(names), 1.0, 1.0),)
-    if isinstance(length_scale, Mapping):
-        return scales_by_name(names, length_scale), plain
-    if isinstance(length_scale, int | float):
-        return (checked_scale(float(length_scale)),) * len(names), plain
+    if length_scale is not None and not isinstance(length_scale, str):
+        return common.length_scales(names, length_scale), (Scales(len(names), 1.0, 1.0),)
     sizes = sorted({1, min(2, len(names)), len(names)})
     ranges = [(SHORTEST_ALONE if size == 1 else SHORTEST, math.sqrt(size)) for size in sizes]
     parts = (Scales(size, low * root, LONGEST * root) for size, (low, root) in zip(sizes, ranges, strict=True))
@@ -242,3 +213,100 @@ def best_num_features(noise_std: Callable[[float], float]) -> int:
         method="bounded",
     )
     return 2 * round(math.exp(found.x) / 2)
+
+
+EMBEDDING_SHARE = 0.3
+"""Of mu squared, for the embedding; the rest trains the decoder, which has more to learn."""
+
+FEWEST_CODES = 10
+HIDDEN = 64
+"""Units of the auto-encoder: of its code, if there are fewer classes, and of its wider hidden layer."""
+
+BATCH = 500
+"""Expected rows of a step of DP-SGD, which takes each row with probability ``BATCH / rows``."""
+
+DESCENT_STEPS = 300
+CLIP = 1.0
+"""L2 norm that the gradient of one row is clipped to."""
+
+LEARNING_RATE = 1e-2
+
+
+def dp_merf_ae(
+    schema: Schema,
+    budget: Budget,
+    *,
+    neighbours: Neighbours = Neighbours.ADD_REMOVE,
+    num_rows: int | None = None,
+    labels: Labels = "auto",
+    length_scale: LengthScale = None,
+    num_features: NumFeatures = None,
+    descent_steps: Annotated[
+        int, Option("Steps of the descent that trains the decoder (default: 300).", least=1)
+    ] = DESCENT_STEPS,
+    embedding_share: float = EMBEDDING_SHARE,
+    seed: int = 0,
+    training: ImageTraining | None = None,
+    steps: Steps = None,
+) -> Plan:
+    """Plan a release of images with two mechanisms: noisy descent for a decoder, then DP-MERF's embedding.
+
+    A generator of codes is then trained so that decoded codes have the embedding (Algorithm 2 of the first
+    version). The epsilon is that of both together, by privacy loss distributions. Descent is accounted for
+    with a delta above 0, add-remove neighbours and rows as units.
+
+    Args:
+        schema: images with at most one label of named classes.
+        budget: the guarantee to meet; delta is above 0.
+        neighbours: ``add-remove``, which descent is accounted for.
+        num_rows: a public guess that sizes are planned for. By default what the schema says.
+        labels: as for ``dp_merf``, but for ``none``: images alone, the label is neither read nor made.
+        length_scale: as for ``dp_merf``, but for ``private``.
+        num_features: as for ``dp_merf``.
+        descent_steps: steps of the descent, each on about 500 images, or a tenth of all if they are few.
+        embedding_share: of mu squared, for the embedding.
+        seed: public seed of frequencies and first parameters.
+        training: settings of the generator of codes.
+        steps: its training steps, if only their number should differ.
+    """
+    schema = common.images_alone(schema) if labels == "none" else schema
+    labels = "auto" if labels == "none" else labels
+    image = common.images_of(schema, "dp-merf-ae", others="dp-merf")
+    if not 0.01 <= embedding_share <= 0.99:
+        raise UsageError("embedding share", "must lie between 0.01 and 0.99")
+    terms = terms_of(schema, budget, neighbours, num_rows, labels=labels)
+    if terms.neighbours is not Neighbours.ADD_REMOVE:
+        raise UsageError("neighbours", "must be add-remove for dp-merf-ae")
+    if isinstance(length_scale, str):
+        raise UsageError("length scale", "must be a number for dp-merf-ae")
+    rows, num_labels = terms.planned_rows, terms.num_labels
+    network = AutoEncoder(image.num_pixels, num_labels, max(FEWEST_CODES, num_labels), (HIDDEN, HIDDEN // 2), HIDDEN)
+    rate = min(0.1, BATCH / rows)
+    spendable = Budget(budget.epsilon, float(Fraction(budget.delta) - slack_for(budget, rate)))
+    beside = mu_squared_of_budget(spendable) * Fraction(embedding_share)
+    cost = calibrated_descent(budget, sampling_rate=rate, steps=descent_steps, beside=(beside,))
+    codes = training or ImageTraining(noise_dim=network.code_dim, seed=seed)
+    codes = replace(codes, architecture=DECODED, channels=(network.code_dim, network.decoder))
+    plan = dp_merf(
+        schema,
+        budget,
+        num_rows=num_rows,
+        labels=labels,
+        length_scale=length_scale,
+        num_features=num_features,
+        seed=seed,
+        training=codes,
+        steps=steps,
+    )
+    explanation = [
+        f"decoder: {descent_steps} steps, each on about {rate * rows:.0f} images, with noise of "
+        f"{cost.noise_multiplier:.3g} clipping norms; all images are held in memory meanwhile",
+        f"embedding: {embedding_share:.0%} of the budget",
+    ]
+    return replace(
+        plan,
+        settings=(*plan.settings, ("explanation", explanation)),
+        method="dp-merf-ae",
+        stages=tuple(replace(stage, share=embedding_share) for stage in plan.stages),
+        descent=DecoderPlan(network, cost, CLIP, LEARNING_RATE, rows, seed),
+    )

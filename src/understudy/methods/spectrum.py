@@ -15,21 +15,10 @@ from understudy.features.image_bases import Principal, principal_of
 from understudy.features.spectrum import MOST_COEFFICIENTS
 from understudy.fits.images import ImageTraining
 from understudy.fits.spectral import MEANS, PARTS, SECONDS, SpectralFit
-from understudy.methods.common import (
-    ROWS_IF_UNSAID,
-    LabelledColumns,
-    Option,
-    PublicFile,
-    Steps,
-    image_generator,
-    image_set,
-    labelled_columns,
-    public_table,
-    table_generator,
-    terms_of,
-)
+from understudy.methods import common
+from understudy.methods.common import Option, PublicFile, Steps, Terms, terms_of
 from understudy.plan.plan import Plan, Stage
-from understudy.rules.clipping_norm import LENGTHS, LOOK_MEANS, LOOK_SECONDS
+from understudy.rules import LENGTHS, LOOK_MEANS, LOOK_SECONDS
 from understudy.schema import Schema
 from understudy.schema.encode import pixel_array
 from understudy.schema.images import ImageShape
@@ -118,20 +107,13 @@ def dp_spectrum(
         training: settings of the generator.
         steps: training steps of a network, if only their number should differ.
     """
-    image = image_set(schema)
-    if image is None:
-        raise UsageError(
-            "method",
-            "dp-spectrum is for images with at most one label of named classes",
-            "Use the default method for other tables, or drop the other columns",
-        )
+    image = common.images_of(schema, "dp-spectrum")
     if not 0 <= tilt <= 4:
         raise UsageError("tilt", "must lie between 0 and 4")
-    terms = terms_of(schema, budget, neighbours, num_rows)
-    columns = labelled_columns(schema, "auto")
+    terms = terms_of(schema, budget, neighbours, num_rows, labels="auto")
     most = min(image.num_pixels, MOST_COEFFICIENTS)
     share = (1 - FIRST_SHARE) * (1 - MEANS_PART)
-    noise = columns.num_labels * terms.noise(share)
+    noise = terms.num_labels * terms.noise(share)
     is_network = generator not in (None, SPECTRAL)
     if components is None:
         components = USUAL_COMPONENTS if noise < SPLIT_BELOW and not is_network else 1
@@ -145,42 +127,41 @@ def dp_spectrum(
     principal = None if basis is None else _public_basis(basis, image, num_coefficients)
     weighted = Weighted(image, num_coefficients, tilt, principal)
     first = Embedding(
-        (columns.count_block(math.sqrt(COUNT_PART)), Block(LENGTHS, Lengths(weighted), math.sqrt(1 - COUNT_PART))),
-        columns.classes,
+        (terms.count_block(math.sqrt(COUNT_PART)), Block(LENGTHS, Lengths(weighted), math.sqrt(1 - COUNT_PART))),
+        terms.classes,
     )
     stages = [Stage("lengths", first, FIRST_SHARE)]
     if components == 1:
-        second = _moments(weighted, columns, None)
+        second = _moments(weighted, terms, None)
         stages.append(Stage("moments", second, 1 - FIRST_SHARE, rule="place-reach"))
     else:
-        coarse = replace(weighted, count=min(LOOK_COEFFICIENTS, num_coefficients), _cache={})
-        look = _moments(coarse, columns, None, names=(LOOK_MEANS, LOOK_SECONDS))
-        split = _moments(weighted, columns, _no_planes(coarse, columns, components))
+        coarse = replace(weighted, count=min(LOOK_COEFFICIENTS, num_coefficients))
+        look = _moments(coarse, terms, None, names=(LOOK_MEANS, LOOK_SECONDS))
+        count = terms.num_labels * int(math.log2(components))
+        planes = Sides(coarse, terms.classes, ((0.0,) * coarse.count,) * count, (0.0,) * count)  # settled later
+        split = _moments(weighted, terms, planes)
         stages += [
             Stage("look", look, LOOK_SHARE, rule="place-reach"),
             Stage("moments", split, 1 - FIRST_SHARE - LOOK_SHARE, rule="split-classes"),
         ]
-    if is_network:
-        made = image_generator(ImageTraining(seed=seed), generator=generator, training=training, steps=steps)
-    else:
-        made = table_generator({SPECTRAL: SpectralFit}, generator=generator, training=training, steps=None, seed=seed)
+    planned = {common.IMAGE_NETWORK: ImageTraining(seed=seed)} if is_network else {SPECTRAL: SpectralFit(seed=seed)}
     settings = {
-        **made,
+        **common.generator_settings(planned, generator=generator, training=training, steps=steps),
         "components": components,
         "explanation": [
             f"{num_coefficients} of {image.num_pixels} {'principal' if principal else 'cosine'} coefficients, "
             f"weighted by frequency to the {tilt:g}",
-            f"planned for {terms.num_rows or ROWS_IF_UNSAID:,} images of {columns.num_labels} class(es), "
+            f"planned for {terms.planned_rows:,} images of {terms.num_labels} class(es), "
             f"{components} component(s) each",
             f"a histogram of lengths ({FIRST_SHARE:.0%} of the budget, counts included) decides what is cut",
         ],
     }
-    return terms.plan("dp-spectrum", tuple(stages), settings)
+    return terms.plan("dp-spectrum", stages, settings)
 
 
 def _public_basis(rows: object, image: ImageShape, count: int) -> Principal:
     """Principal directions of public images; as many images as directions make some of each."""
-    table = public_table(rows)
+    table = common.public_table(rows)
     missing = [name for name in image.names if name not in table.column_names]
     if missing or table.num_rows <= count:
         raise InputError(
@@ -192,12 +173,12 @@ def _public_basis(rows: object, image: ImageShape, count: int) -> Principal:
 
 
 def _moments(
-    weighted: Weighted, columns: LabelledColumns, sides: Sides | None, *, names: tuple[str, str] = (MEANS, SECONDS)
+    weighted: Weighted, terms: Terms, sides: Sides | None, *, names: tuple[str, str] = (MEANS, SECONDS)
 ) -> Embedding:
     """First and second moments of every class, or of every part of it."""
     spectrum = Spectrum(weighted, weighted.longest)
     first: FeatureMap = spectrum
-    second, own, by_class = Tensors((spectrum,), ((0, 0),)), 1.0, columns.classes is not None
+    second, own, by_class = Tensors((spectrum,), ((0, 0),)), 1.0, terms.classes is not None
     if sides is not None:
         first, own = product(sides, spectrum), 1 - PARTS_PART
         second = Tensors((sides, spectrum), ((0, 1, 1),))
@@ -207,11 +188,4 @@ def _moments(
     ]
     if sides is not None:
         blocks.append(Block(PARTS, sides, math.sqrt(PARTS_PART), by_class))
-    return Embedding(tuple(blocks), columns.classes)
-
-
-def _no_planes(coarse: Weighted, columns: LabelledColumns, components: int) -> Sides:
-    """As many planes as classes are to have; where they lie is settled later."""
-    count = columns.num_labels * int(math.log2(components))
-    flat = (0.0,) * coarse.count
-    return Sides(coarse, columns.classes, (flat,) * count, (0.0,) * count)
+    return Embedding(tuple(blocks), terms.classes)

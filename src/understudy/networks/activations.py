@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -98,14 +100,12 @@ def activations_of_rows(
     """
     key = (network.sha256, shape, layers)
     with _ONE_AT_A_TIME, one_thread() as torch, torch.no_grad():
+        run = partial(_block, network, shape, layers)
         if key not in _CHECKED:
-            _check_rows_alone(torch, network, shape, layers)
+            _check_rows_alone(run, shape.num_pixels)
             _CHECKED.add(key)
         pixels = cells[:, : shape.num_pixels].astype(np.float32)
-        blocks = [
-            _block(torch, network, pixels[start : start + BLOCK], shape, layers)
-            for start in range(0, len(pixels), BLOCK)
-        ]
+        blocks = [run(pixels[start : start + BLOCK]) for start in range(0, len(pixels), BLOCK)]
     return [np.concatenate(parts) for parts in zip(*blocks, strict=True)]
 
 
@@ -122,36 +122,28 @@ def sizes_of(network: PublicNetwork, shape: ImageShape, layers: tuple[str, ...])
                 )
         black = np.zeros((1, shape.num_pixels), dtype=np.float32)
         try:
-            found = _block(torch, network, black, shape, layers)
+            found = _block(network, shape, layers, black)
         except (RuntimeError, KeyError, AttributeError):
-            found = None
-    if found is None:
-        raise UsageError(
-            "encoder",
-            f"the network '{network.name}' cannot read images of {shape.height} x {shape.width} in all of these layers",
-            "Choose lower layers, or another network",
-        )
+            size = f"{shape.height} x {shape.width}"
+            raise UsageError(
+                "encoder",
+                f"the network '{network.name}' cannot read images of {size} in all of these layers",
+                "Choose lower layers, or another network",
+            ) from None
     return tuple(each.shape[1] for each in found)
 
 
-def _block(
-    torch: Any, network: PublicNetwork, pixels: Singles, shape: ImageShape, layers: tuple[str, ...]
-) -> list[Singles]:
+def _block(network: PublicNetwork, shape: ImageShape, layers: tuple[str, ...], pixels: Singles) -> list[Singles]:
     padded = np.zeros((BLOCK, shape.num_pixels), dtype=np.float32)
     padded[: len(pixels)] = pixels
-    found = activations(network, torch.from_numpy(padded), shape, layers)
+    found = activations(network, load_torch().from_numpy(padded), shape, layers)
     return [each[: len(pixels)].numpy() for each in found]
 
 
-def _check_rows_alone(torch: Any, network: PublicNetwork, shape: ImageShape, layers: tuple[str, ...]) -> None:
+def _check_rows_alone(run: Callable[[Singles], list[Singles]], num_pixels: int) -> None:
     """Refuse a machine on which an image's bits depend on its place in a block or on its companions."""
     rng = np.random.default_rng(0)
-    made_up = rng.random((BLOCK, shape.num_pixels), dtype=np.float32)
-    others = rng.random((BLOCK, shape.num_pixels), dtype=np.float32)
-
-    def run(images: Singles) -> list[Singles]:
-        return _block(torch, network, images, shape, layers)
-
+    made_up, others = (rng.random((BLOCK, num_pixels), dtype=np.float32) for _ in range(2))
     expected = run(made_up)
     mixed = np.where(np.arange(BLOCK)[:, None] % 2 == 0, made_up, others)
     trials = [

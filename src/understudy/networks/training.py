@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from understudy.arrays import Bytes, LossProgress, Singles, one_thread
 from understudy.errors import InputError, UsageError
-from understudy.networks.form import Encoder, EncoderForm
+from understudy.networks.activations import taken_in
+from understudy.networks.public import Encoder, EncoderForm
 from understudy.schema.images import LIGHTEST, ImageShape
 
 QUARTERS = 4
@@ -49,11 +50,17 @@ class EncoderTraining:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name, most in (("components", MOST_WIDE), ("steps", 10**7), ("batch", 2**20)):
-            if not 1 <= getattr(self, name) <= most:
+        limits = {"components": MOST_WIDE, "steps": 10**7, "batch": 2**20, "depths": MOST_WIDE}
+        for name, most in limits.items():
+            if not all(1 <= value <= most for value in np.ravel(getattr(self, name))):
                 raise UsageError(name, f"must lie between 1 and {most:,}")
-        if not all(1 <= depth <= MOST_WIDE for depth in self.depths):
-            raise UsageError("depths", f"must lie between 1 and {MOST_WIDE:,}")
+
+    def form(
+        self, image: ImageShape, means: tuple[float, ...], deviations: tuple[float, ...], *, most: int
+    ) -> EncoderForm:
+        """The network for images of a shape, with ``most`` linear components at most."""
+        convolutions = tuple(self.depths), tuple(self.strides), tuple(self.kernels)
+        return EncoderForm(image, means, deviations, *convolutions, min(self.components, most))
 
 
 def train_encoder(
@@ -88,20 +95,15 @@ def train_encoder(
     some = pixels[sample].astype(np.float64) / LIGHTEST
     means, deviations = (each.ravel() for each in (some.mean((0, 1, 2)), some.std((0, 1, 2))))
     deviations = np.maximum(deviations, 1e-3)
-    form = EncoderForm(
-        shape,
-        tuple(means.tolist()),
-        tuple(deviations.tolist()),
-        tuple(training.depths),
-        tuple(training.strides),
-        tuple(training.kernels),
-        min(training.components, shape.num_pixels, len(sample)),
-    )
+    most = min(shape.num_pixels, len(sample))
+    form = training.form(shape, tuple(means.tolist()), tuple(deviations.tolist()), most=most)
     planes = np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
     with one_thread() as torch:
         convolutions, share = _Learning(torch, form, planes, labels, training).run(progress)
-    basis, tilts = _components(some.reshape(len(some), -1), form.components)
-    weights = convolutions | linear_layer(form, basis * tilts[:, None])
+    # Principal directions, weighted by roots of inverse singular values, which spread noise evenly.
+    _, sizes, directions = np.linalg.svd(some.reshape(len(some), -1), full_matrices=False)
+    tilts = np.sqrt(sizes[0] / np.maximum(sizes[: form.components], 1e-3 * sizes[0]))
+    weights = convolutions | linear_layer(form, directions[: form.components] * tilts[:, None])
     return Encoder(form, weights, trained_on), share
 
 
@@ -124,9 +126,6 @@ class _Learning:
                 spread = (2 / part.weight[0].numel()) ** 0.5
                 part.weight.normal_(0.0, spread, generator=self.source)
                 part.bias.zero_()
-        self.means, self.deviations = (
-            torch.tensor(each, dtype=torch.float32)[:, None, None] for each in (form.means, form.deviations)
-        )
 
     def run(self, progress: LossProgress | None) -> tuple[dict[str, Singles], float]:
         """Weights of the convolutions, and the training accuracy over the last tenth of the steps."""
@@ -149,7 +148,7 @@ class _Learning:
         return self._folded(), float(np.mean(right[-max(1, training.steps // 10) :]))
 
     def _scores(self, images: Any) -> Any:
-        hidden = (images - self.means) / self.deviations
+        hidden = taken_in(images, self.form.intake)
         for part, norm in zip(self.parts, self.norms, strict=True):
             hidden = self.torch.relu(norm(part(hidden)))
         pooled = self.torch.cat([hidden.mean((2, 3)), hidden.amax((2, 3))], dim=1)
@@ -198,15 +197,6 @@ class _Learning:
             found[f"{name}.weight"] = np.ascontiguousarray(weight.detach().numpy())
             found[f"{name}.bias"] = np.ascontiguousarray(bias.detach().numpy())
         return found
-
-
-def _components(images: npt.NDArray[np.float64], count: int) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Principal directions of images, and weights, roots of inverse singular values, that spread noise evenly.
-
-    # (num_images, num_pixels) -> (count, num_pixels), (count,)
-    """
-    _, sizes, directions = np.linalg.svd(images, full_matrices=False)
-    return directions[:count], np.sqrt(sizes[0] / np.maximum(sizes[:count], 1e-3 * sizes[0]))
 
 
 def linear_layer(form: EncoderForm, basis: npt.NDArray[np.float64]) -> dict[str, Singles]:

@@ -7,22 +7,14 @@ on what of a row, is theirs; everything that privacy rests on is here.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Protocol
 
 from understudy.accounting import GAUSSIAN, Budget, Neighbours, epsilon_of
-from understudy.accounting.dpsgd import (
-    Charge,
-    DescentCost,
-    charge_of_descent,
-    epsilon_of_charges,
-    epsilon_of_descent,
-    exceedance_of_charges,
-    slack_for,
-)
-from understudy.codec import decode, encode
+from understudy.accounting.dpsgd import NO_CHARGE, Charge, DescentCost, slack_for
+from understudy.codec import FLAT
 from understudy.networks.autoencoder import AutoEncoder
 from understudy.schema import Schema
 
@@ -52,16 +44,12 @@ class DescentPlan:
     expected_rows: int | None
     seed: int = 0
     beside: tuple[Fraction, ...] = ()
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """Rows come or go: Poisson sampling is accounted for nothing else."""
-        return Neighbours.ADD_REMOVE
+    neighbours = Neighbours.ADD_REMOVE  # rows come or go: Poisson sampling is accounted for nothing else
 
     @cached_property
     def charge(self) -> Charge:
         """The Gaussian mechanism that dominates the descent, up to a slack; ledgers count it."""
-        return charge_of_descent(self.cost, slack_for(self.budget, self.cost.sampling_rate))
+        return self.cost.charge(slack_for(self.budget, self.cost.sampling_rate))
 
     @cached_property
     def charges(self) -> tuple[Charge, ...]:
@@ -77,32 +65,29 @@ class DescentPlan:
         if delta <= self.charge.slack:
             return math.inf
         if neighbours is Neighbours.REPLACE_ONE:
-            doubled = 4 * sum(
-                (charge.mu_squared for charge in self.charges), Fraction(0)
-            )  # one row goes, and another comes
-            return math.inf if self.charge.slack else epsilon_of([doubled], delta)
-        return epsilon_of_descent(self.cost, delta, beside=self.beside)
+            doubled = 4 * self._whole.mu_squared  # one row goes, and another comes
+            return math.inf if self._whole.slack else epsilon_of([doubled], delta)
+        return self.cost.epsilon(delta, beside=self.beside)
 
     def charged_epsilon(self) -> float:
         """The epsilon as ledgers count it, which is a little more where rows are sampled."""
-        return epsilon_of_charges(self.charges, self.budget.delta)
-
-    def least_epsilon(self, delta: float) -> float:
-        """By privacy loss distributions or as an almost Gaussian mechanism: neither is ever below the truth."""
-        by_losses = epsilon_of_descent(self.cost, delta, beside=self.beside)
-        return min(by_losses, epsilon_of_charges(self.charges, delta))
+        return self._whole.epsilon(self.budget.delta)
 
     @property
     def best_guess(self) -> float:
         """How often the best attacker is right about one person, from a coin toss."""
-        return GAUSSIAN.best_guess(charge.mu_squared for charge in self.charges) + float(self.charge.slack)
+        return self._whole.best_guess
 
     @property
     def exceedance(self) -> float:
         """How often, at most, odds about one person move past what epsilon allows."""
-        if self.charge.slack:
-            return exceedance_of_charges(self.charges, self.epsilon())
-        return GAUSSIAN.exceedance([charge.mu_squared for charge in self.charges], self.epsilon())
+        if self._whole.slack:
+            return self._whole.exceedance(self.epsilon())
+        return GAUSSIAN.exceedance([self._whole.mu_squared], self.epsilon())
+
+    @property
+    def _whole(self) -> Charge:
+        return sum(self.charges, NO_CHARGE)
 
 
 class TrainedPlan(Protocol):
@@ -123,32 +108,14 @@ class TrainedPlan(Protocol):
 
 @dataclass(frozen=True)
 class DecoderPlan:
-    """An auto-encoder of images that is trained before anything else is released; its decoder is handed out."""
+    """The descent before the stages of a release, which trains an auto-encoder of images; its decoder is handed out.
+
+    Fields are as in ``DescentPlan``, but for the budget, which is the whole plan's.
+    """
 
     network: AutoEncoder
-    descent: DescentPlan
-
-    def to_dict(self) -> dict[str, Any]:
-        """Public description; the budget is the whole plan's."""
-        descent = self.descent
-        return {
-            "network": encode(self.network),
-            **encode(descent.cost),
-            "clip": descent.clip,
-            "learning_rate": descent.learning_rate,
-            "expected_rows": descent.expected_rows,
-            "seed": descent.seed,
-        }
-
-
-def decoder_from_dict(document: dict[str, Any], budget: Budget) -> DecoderPlan:
-    """A decoder from its public description."""
-    descent = DescentPlan(
-        budget,
-        DescentCost(float(document["sampling_rate"]), float(document["noise_multiplier"]), int(document["steps"])),
-        float(document["clip"]),
-        float(document["learning_rate"]),
-        int(document["expected_rows"]),
-        int(document["seed"]),
-    )
-    return DecoderPlan(decode(AutoEncoder, document["network"]), descent)
+    cost: DescentCost = field(metadata=FLAT)
+    clip: float
+    learning_rate: float
+    expected_rows: int
+    seed: int

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,8 +19,7 @@ from understudy.codec import FLAT, decode, encode
 from understudy.errors import UsageError
 from understudy.features.image_bases import Cosines
 from understudy.files import canonical_sha256
-from understudy.networks.form import Encoder, EncoderForm
-from understudy.networks.public import Weights
+from understudy.networks.public import Encoder, EncoderForm, Weights
 from understudy.networks.training import EncoderTraining, linear_layer
 from understudy.plan.descent import DescentPlan
 from understudy.plan.plan import ROW_CAP
@@ -71,15 +70,11 @@ class ExtractorPlan:
 
     @property
     def image(self) -> ImageShape:
-        if self.schema.image is None:
-            raise ValueError("the schema has no images")
-        return self.schema.image
+        return cast(ImageShape, self.schema.image)  # plans without images or a label are refused above
 
     @property
     def label(self) -> Column:
-        if self.schema.label is None:
-            raise ValueError("the schema has no label")
-        return self.schema.label
+        return cast(Column, self.schema.label)
 
     @property
     def expected_rows(self) -> int:
@@ -96,16 +91,8 @@ class ExtractorPlan:
     @property
     def form(self) -> EncoderForm:
         """The network, with as many cosine components as are asked for."""
-        training, channels = self.training, self.image.channels
-        return EncoderForm(
-            self.image,
-            (PIXEL_MEAN,) * channels,
-            (PIXEL_DEVIATION,) * channels,
-            tuple(training.depths),
-            tuple(training.strides),
-            tuple(training.kernels),
-            min(training.components, self.image.num_pixels),
-        )
+        means, deviations = ((each,) * self.image.channels for each in (PIXEL_MEAN, PIXEL_DEVIATION))
+        return self.training.form(self.image, means, deviations, most=self.image.num_pixels)
 
     def encoder(self, convolutions: Weights, facts: dict[str, Any]) -> Encoder:
         """The encoder with convolutions that were learnt, beside weighted cosines, and what it cost."""

@@ -6,11 +6,9 @@ it alone. It can be printed, argued about and stored before any data is opened.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain
@@ -19,18 +17,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.accounting import GAUSSIAN, Budget, Mechanism, Neighbours, mechanism_for, neighbours_by_name
-from understudy.accounting.dpsgd import Charge, epsilon_of_charges, epsilon_of_replacement, exceedance_of_charges
-from understudy.codec import decode, encode
+from understudy.accounting import Budget, Mechanism, Neighbours, mechanism_for, neighbours_by_name
+from understudy.accounting.dpsgd import NO_CHARGE, Charge, epsilon_of_replacement, slack_for
+from understudy.codec import FLAT, OMIT_DEFAULT, decode, encode, keys_of
 from understudy.errors import InputError, UsageError
 from understudy.features.base import Norm, PublicInput
 from understudy.features.embedding import Block, Embedding
-from understudy.plan.descent import DecoderPlan, DescentPlan, decoder_from_dict
+from understudy.files import canonical_sha256
+from understudy.plan.descent import DecoderPlan
 from understudy.plan.stage import Stage, weighed_for_laplace
 from understudy.rules import RULES
 from understudy.rules.measurement import Measurement
 from understudy.schema import Layout, Schema
-from understudy.schema.table import parse_schema
 
 __all__ = ["LARGEST_NOISE", "LATTICE", "LATTICE_BITS", "MOST_NUMBERS", "ROW_CAP", "Plan", "Stage", "plan_from_dict"]
 
@@ -59,7 +57,7 @@ class Plan:
     whose weights were meant for Gaussian noise are weighed anew if the noise is Laplace's, so that
     methods need not know of it. If there are several ``parties``, each adds the whole noise to the sum
     of its own rows, so that the released vectors, which are the sums of theirs, have that noise several times.
-    A ``decoder`` of images is trained before anything else is released.
+    A noisy ``descent`` that trains a decoder of images comes before all stages.
 
     Guarantee:
         Releasing every stage's integer sum with the mechanism's discrete noise of ``noise_scales``
@@ -68,13 +66,14 @@ class Plan:
 
     schema: Schema
     method: str
-    budget: Budget
+    budget: Budget = field(metadata=FLAT)
     neighbours: Neighbours
     stages: tuple[Stage, ...]
     num_rows: int | None = None
     settings: tuple[tuple[str, Any], ...] = ()
-    decoder: DecoderPlan | None = None
-    parties: int = 1
+    descent: DecoderPlan | None = field(default=None, metadata=OMIT_DEFAULT)
+    parties: int = field(default=1, metadata=OMIT_DEFAULT)
+    lattice = LATTICE  # integer norm of a feature vector of norm one
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "neighbours", neighbours_by_name(self.neighbours))
@@ -157,8 +156,6 @@ class Plan:
         """A descent is accounted for rows that come or go, beside Gaussian noise."""
         if self.descent is None:
             return
-        if self.descent.budget != self.budget:
-            raise ValueError("a descent is calibrated for the plan's budget")
         if self.neighbours is not Neighbours.ADD_REMOVE:
             raise UsageError("neighbours", "noisy descent is accounted for add-remove", "Use --neighbours add-remove")
         if not self.schema.privacy.is_row or self.parties > 1:
@@ -194,11 +191,6 @@ class Plan:
                 f"Use a delta above {float(self.network_charge.slack):.1e}, or a public encoder",
             )
 
-    @property
-    def lattice(self) -> int:
-        """Integer norm of a feature vector of norm one."""
-        return LATTICE
-
     @cached_property
     def layout(self) -> Layout:
         """Where the columns lie among the cells."""
@@ -224,27 +216,21 @@ class Plan:
 
     def _sensitivities(self, neighbours: Neighbours) -> tuple[tuple[int, ...], ...]:
         is_replaced, unit = (neighbours_by_name(neighbours) is Neighbours.REPLACE_ONE, self.schema.privacy)
-        if unit.is_row:
-            return tuple(
-                stage.embedding.mechanism_sensitivities(self.lattice, replace=is_replaced) for stage in self.stages
-            )
         # All rows of an id go, and if it is replaced, as many others come (proofs/units.md).
-        moved = (2 if is_replaced else 1) * unit.max_rows
+        moved = 1 if unit.is_row else (2 if is_replaced else 1) * unit.max_rows
         factor = moved if self.budget.is_pure else moved**2
-        return tuple(
-            tuple(factor * part for part in parts)
-            for parts in (stage.embedding.mechanism_sensitivities(self.lattice, replace=False) for stage in self.stages)
+        of_row = (
+            stage.embedding.mechanism_sensitivities(self.lattice, replace=is_replaced and unit.is_row)
+            for stage in self.stages
         )
-
-    @property
-    def descent(self) -> DescentPlan | None:
-        """The noisy descent before the stages, if there is one."""
-        return None if self.decoder is None else self.decoder.descent
+        return tuple(tuple(factor * part for part in parts) for parts in of_row)
 
     @cached_property
     def charge(self) -> Charge:
         """What the descent costs; nothing, if there is none."""
-        return Charge(Fraction(0)) if self.descent is None else self.descent.charge
+        if self.descent is None:
+            return NO_CHARGE
+        return self.descent.cost.charge(slack_for(self.budget, self.descent.cost.sampling_rate))
 
     @property
     def network_cost(self) -> dict[str, Any] | None:
@@ -255,8 +241,8 @@ class Plan:
     def network_charge(self) -> Charge:
         """The same as a charge; nothing, if there is no such network."""
         if self.network_cost is None:
-            return Charge(Fraction(0))
-        return Charge(*(_fraction(self.network_cost[name]) for name in ("mu_squared", "slack")))
+            return NO_CHARGE
+        return decode(Charge, {name: self.network_cost[name] for name in ("mu_squared", "slack")})
 
     @property
     def network_has_test_noise(self) -> bool:
@@ -271,8 +257,7 @@ class Plan:
     @property
     def _total(self) -> Fraction:
         """What stages and descent may cost together, in the mechanism's units."""
-        delta = float(Fraction(self.budget.delta) - self.charge.slack)
-        return self.mechanism.total(Budget(self.budget.epsilon, delta))
+        return self.mechanism.total(self.budget.without(self.charge.slack))
 
     @cached_property
     def noise_scales(self) -> tuple[int, ...]:
@@ -330,37 +315,38 @@ class Plan:
         delta = self.budget.delta if delta is None else delta
         if self.network_cost is None:
             return self.own_epsilon(neighbours, delta=delta)
-        charges = self.charges
+        whole = sum(self.charges, NO_CHARGE)
         if neighbours is Neighbours.REPLACE_ONE:
-            return epsilon_of_replacement(lambda part: epsilon_of_charges(charges, part), delta)
-        return epsilon_of_charges(charges, delta)
+            return epsilon_of_replacement(whole.epsilon, delta)
+        return whole.epsilon(delta)
 
     def own_epsilon(self, neighbours: Neighbours | None = None, *, delta: float | None = None) -> float:
         """The epsilon that the release's own noise gives; this is what the budget is for."""
         delta = self.budget.delta if delta is None else delta
         if self.descent is None:
             return self.mechanism.epsilon(self.cost(neighbours), delta)
-        beside = tuple(chain.from_iterable(self.stage_costs(Neighbours.ADD_REMOVE)))
-        both = replace(self.descent, beside=beside)
-        if neighbours is Neighbours.REPLACE_ONE:
-            return epsilon_of_replacement(both.least_epsilon, delta)
-        return both.least_epsilon(delta)
+        cost, beside = self.descent.cost, tuple(chain.from_iterable(self.stage_costs()))
+        whole = sum(map(Charge, beside), self.charge)
+
+        def least(part: float) -> float:
+            """By privacy loss distributions or as almost Gaussian mechanisms: neither is ever below the truth."""
+            return min(cost.epsilon(part, beside=beside), whole.epsilon(part))
+
+        return epsilon_of_replacement(least, delta) if neighbours is Neighbours.REPLACE_ONE else least(delta)
 
     @property
     def best_guess(self) -> float:
         """How often the best attacker is right about one person, from a coin toss."""
         if self.budget.is_pure:
             return self.mechanism.best_guess(self.cost())
-        charges = self.charges
-        slack = float(sum(charge.slack for charge in charges))
-        return min(1.0, GAUSSIAN.best_guess(charge.mu_squared for charge in charges) + slack)
+        return sum(self.charges, NO_CHARGE).best_guess
 
     @property
     def exceedance(self) -> float:
         """How often, at most, odds about one person move past what epsilon allows."""
         if self.descent is None and self.network_cost is None:
             return self.mechanism.exceedance(self.cost(), self.epsilon())
-        return exceedance_of_charges(self.charges, self.epsilon())
+        return sum(self.charges, NO_CHARGE).exceedance(self.epsilon())
 
     def embeddings(self, vectors: Sequence[npt.NDArray[np.int64]]) -> tuple[Embedding, ...]:
         """The embeddings of the first ``len(vectors) + 1`` stages, rules applied."""
@@ -369,14 +355,12 @@ class Plan:
         for index, stage in enumerate(self.stages[: len(vectors) + 1]):
             vector = vectors[index] if index < len(vectors) else nothing
             noise = self.noise_stds[index], self.lattice, self.mechanism.deviations
-            read = Measurement(stage.embedding, vector, *noise)
+            embedding = stage.embedding
             if stage.rule is not None:
-                planned = Measurement(stage.embedding, nothing, *noise)
-                settled = RULES[stage.rule](planned, found)
-                read = Measurement(settled, vector, *noise)
-                self._check_settled(stage.embedding, read.embedding)
-            found.append(read)
-        return tuple(read.embedding for read in found)
+                embedding = RULES[stage.rule](Measurement(embedding, nothing, *noise), found)
+                self._check_settled(stage.embedding, embedding)
+            found.append(Measurement(embedding, vector, *noise))
+        return tuple(measurement.embedding for measurement in found)
 
     def _check_settled(self, planned: Embedding, settled: Embedding) -> None:
         """A rule may choose what is measured, never how far a row can move it."""
@@ -394,54 +378,22 @@ class Plan:
 
     def to_dict(self) -> dict[str, Any]:
         """The plan in its canonical form."""
-        described: dict[str, Any] = {"parties": self.parties} if self.parties > 1 else {}
-        described |= {} if self.decoder is None else {"descent": self.decoder.to_dict()}
-        return described | {
-            "schema": self.schema.to_dict(),
-            "method": self.method,
-            "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta,
-            "neighbours": self.neighbours.value,
-            "num_rows": self.num_rows,
-            "lattice_bits": LATTICE_BITS,
-            "stages": [encode(stage) for stage in self.stages],
-            "settings": dict(self.settings),
-        }
+        return encode(self) | {"lattice_bits": LATTICE_BITS, "settings": dict(self.settings)}
 
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical form."""
-        canonical = json.dumps(self.to_dict(), sort_keys=True, ensure_ascii=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _fraction(text: str) -> Fraction:
-    """A fraction as plans write it, which is never negative."""
-    over, _, under = str(text).partition("/")
-    found = Fraction(int(over), max(1, int(under or 1)))
-    if found < 0:
-        raise ValueError("a cost is not negative")
-    return found
+        return canonical_sha256(self.to_dict())
 
 
 def plan_from_dict(document: dict[str, Any]) -> Plan:
     """Read a plan back from its canonical form."""
     try:
         if document["lattice_bits"] != LATTICE_BITS:
-            raise ValueError
-        schema = parse_schema(document["schema"], name="table")
-        budget = Budget(document["epsilon"], document["delta"])
-        return Plan(
-            schema=schema,
-            method=str(document["method"]),
-            budget=budget,
-            neighbours=Neighbours(document["neighbours"]),
-            stages=tuple(decode(Stage, stage) for stage in document["stages"]),
-            num_rows=document["num_rows"],
-            settings=tuple(document["settings"].items()),
-            decoder=decoder_from_dict(document["descent"], budget) if "descent" in document else None,
-            parties=int(document.get("parties", 1)),
-        )
+            raise ValueError("another version's plan")
+        # Whatever else it says has no say: noise and cost follow from these fields.
+        fields = {key: value for key, value in document.items() if key in keys_of(Plan)}
+        return decode(Plan, fields | {"settings": list(document["settings"].items())})
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, UsageError):
         pass
     raise InputError(

@@ -89,8 +89,7 @@ def load_request(path: Path | str) -> Request:
     try:
         document = read_json(path, follow=True)
         plan = plan_from_dict(document["plan"])
-        read = [np.frombuffer(base64.b64decode(v), "<i8") for v in document["vectors"]]
-        vectors = tuple(vector.astype(np.int64) for vector in read)
+        vectors = tuple(np.frombuffer(base64.b64decode(v), "<i8").astype(np.int64) for v in document["vectors"])
         queries = dict(document["answered_by"])
         request = Request(plan, vectors, document["ledger"], bool(document["is_private"]), queries)
         sizes = [embedding.dim for embedding in plan.embeddings(vectors)[: len(vectors)]]

@@ -28,8 +28,7 @@ class Stage:
     @property
     def parts(self) -> dict[str, float]:
         """The share of the budget that each block has."""
-        blocks = self.embedding.blocks
-        reach = {b.name: b.weight**2 if b.norm is Norm.L2 else b.weight for b in blocks}
+        reach = {b.name: b.weight**2 if b.norm is Norm.L2 else b.weight for b in self.embedding.blocks}
         total = sum(reach.values())
         return {name: self.share * own / total for name, own in reach.items()}
 

@@ -23,22 +23,14 @@ from numba.extending import intrinsic
 
 from understudy.features import exact
 from understudy.features.exact import (
-    C0,
-    C1,
-    C2,
-    C3,
-    C4,
+    COSINE_SERIES,
     DROPPED_BITS,
     KEPT_MASK,
     ONE,
     PHASE_BITS,
     QUARTER,
-    S0,
-    S1,
-    S2,
-    S3,
-    S4,
     SIGN_SHIFT,
+    SINE_SERIES,
 )
 from understudy.private import kernels
 from understudy.private.kernels import TILE_FREQUENCIES, TILE_ROWS
@@ -168,8 +160,10 @@ def _wave(phase: Any, amplitude: Any) -> Any:
     odd = int32(int32(kept ^ double) >> SIGN_SHIFT)
     z = np.float32(double) * QUARTER
     y = z * z
-    cosine = C0 + y * (C1 + y * (C2 + y * (C3 + y * C4)))
-    sine = z * (S0 + y * (S1 + y * (S2 + y * (S3 + y * S4))))
+    c0, c1, c2, c3, c4 = COSINE_SERIES
+    s0, s1, s2, s3, s4 = SINE_SERIES
+    cosine = c0 + y * (c1 + y * (c2 + y * (c3 + y * c4)))
+    sine = z * (s0 + y * (s1 + y * (s2 + y * (s3 + y * s4))))
     return int32(int32(cosine * amplitude) ^ odd), int32(int32(sine * amplitude) ^ odd), odd
 
 

@@ -74,8 +74,8 @@ def release_table(
         facts()  # software that is missing is found before a row is read, and not missed if a release is resumed
         for stage in plan.stages:
             check_row_independence(plan.layout, stage.embedding, plan.lattice)
-        if plan.decoder is not None:
-            check_decoder(plan, plan.decoder)
+        if plan.descent is not None:
+            check_decoder(plan, plan.descent)
 
     def total_after(vectors: tuple[Integers, ...]) -> Integers:
         total = private_total(data, plan, vectors, query=query, run=how)
@@ -83,16 +83,16 @@ def release_table(
         return total[:-1]
 
     def read() -> tuple[Images | None, Integers]:
-        if len(plan.stages) > 1 or plan.decoder is not None:
+        if len(plan.stages) > 1 or plan.descent is not None:
             check_read_again(data)
-        images = read_images(data, plan, query=query) if plan.decoder is not None else None
+        images = read_images(data, plan, query=query) if plan.descent is not None else None
         return images, total_after(())
 
     def draw(private: tuple[Images | None, Integers], receipt: Receipt) -> tuple[tuple[Integers, ...], Weights]:
         images, first = private
         weights: Weights = {}
-        if plan.decoder is not None and images is not None:
-            weights = train_decoder(images, plan.decoder, noise=source, receipt=receipt)
+        if plan.descent is not None and images is not None:
+            weights = train_decoder(images, plan.descent, noise=source, receipt=receipt)
         vectors: tuple[Integers, ...] = (noisy(first, plan, 0, source, receipt),)
         while len(vectors) < len(plan.stages):
             vectors = (*vectors, noisy(total_after(vectors), plan, len(vectors), source, receipt))

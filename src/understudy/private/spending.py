@@ -144,7 +144,7 @@ def release_bill(plan: Plan, *, stage: int | None = None) -> Bill:
             raise _no_delta(ledger, "Release with --delta 0, or make a ledger with a delta above 0")
         return costs
 
-    steps = plan.decoder.descent.cost.steps if plan.decoder is not None else 0
+    steps = plan.descent.cost.steps if plan.descent is not None else 0
     return Bill(
         plan.fingerprint,
         plan.method,

@@ -9,8 +9,7 @@ from typing import Any
 
 from understudy.errors import InputError
 from understudy.files import canonical_sha256, read_json
-from understudy.networks.form import DOCUMENT, WEIGHTS, Encoder, document_of, load_encoder, weights_of
-from understudy.networks.public import PublicNetwork
+from understudy.networks.public import DOCUMENT, WEIGHTS, Encoder, PublicNetwork, document_of, load_encoder, weights_of
 from understudy.plan.encoder import ExtractorPlan, extractor_plan_from_dict
 from understudy.released.assumptions import GRADIENTS
 from understudy.released.certificate import trained_certificate

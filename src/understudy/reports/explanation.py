@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from understudy.arrays import Floats, Integers
-from understudy.classifier.explain import column_weights, contrast, drawn_images, drawn_strokes, explain_row, patterns
 from understudy.classifier.inputs import DIRECTIONS, CosineInputs, StrokeInputs, TableInputs
-from understudy.classifier.model import Classifier
+from understudy.classifier.model import Classifier, column_weights, contrast, drawn, explain_row, patterns
 from understudy.files import CERTIFICATE
 from understudy.reports.charts import render
 from understudy.reports.pictures import plain_picture, signed_picture
@@ -27,13 +26,12 @@ CELL = 20.0
 def render_explanation(classifier: Classifier, rows: Integers | None = None) -> str:
     """A page about a classifier, and about rows if there are any.  # rows: (num_rows, num_feature_columns)"""
     kind = {TableInputs: "table", CosineInputs: "cosines", StrokeInputs: "strokes"}[type(classifier.plan.inputs)]
-    drawn = _drawn_maps(classifier, kind)
     values = {
         "certificate": json.loads(classifier.files()[CERTIFICATE]),
         "label": classifier.plan.label.name,
         "kind": kind,
         "maps": classifier.maps.shape.num_maps,
-        "classes": list(zip(classifier.classes[:MOST_CLASSES], drawn, strict=True)),
+        "classes": list(zip(classifier.classes[:MOST_CLASSES], _drawn_maps(classifier, kind), strict=True)),
         "left_out": max(0, len(classifier.classes) - MOST_CLASSES),
         "rows": [] if rows is None else [_row(classifier, codes) for codes in rows],
         "version": version("understudy"),
@@ -47,19 +45,18 @@ def _drawn_maps(classifier: Classifier, kind: str) -> list[list[Any]]:
     classes = range(min(len(classifier.classes), MOST_CLASSES))
     if kind == "table":
         return [[_strongest_columns(classifier, m, k) for m in maps] for k in classes]
-    shown = contrast(patterns(classifier))
-    draw: Callable[[Floats, float], Any]
+    weights = drawn(classifier, contrast(patterns(classifier)))  # (maps, classes, channels, rows, columns)
+    draw: Callable[[Floats, float], Any] = strokes_of
+    share = 0.999
     if kind == "cosines":
-        weights, draw, share = drawn_images(classifier, shown).mean(axis=4), signed_picture, 0.995
-    else:
-        weights, draw, share = drawn_strokes(classifier, shown), strokes_of, 0.999
+        weights, draw, share = weights.mean(axis=2), signed_picture, 0.995
     largest = float(np.quantile(np.abs(weights), share))
     return [[draw(weights[m, k], largest) for m in maps] for k in classes]
 
 
 def _strongest_columns(classifier: Classifier, map_: int, class_: int) -> dict[str, Any]:
-    columns = column_weights(classifier, map_, class_)[:MOST_COLUMNS]
-    largest = max((abs(weight) for column in columns for _, weight in column.values), default=1.0) or 1.0
+    columns = list(column_weights(classifier, map_, class_).items())[:MOST_COLUMNS]
+    largest = max((abs(weight) for _, values in columns for _, weight in values), default=1.0) or 1.0
     return {"columns": columns, "largest": largest}
 
 

@@ -45,7 +45,6 @@ class Pieces:
     lows: tuple[int, ...]
     masses: Floats
     atoms: npt.NDArray[np.bool_]
-    null_mass: float
 
 
 def place_bins(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
@@ -54,21 +53,17 @@ def place_bins(planned: Measurement, earlier: Sequence[Measurement]) -> Embeddin
     Histograms are denoised into level runs of codes; long runs are split; runs are joined until a cell holds enough
     rows beside its noise. Values that repeat keep a cell to themselves.
     """
-    first, embedding = earlier[0], planned.embedding
-    noise = planned.noise_of_count(CELLS)
-    maps = {CELLS: planned.map(CELLS)}
-    template = maps[CELLS].factors
-    most = max(2, min(MOST_CELLS, MOST_WIDTH // len(template)))
-    cells = tuple(_cut(first, factor.column, noise, most) for factor in template)
-    maps[CELLS] = replace(maps[CELLS], factors=cells)
+    first, template = earlier[0], planned.map(CELLS)
+    noise, most = planned.noise_of_count(CELLS), max(2, min(MOST_CELLS, MOST_WIDTH // len(template.factors)))
+    cells = tuple(_cut(first, factor.column, noise, most) for factor in template.factors)
+    embedding = planned.embedding.with_map(CELLS, replace(template, factors=cells))
     if planned.has(COARSE_PAIRS):
         rows = total_rows(first)
         wanted = np.sqrt(max(rows, 1.0) / (COARSE_NOISE * planned.noise_of_count(COARSE_PAIRS)))
         count = float(np.clip(np.rint(wanted), *COARSE_CELLS))
         coarse = tuple(merged(first, each, count) for each in cells)
-        maps[COARSE_PAIRS] = replace(planned.map(COARSE_PAIRS), factors=coarse)
-    blocks = (replace(block, map=maps.get(block.name, block.map)) for block in embedding.blocks)
-    return replace(embedding, blocks=tuple(blocks))
+        embedding = embedding.with_map(COARSE_PAIRS, replace(planned.map(COARSE_PAIRS), factors=coarse))
+    return embedding
 
 
 def total_rows(first: Measurement) -> float:
@@ -114,7 +109,7 @@ def _split(pieces: Pieces, num_codes: int, limit: float) -> Pieces:
     place = np.arange(len(whole)) - np.repeat(np.cumsum(parts) - parts, parts)
     starts = lows[whole] + place * spans[whole] // parts[whole]
     masses = pieces.masses[whole] / parts[whole]
-    return Pieces(tuple(starts.tolist()), masses, pieces.atoms[whole], pieces.null_mass)
+    return Pieces(tuple(starts.tolist()), masses, pieces.atoms[whole])
 
 
 def _level_pieces(first: Measurement, column: int) -> Pieces:
@@ -128,8 +123,7 @@ def _level_pieces(first: Measurement, column: int) -> Pieces:
     if cells.is_ordered and cells.num_known > 2:
         known[inner] = haar_threshold(known[inner], noise, deviations=TOP_DEVIATIONS)
     masses = project_to_simplex(np.append(known, counts[cells.num_known :]), total_rows(first))
-    null_mass = float(masses[cells.num_known]) if cells.has_null else 0.0
-    masses = masses[: cells.num_known]
+    masses = masses[: cells.num_known]  # the rest are nulls
     fine = _fine(first, column)
     if has_bounds:
         stands_out = known[[0, -1]] > TOP_DEVIATIONS * noise
@@ -139,8 +133,8 @@ def _level_pieces(first: Measurement, column: int) -> Pieces:
     if fine is None:
         lows = tuple(cells.first_codes.tolist())
         is_atom = cells.is_ordered & (masses > ATOM_DEVIATIONS * noise) & (cells.num_codes > cells.num_pieces)
-        return Pieces(lows, masses, is_atom & (cells.last_codes == cells.first_codes), null_mass)
-    return _refined(cells, masses, null_mass, *fine, tail=first.tail)
+        return Pieces(lows, masses, is_atom & (cells.last_codes == cells.first_codes))
+    return _refined(cells, masses, *fine, tail=first.tail)
 
 
 def _without_bounds(cells: Cells, masses: Floats, kept: npt.NDArray[np.bool_]) -> tuple[Cells, Floats]:
@@ -165,14 +159,7 @@ def _fine(first: Measurement, column: int) -> tuple[Cells, Floats, float] | None
 
 
 def _refined(
-    tops: Cells,
-    masses: Floats,
-    null_mass: float,
-    fine: Cells,
-    counts: Floats,
-    noise: float,
-    *,
-    tail: Callable[[float], float],
+    tops: Cells, masses: Floats, fine: Cells, counts: Floats, noise: float, *, tail: Callable[[float], float]
 ) -> Pieces:
     """Masses of coarse cells shared out by the finer histogram, where that tells of anything.
 
@@ -191,7 +178,7 @@ def _refined(
     singles = np.append(np.diff(starts), len(level) - starts[-1]) == 1
     single_codes = fine.last_codes[starts] == lows
     atoms = singles & single_codes & (level[starts] > ATOM_DEVIATIONS * noise)
-    return Pieces(tuple(lows.tolist()), runs, atoms, null_mass)
+    return Pieces(tuple(lows.tolist()), runs, atoms)
 
 
 def _cut(first: Measurement, column: int, noise: float, most: int) -> Cells:

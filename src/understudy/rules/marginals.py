@@ -78,14 +78,11 @@ def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = 
             known, variance = _updated(known, variance, unions(own, union), sums, spread)
         adjusted = table + (known - table.sum(axis=0)) / num_labels
         pooled = project_to_simplex(known, total)
-        by_label.append(
-            np.stack(
-                [
-                    positive(own, _likely(own, row, pooled * share, noise), noise, total * share) / (total * share)
-                    for row, share in zip(adjusted, shares, strict=True)
-                ]
-            )
-        )
+        likely = [
+            positive(own, _likely(own, row, pooled * share, noise), noise, total * share) / (total * share)
+            for row, share in zip(adjusted, shares, strict=True)
+        ]
+        by_label.append(np.stack(likely))
     return Marginals(total, shares, tuple(by_label), cells)
 
 

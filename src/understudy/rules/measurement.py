@@ -13,15 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from understudy.accounting import GAUSSIAN
 from understudy.arrays import Floats
 from understudy.features.embedding import Embedding
 from understudy.features.tables import Tables
 
 Result = TypeVar("Result")
-
-
-def _normal(deviations: float) -> float:
-    return deviations
 
 
 @dataclass(frozen=True)
@@ -36,7 +33,7 @@ class Measurement:
     vector: npt.NDArray[np.int64]
     noise_std: float
     lattice: int
-    tail: Callable[[float], float] = _normal
+    tail: Callable[[float], float] = GAUSSIAN.deviations
     _kept: dict[Any, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def once(self, key: Any, make: Callable[[], Result]) -> Result:
@@ -81,9 +78,12 @@ class Measurement:
 
     def all_tables(self, name: str) -> list[Floats]:
         """The same, with rows whose label or cells are not listed.  # (copies, *shape) of each"""
-        map_ = self.map(name)
-        root = math.sqrt(len(map_.subsets))  # each of T tables counts a row as 1 / sqrt(T)
-        return self.once(("all tables", name), lambda: list(map_.split(self.all_sums(name) * root)))
+
+        def counted() -> list[Floats]:
+            sums = self.all_sums(name)
+            return [table.counts(sums) for table in self.map(name).count_tables]
+
+        return self.once(("all tables", name), counted)
 
     def noise_of_count(self, name: str) -> float:
         """Standard deviation of the noise in the entries of ``tables(name)``."""

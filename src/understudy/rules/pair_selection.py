@@ -58,10 +58,9 @@ def select_pairs(planned: Measurement, earlier: Sequence[Measurement]) -> Embedd
     finest = second.map(CELLS).factors
     cells = [merged(first, each, wanted) for each in finest]
     close = [pair for pair in order[:best] if strengths[pair] >= CLOSE]
-    fine: dict[int, int] = {}
-    for j in sorted({j for pair in close for j in pair}):
-        fine[j] = len(cells)
-        cells.append(finest[j])
+    in_close = sorted({j for pair in close for j in pair})
+    fine = {j: len(cells) + place for place, j in enumerate(in_close)}
+    cells += [finest[j] for j in in_close]
     wishes: list[Pair] = [(fine[i], fine[j]) if (i, j) in close else (i, j) for i, j in order[:best]]
     chosen = _affordable(wishes, [each.dim for each in cells])
     tables = replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen)))

@@ -9,8 +9,7 @@ import numpy as np
 
 from understudy.arrays import Floats, Integers
 from understudy.features.embedding import Embedding
-from understudy.features.kernels import Kernel
-from understudy.features.landmarks import KernelSums, Landmarks, times_gram
+from understudy.features.landmarks import Kernel, KernelSums, Landmarks, times_gram
 from understudy.features.points import Points
 from understudy.rules.measurement import Measurement
 

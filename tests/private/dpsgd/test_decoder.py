@@ -51,8 +51,8 @@ def halves(count: int = 300) -> pd.DataFrame:
 
 
 def decoder_of(plan: Plan) -> DecoderPlan:
-    assert plan.decoder is not None
-    return plan.decoder
+    assert plan.descent is not None
+    return plan.descent
 
 
 def test_images_and_labels_are_read_as_numbers_between_zero_and_one():

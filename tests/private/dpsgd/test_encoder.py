@@ -14,11 +14,11 @@ from receipts import unrecorded
 
 from understudy import Budget, create_ledger, load_schema, make_plan, release_table
 from understudy.accounting import Neighbours
-from understudy.accounting.dpsgd import Charge, DescentCost, epsilon_of_charges
+from understudy.accounting.dpsgd import NO_CHARGE, Charge, DescentCost
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.files import to_json, write_directory
 from understudy.networks import EncoderTraining, load_encoder, save_encoder
-from understudy.networks.form import document_of
+from understudy.networks.public import document_of
 from understudy.plan.encoder import ExtractorPlan, extractor_plan_from_dict
 from understudy.plan.plan import Plan, plan_from_dict
 from understudy.private.dpsgd import networks
@@ -162,7 +162,7 @@ def test_the_guarantee_of_a_release_is_that_of_its_moments_and_of_the_network_to
     stated = json.loads((tmp_path / "made" / "certificate.json").read_bytes())
     cost = learnt.encoder.private_cost
     charges = [Charge(Fraction(cost["mu_squared"]), Fraction(cost["slack"])), *(Charge(each) for each in plan.cost())]
-    together = epsilon_of_charges(charges, 1e-5)
+    together = sum(charges, NO_CHARGE).epsilon(1e-5)
     assert 3.0 < together < 5.0
     guarantee, odds = stated["guarantee"], stated["odds"]
     assert plan.epsilon() == together <= guarantee["epsilon"] < together * 1.001
@@ -171,7 +171,7 @@ def test_the_guarantee_of_a_release_is_that_of_its_moments_and_of_the_network_to
     assert 1.8 < guarantee["epsilon_of_the_network"] <= 2.0
     assert guarantee["mu"] ** 2 >= sum(charge.mu_squared for charge in charges)
     for delta, epsilon in guarantee["curve"]:
-        assert epsilon >= epsilon_of_charges(charges, delta) > plan.own_epsilon(delta=delta)
+        assert epsilon >= sum(charges, NO_CHARGE).epsilon(delta) > plan.own_epsilon(delta=delta)
     assert [delta for delta, _ in guarantee["curve"]] == [1e-3, 1e-4, 1e-5, 1e-6]  # slack is 1e-7
     alone = plan.mechanism.best_guess(plan.cost())
     assert plan.best_guess > alone + 0.01

@@ -67,7 +67,7 @@ def train_classifier(
     facts = release_facts(source, query)
 
     def check() -> None:
-        _check_row_independence(plan.inputs)
+        _check_row_independence(plan)
         check_row_independence(plan.shape, plan.shape.first_weights(), plan.training.clip)
 
     def draw(rows: IntegerRows, receipt: Receipt) -> tuple[LocallyLinearMaps, Whitening | None]:
@@ -178,17 +178,17 @@ def second_moments(inputs: npt.NDArray[np.int16 | np.float64]) -> Integers:
 def _whitened(rows: IntegerRows, whitening: Whitening) -> IntegerRows:
     """Whitened inputs as integers: exact products, then each row by itself. PRIVATE."""
     found = np.empty_like(rows.inputs)
-    step = max(1, BLOCK_NUMBERS // whitening.dim)
+    step = max(1, BLOCK_NUMBERS // len(whitening.matrix))
     for start in range(0, len(found), step):
         part = rows.inputs[start : start + step].astype(np.float64)
         found[start : start + step] = integer_inputs(lengthened(part @ whitening.matrix))
     return IntegerRows(found, rows.labels)
 
 
-def _check_row_independence(inputs: Inputs) -> None:
+def _check_row_independence(plan: ClassifierPlan) -> None:
     """Check on made-up rows that this machine computes a row's inputs the same way in any batch."""
     rng = np.random.default_rng(0)
-    used = inputs.schema.used
+    inputs, used = plan.inputs, plan.features.used
     largest = [len(c.categories) - 1 if c.is_choice else c.num_steps for c in used]
     codes = rng.integers(0, np.asarray(largest) + 1, (PROBE_ROWS, len(used)))
     whole = _encoded(inputs, codes)

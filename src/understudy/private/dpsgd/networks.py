@@ -252,7 +252,7 @@ def check_decoder(plan: Plan, decoder: DecoderPlan) -> None:
     network, layout = decoder.network, plan.layout
     pixels = len(layout.numbers)
     like = (np.empty((0, pixels), np.float32), np.empty((0, max(1, layout.width - pixels)), np.float32))
-    check_row_gradients(tensors_of(network.first_parameters(decoder.descent.seed)), network.loss, like)
+    check_row_gradients(tensors_of(network.first_parameters(decoder.seed)), network.loss, like)
 
 
 def train_decoder(images: Images, decoder: DecoderPlan, *, noise: NoiseSource, receipt: Receipt) -> Weights:
@@ -265,15 +265,15 @@ def train_decoder(images: Images, decoder: DecoderPlan, *, noise: NoiseSource, r
         What is returned is private as the descent's cost states, between sets with one image more or less
         (proofs/descent.md).
     """
-    network, descent = decoder.network, decoder.descent
+    network = decoder.network
     found = noisy_descent(
-        tensors_of(network.first_parameters(descent.seed)),
+        tensors_of(network.first_parameters(decoder.seed)),
         network.loss,
         images,
-        cost=descent.cost,
-        clip=descent.clip,
-        expected_rows=float(descent.expected_rows or 1),
-        steps=OptimizerSettings(descent.learning_rate, rule="adam", averaged=AVERAGED),
+        cost=decoder.cost,
+        clip=decoder.clip,
+        expected_rows=float(decoder.expected_rows or 1),
+        steps=OptimizerSettings(decoder.learning_rate, rule="adam", averaged=AVERAGED),
         noise=noise,
         receipt=receipt,
     )

@@ -13,7 +13,7 @@ from understudy import load_generator, load_schema, save_generator
 from understudy.codec import encode
 from understudy.errors import InputError
 from understudy.generators.image_architectures import ARCHITECTURES, Architecture, initialise
-from understudy.generators.image_network import ImageNetwork, by_pixel, state_of
+from understudy.generators.images import ImageNetwork, by_pixel, state_of
 from understudy.schema.images import ImageShape
 
 SIZES = [(8, 8, 1), (5, 7, 3), (28, 28, 1), (3, 2, 1), (32, 32, 3)]
