@@ -23,7 +23,7 @@ from classifiers import train_on_synthetic
 from command_line import COMMAND, add_data_argument, add_options_argument, schema_of
 
 from understudy import load_schema
-from understudy.evaluation.columns import one_way_distances
+from understudy.evaluation.columns import column_sets, marginal_gaps
 from understudy.evaluation.tables import code_table, invalid_cells
 
 
@@ -90,7 +90,9 @@ def main() -> None:
 
 
 def _report(writer, names, schema, rows, train, test, *, seconds) -> None:
-    distances = one_way_distances(code_table(schema, train), code_table(schema, rows))
+    sides, singles = (code_table(schema, train), code_table(schema, rows)), column_sets(len(schema.used), 1)
+    names_used = [column.name for column in schema.used]
+    distances = dict(zip(names_used, marginal_gaps(*sides, sets=singles).tolist(), strict=True))
     scores = train_on_synthetic(schema, rows, test)
     worst = max(distances, key=distances.get)
     writer.writerow(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from understudy.evaluation.columns import column_sets, marginal_gaps
-from understudy.evaluation.scoring import chance_ratio, compare, equal_parts, make_sides
-from understudy.evaluation.tables import CodedTable, code_table
+from understudy.evaluation.scoring import chance_ratio, compare, equal_parts
+from understudy.evaluation.tables import CodedTable, code_table, make_sides
 from understudy.schema import load_schema
 
 CELLS = load_schema(
@@ -67,5 +67,5 @@ def test_chance_that_does_not_shrink_is_taken_as_it_is():
 
 def test_equal_parts_have_equally_many_rows():
     sides = make_sides(draw(101, 0), draw(30, 1), seed=0)
-    assert [len(part) for part in equal_parts(sides, most_rows=1000, seed=0)] == [30] * 4
-    assert [len(part) for part in equal_parts(sides, most_rows=7, seed=0)] == [7] * 4
+    assert [len(part) for part in equal_parts(sides, 1000)] == [30] * 4
+    assert [len(part) for part in equal_parts(sides, 7)] == [7] * 4

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -143,9 +144,7 @@ def test_test_rows_of_one_class_are_no_test(schema, clinic, other_clinic):
 def test_what_was_drawn_is_said(schema, clinic, other_clinic, monkeypatch):
     from understudy.evaluation import evaluate as module
 
-    small = module.Effort(
-        rows=400, sets=4, test_rows=100, test_folds=2, neighbour_rows=50, training_rows=200, image_rows=200, num_jobs=1
-    )
+    small = replace(module.QUICK, rows=400, sets=4, test_rows=100, neighbour_rows=50, training_rows=200)
     monkeypatch.setattr(module, "QUICK", small)
     found = evaluate(other_clinic, clinic, schema, quick=True)
     notes = " ".join(found.notes)

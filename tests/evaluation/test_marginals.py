@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from understudy.evaluation import columns
-from understudy.evaluation.columns import column_sets, marginal_distance, one_way_distances
+from understudy.evaluation.columns import column_sets, marginal_distance, marginal_gaps
 from understudy.evaluation.tables import code_table
 from understudy.schema import load_schema
 
@@ -27,6 +27,11 @@ MADE = pd.DataFrame({"flag": [0, 1], "city": ["a", "c"], "size": [0.1, np.nan]})
 
 def sides(real=REAL, made=MADE, schema=HAND):
     return code_table(schema, real), code_table(schema, made)
+
+
+def one_way_distances(real, made):
+    found = marginal_gaps(real, made, sets=column_sets(len(real.columns), 1))
+    return {column.name: distance for column, distance in zip(real.columns, found, strict=True)}
 
 
 def test_single_columns_by_hand():

@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from understudy.errors import UsageError
-from understudy.evaluation.models import QUICK, Protocol, models_for, parse_protocol
+from understudy.evaluation.models import FAST_MODELS, Protocol, models_for, parse_protocol
 from understudy.schema.images import ImageShape
 
 TWELVE = {
@@ -66,7 +66,7 @@ def test_without_xgboost_eleven_are_left_and_the_twelfth_is_named(monkeypatch):
     models = models_for("binary", Protocol.PROBABILITIES)
     assert set(models.by_name) == TWELVE - {"xgboost"}
     assert models.absent == ("xgboost",)
-    assert models.only(QUICK).absent == ("xgboost",)
+    assert models.only(FAST_MODELS).absent == ("xgboost",)
     assert set(models.only(("lda",)).by_name) == {"lda"}
     assert models.only(("lda",)).absent == ()
 

@@ -10,7 +10,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from understudy.evaluation.models import Models, Protocol, models_for
-from understudy.evaluation.prediction import Exam, Examples, constant_scores, run_exam
+from understudy.evaluation.prediction import (
+    Exam,
+    Examples,
+    Outcome,
+    constant_scores,
+    learning_curve,
+    nested_parts,
+    run_exam,
+)
 
 RNG = np.random.default_rng(3)
 INPUTS = RNG.standard_normal((400, 3))
@@ -133,3 +141,30 @@ def test_real_rows_are_never_copied_into_files_for_other_processes(tmp_path: Pat
         progress=lambda *_: seen.extend(path for path in tmp_path.rglob("*") if path.is_file()),
     )
     assert not seen
+
+
+def test_parts_are_nested_and_neither_tiny_nor_whole():
+    rows = Examples(np.arange(2000.0)[:, None], np.arange(2000))
+    parts = nested_parts(rows, shares=(0.001, 0.05, 0.3, 1.0), seed=1)
+    assert [len(part) for part in parts.values()] == [100, 600]
+    small, large = (set(part.target.tolist()) for part in parts.values())
+    assert small < large
+    assert small != set(range(100))
+
+
+def test_the_curve_is_the_mean_over_models_at_every_size():
+    outcomes = [
+        Outcome(training, model, {"accuracy": score})
+        for training, model, score in (
+            ("first 60", "a", 0.5),
+            ("first 60", "b", 0.7),
+            ("synthetic", "a", 0.8),
+            ("synthetic", "b", 0.9),
+            ("real", "a", 1.0),
+            ("first 300", "a", 0.7),
+        )
+    ]
+    parts = {name: Examples(INPUTS[:size], NUMBER[:size]) for name, size in (("first 60", 60), ("synthetic", 400))}
+    parts["first 300"] = parts["synthetic"].take(slice(300))
+    curve = learning_curve(outcomes, parts, score="accuracy")
+    np.testing.assert_allclose(curve, [(60, 0.6), (400, 0.85), (300, 0.7)])

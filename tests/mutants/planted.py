@@ -1261,8 +1261,8 @@ MUTANTS = {
     ),
     "bounds from data left out of certificates": Mutant(
         "released/certificate.py",
-        "in [*shared_assumptions(schema, facts), *said.assumptions]",
-        "in said.assumptions",
+        '[*shared_assumptions(schema, facts), *own["assumptions"]]',
+        'own["assumptions"]',
         "released/test_assumptions.py::test_a_certificate_states_what_every_product_rests_on"
         "[classifier-rounded-bounds from data]",
     ),

@@ -38,11 +38,10 @@ def test_strokes_stand_where_weights_are_and_run_across_the_change() -> None:
     weights = np.zeros((17, 4, 5))
     weights[1, 2, 3] = 2.0  # brightness changes across, so the edge stands upright
     drawn = strokes_of(weights, 2.0)
-    line = drawn["lines"][-1]
-    assert line["for"]
-    assert line["strength"] == 1.0
-    assert line["x1"] == pytest.approx(line["x2"], abs=1e-9)
-    assert (line["x1"] / 20 - 0.5, (line["y1"] + line["y2"]) / 40 - 0.5) == pytest.approx((3, 2))
+    x1, y1, x2, y2, strength = drawn["lines"][-1]
+    assert strength == 1.0
+    assert x1 == pytest.approx(x2, abs=1e-9)
+    assert (x1 / 20 - 0.5, (y1 + y2) / 40 - 0.5) == pytest.approx((3, 2))
     assert len(drawn["lines"]) == STROKES_DRAWN
 
 

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 import pytest
 
 from understudy.evaluation.metrics import Evaluation
+from understudy.reports.charts import MOST_COLUMNS
 from understudy.reports.internal import BANNER, COLUMNS_DRAWN, edge_words, render_report
 
 Make = Callable[..., Evaluation]
@@ -139,6 +140,17 @@ def test_a_table_of_any_width_has_a_page(make: Make, num_columns: int) -> None:
     assert len(Page(rendered(make(num_columns))).all("figure")) == min(num_columns, 24) + 4
 
 
+def test_a_wide_table_shows_the_columns_whose_ties_differ_most(make: Make) -> None:
+    evaluation = make(40)
+    ties = evaluation.associations
+    far = tuple(tuple(0.9 if 35 in (i, j) else 0.5 for i in range(40)) for j in range(40))
+    flat = tuple((0.5,) * 40 for _ in range(40))
+    page = rendered(replace(evaluation, associations=replace(ties, real=flat, synthetic=far)))
+    assert "The 24 columns whose ties differ most are drawn; 16 are not." in page
+    drawn = re.findall(r'text-anchor="end" style="[^"]*">(column_\d+)<', page)[: 2 * MOST_COLUMNS : 2]
+    assert drawn == [f"column_{i}" for i in (*range(23), 35)]
+
+
 def test_an_evaluation_without_a_label_has_a_page_without_models(make: Make) -> None:
     page = rendered(replace(make(), prediction=None))
     assert "Train on synthetic" not in page
@@ -147,7 +159,7 @@ def test_an_evaluation_without_a_label_has_a_page_without_models(make: Make) -> 
 
 def test_scores_that_are_no_numbers_are_dashes(make: Make) -> None:
     evaluation = make()
-    broken = tuple(replace(score, value=float("nan"), floor=None) for score in evaluation.scores)
+    broken = tuple(replace(score, value=float("nan"), floor=float("nan")) for score in evaluation.scores)
     page = rendered(replace(evaluation, scores=broken))
     assert "nan" not in Page(page).words.lower().replace("finance", "")
 

@@ -16,8 +16,9 @@ from understudy.private.noise import SeededNoise
 from understudy.private.release import release_table
 from understudy.released import Release
 from understudy.reports import agreement
+from understudy.reports.agreement import is_missed
 from understudy.reports.internal import BANNER
-from understudy.reports.public import PublicReport, examine, is_missed, render_public
+from understudy.reports.public import PublicReport, examine, render_public
 from understudy.schema import Schema, load_schema
 
 ROWS = 6_000
@@ -86,20 +87,20 @@ def test_rows_of_the_right_law_have_standard_normal_residuals(method: str, optio
     # The same noise in every run: at random, one draw in some thousands lies outside these bands.
     release = released(method, noise=SeededNoise(0), **options)
     report = examine(release, Truth(release.plan.schema))
-    residuals = np.concatenate([each.residuals.ravel() for each in report.agreements])
+    residuals = np.concatenate([each.fit.residuals.ravel() for each in report.agreements])
     # The private rows are themselves a draw of that law, which the noise does not count in.
     assert 0.93 < np.sqrt(np.mean(residuals**2)) < 1.35
-    assert 0.86 < report.inside < 0.97
+    assert 0.86 < report.whole.inside < 0.97
 
 
 @pytest.mark.parametrize(("method", "options"), METHODS, ids=[name for name, _ in METHODS])
 def test_at_delta_zero_residuals_have_the_law_of_laplace_noise(method: str, options: dict[str, Any]) -> None:
     release = released(method, delta=0.0, **options)
     report = examine(release, Truth(release.plan.schema))
-    residuals = np.concatenate([each.residuals.ravel() for each in report.agreements])
+    residuals = np.concatenate([each.fit.residuals.ravel() for each in report.agreements])
     assert 0.9 < np.sqrt(np.mean(residuals**2)) < 1.2
-    assert 0.92 < report.inside < 0.98
-    assert np.mean(np.abs(residuals) < 1.96) < report.inside, "its 95 % reach further"
+    assert 0.92 < report.whole.inside < 0.98
+    assert np.mean(np.abs(residuals) < 1.96) < report.whole.inside, "its 95 % reach further"
     page = render_public(report, version="0.1.0")
     assert '<span class="keep">without any delta</span>' in page
     assert "between -2.12 and 2.12" in page
@@ -109,11 +110,10 @@ def test_rows_without_ties_are_found_out_by_pairs_and_not_by_columns() -> None:
     # The same noise in every run: a margin of two numbers is called missed once in fifty draws.
     release = released("dp-anova", noise=SeededNoise(0))
     report = examine(release, Truth(release.plan.schema, is_shuffled=True))
-    sizes = {fit.pair: fit for fit in report.pairs}
-    assert is_missed(sizes["age", "born"].rms, sizes["age", "born"].size)
+    assert {fit.names: fit for fit in report.pairs}["age", "born"].is_missed
     assert report.pairs[0].rms > 3
     assert "they differ most in" in report.headline
-    assert not any(is_missed(margin.rms, margin.residuals.size) for margin in report.margins)
+    assert not any(margin.fit.is_missed for margin in report.margins)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from understudy.evaluation.metrics import METRICS, Evaluation, Score
-from understudy.reports.verdict import Level, find_ties, judge, kept, level_of, mean_score
+from understudy.reports.verdict import Level, find_ties, judge, kept, level_of
 
 Make = Callable[..., Evaluation]
 
@@ -23,6 +23,7 @@ def test_a_score_where_more_is_better_is_judged_the_other_way_round() -> None:
     assert kept(score) == pytest.approx(0.37 / 0.38)
     assert level_of(score) is Level.LIKE_REAL
     assert level_of(replace(score, value=0.55)) is Level.WEAK
+    assert level_of(replace(score, floor=float("nan"))) is kept(replace(score, baseline=float("nan"))) is None
 
 
 def test_where_independent_columns_do_as_well_the_distance_itself_is_judged() -> None:
@@ -92,13 +93,14 @@ def test_models_that_lose_much_are_named(make: Make) -> None:
     assert any("2 of 3 models" in words for words in verdict.trust)
 
 
-def test_the_mean_of_models_leaves_out_what_is_missing(make: Make) -> None:
+def test_models_are_judged_by_the_mean_of_their_scores(make: Make) -> None:
     prediction = make().prediction
     assert prediction is not None
-    bare = tuple(replace(model, baseline={}) for model in prediction.models)
-    score = mean_score(replace(prediction, models=bare))
-    assert score.value == pytest.approx(0.88)
-    assert score.baseline is None
+    first, second = prediction.scores
+    assert (first.metric.key, second.metric.key) == ("roc_auc", "prc_auc")
+    assert (first.value, first.floor, first.baseline) == pytest.approx((0.88, 0.89, 0.5))
+    (use,) = (use for use in judge(make()).uses if use.words == "training models of 'income'")
+    assert use.reason == "ROC-AUC on real test rows 0.880, real rows 0.890, baseline 0.500"
 
 
 def test_what_bins_hide_is_said_where_it_is_bad_and_not_where_it_is_good(make: Make) -> None:

@@ -192,7 +192,8 @@ def verify_classifier(directory: str | Path) -> Verification:
     Raises:
         InputError: it names the first file that does not follow from the classifier.
     """
-    return verify_trained(load_classifier(directory), directory, what="classifier")
+    made = load_classifier(directory)
+    return verify_trained(made, made.plan.descent, directory, what="classifier")
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,10 @@ def report(
     with stage_bar() as progress:
         found = examine(made, sampler, seed=seed, progress=progress)
     write_page(render_public(found, version=__version__), output, mode=PUBLIC)
-    rows = [[each.name, f"{each.size:,}", f"{each.rms:.2f}", f"{100 * each.inside:.1f} %"] for each in found.agreements]
+    rows = [
+        [each.block.name, f"{each.fit.size:,}", f"{each.fit.rms:.2f}", f"{100 * each.fit.inside:.1f} %"]
+        for each in found.agreements
+    ]
     use = (
         "which may be published with the release"
         if found.is_private

@@ -14,7 +14,6 @@ from math import comb
 import numpy as np
 
 from understudy.arrays import Floats, Integers
-from understudy.evaluation.metrics import Matrix
 from understudy.evaluation.tables import CodedTable
 
 
@@ -116,16 +115,14 @@ def marginal_distance(
     return float(marginal_gaps(real, synthetic, sets=sets).mean())
 
 
-def one_way_distances(real: CodedTable, synthetic: CodedTable) -> dict[str, float]:
-    """Total variation distance of every column."""
-    found = marginal_gaps(real, synthetic, sets=column_sets(len(real.columns), 1))
-    return {column.name: float(each) for column, each in zip(real.columns, found, strict=True)}
+MOST_COLUMNS_PAIRED = 64
+"""Of 2,016 pairs; images have a column for every pixel."""
 
 
 def association_matrix(table: CodedTable) -> Floats:
-    """Symmetric, with ones on the diagonal.  # (num_columns, num_columns)"""
-    size = len(table.columns)
-    found, ranks = np.eye(size), _complete_ranks(table)
+    """Symmetric, with ones on the diagonal; of the first columns, if there are many.  # (num_columns, num_columns)"""
+    size = min(len(table.columns), MOST_COLUMNS_PAIRED)
+    found, ranks = np.eye(size), _complete_ranks(table, [place for place in table.numeric if place < size])
     for i in range(size):
         for j in range(i):
             if i in ranks and j in ranks:
@@ -140,13 +137,8 @@ def association_gaps(
     left: CodedTable, right: CodedTable, *, matrix: Callable[[CodedTable], Floats] = association_matrix
 ) -> Floats:
     """Absolute differences of both matrices, every pair of columns once."""
-    below = np.tril_indices(len(left.columns), k=-1)
-    return np.asarray(np.abs(matrix(left) - matrix(right))[below])
-
-
-def as_matrix(values: Floats) -> Matrix:
-    """Nested tuples, as results hold them."""
-    return tuple(tuple(row) for row in values.tolist())
+    found = np.abs(matrix(left) - matrix(right))
+    return np.asarray(found[np.tril_indices(len(found), k=-1)])
 
 
 def _association(table: CodedTable, first: int, second: int) -> float:
@@ -198,11 +190,11 @@ def rank_correlation(first: Floats, second: Floats) -> float:
     return _cosine(_centred_ranks(first[known]), _centred_ranks(second[known]))
 
 
-def _complete_ranks(table: CodedTable) -> dict[int, Floats]:
+def _complete_ranks(table: CodedTable, positions: Sequence[int]) -> dict[int, Floats]:
     """Ranks of the numbers without nulls, which all their pairs share."""
     return {
         position: _centred_ranks(table.values[:, position])
-        for position in table.numeric
+        for position in positions
         if not np.isnan(table.values[:, position]).any()
     }
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 Matrix = tuple[tuple[float, ...], ...]
+Direction = Literal["lower", "higher"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,10 +17,15 @@ class Metric:
 
     key: str
     title: str
-    better: Literal["lower", "higher"] = field(default="lower", kw_only=True)
+    better: Direction = field(default="lower", kw_only=True)
     low: float = field(default=0.0, kw_only=True)
     high: float | None = field(default=1.0, kw_only=True)
     meaning: str
+
+    @property
+    def name(self) -> str:
+        """The title without the words that all scores of models share."""
+        return self.title.removesuffix(OF_MODELS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +34,10 @@ class Score:
 
     metric: Metric
     value: float
-    floor: float | None
+    floor: float
     """Real rows against real rows, brought to the sizes compared; for prediction, training on real
     rows."""
-    baseline: float | None
+    baseline: float
     """Rows whose columns are drawn independently from the real columns; for prediction, a guess."""
 
 
@@ -86,6 +94,16 @@ class Prediction:
     by_set_size: tuple[tuple[int, float], ...]
     """Mean of the task's first score against the number of synthetic rows trained on."""
 
+    @property
+    def scores(self) -> tuple[Score, ...]:
+        """Every score's mean over the models; the baseline is the same for all."""
+
+        def mean(side: str, key: str) -> float:
+            return float(np.mean([getattr(model, side)[key] for model in self.models]))
+
+        guess = self.models[0].baseline
+        return tuple(Score(METRICS[key], mean("synthetic", key), mean("real", key), guess[key]) for key in guess)
+
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
@@ -114,27 +132,29 @@ NOT_THE_GUARANTEE = (
     "large distance here proves nothing."
 )
 
+OF_MODELS = " on real test rows"
+
+
+def _joint(key: str, number: str, sets: str) -> Metric:
+    meaning = f"Total variation distance of the joint shares of {number} columns, mean over the {sets.lower()}."
+    return Metric(key, f"{sets} of columns", meaning)
+
+
+def _of_models(
+    key: str, name: str, meaning: str, *, better: Direction = "higher", low: float = 0.0, high: float | None = 1.0
+) -> Metric:
+    return Metric(key, name + OF_MODELS, f"{meaning} Mean over the models.", better=better, low=low, high=high)
+
+
 _ALL = (
     Metric(
         "marginal_1",
         "Single columns",
         "Total variation distance of one column's shares, mean over the columns; numbers in 20 bins.",
     ),
-    Metric(
-        "marginal_2",
-        "Pairs of columns",
-        "Total variation distance of the joint shares of two columns, mean over the pairs.",
-    ),
-    Metric(
-        "marginal_3",
-        "Triples of columns",
-        "Total variation distance of the joint shares of three columns, mean over the triples.",
-    ),
-    Metric(
-        "marginal_4",
-        "Quadruples of columns",
-        "Total variation distance of the joint shares of four columns, mean over the quadruples.",
-    ),
+    _joint("marginal_2", "two", "Pairs"),
+    _joint("marginal_3", "three", "Triples"),
+    _joint("marginal_4", "four", "Quadruples"),
     Metric(
         "kolmogorov_smirnov",
         "Numbers, largest gap",
@@ -186,49 +206,27 @@ _ALL = (
         "from 0 to 1, and below 0.05 the test tells the two apart.",
         better="higher",
     ),
-    Metric(
-        "roc_auc",
-        "ROC-AUC on real test rows",
-        "How well models trained on synthetic rows rank real ones; 0.5 is a guess. Mean over the models.",
-        better="higher",
-    ),
-    Metric(
+    _of_models("roc_auc", "ROC-AUC", "How well models trained on synthetic rows rank real ones; 0.5 is a guess."),
+    _of_models(
         "prc_auc",
-        "PRC-AUC on real test rows",
+        "PRC-AUC",
         "Area under precision and recall (average precision) of models trained on synthetic rows; a "
-        "guess reaches the share of the positive class. Mean over the models.",
-        better="higher",
+        "guess reaches the share of the positive class.",
     ),
-    Metric(
-        "f1_weighted",
-        "Weighted F1 on real test rows",
-        "F1 of models trained on synthetic rows, classes weighted by their rows. Mean over the models.",
-        better="higher",
-    ),
-    Metric(
-        "f1_macro",
-        "Macro F1 on real test rows",
-        "F1 of models trained on synthetic rows, every class alike. Mean over the models.",
-        better="higher",
-    ),
-    Metric(
-        "accuracy",
-        "Accuracy on real test rows",
-        "Share of real rows that models trained on synthetic ones get right. Mean over the models.",
-        better="higher",
-    ),
-    Metric(
+    _of_models("f1_weighted", "Weighted F1", "F1 of models trained on synthetic rows, classes weighted by their rows."),
+    _of_models("f1_macro", "Macro F1", "F1 of models trained on synthetic rows, every class alike."),
+    _of_models("accuracy", "Accuracy", "Share of real rows that models trained on synthetic ones get right."),
+    _of_models(
         "r2",
-        "R2 on real test rows",
-        "Share of the label's variance that models trained on synthetic rows explain; below -1 counts "
-        "as -1. Mean over the models.",
-        better="higher",
+        "R2",
+        "Share of the label's variance that models trained on synthetic rows explain; below -1 counts as -1.",
         low=-1.0,
     ),
-    Metric(
+    _of_models(
         "rmse",
-        "RMSE on real test rows",
-        "Root mean squared error of models trained on synthetic rows, in the label's own unit. Mean over the models.",
+        "RMSE",
+        "Root mean squared error of models trained on synthetic rows, in the label's own unit.",
+        better="lower",
         high=None,
     ),
     Metric(

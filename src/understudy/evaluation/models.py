@@ -47,7 +47,7 @@ class Models:
         )
 
 
-QUICK = ("cnn", "logistic regression", "lda", "decision tree", "xgboost", "ridge", "boosted trees")
+FAST_MODELS = ("cnn", "logistic regression", "lda", "decision tree", "xgboost", "ridge", "boosted trees")
 
 
 def parse_protocol(name: str) -> Protocol:
@@ -62,41 +62,26 @@ def models_for(task: Task, protocol: Protocol, *, seed: int = 0, image: ImageSha
     """All models for a task, slowest first; of images a small convolutional network too."""
     if task == "regression":
         return Models(_regressors(seed))
-    found = _classifiers(protocol, seed)
-    if image is None:
-        return found
-    network = _network(image, seed)
-    if network is None:
-        return Models(found.by_name, (*found.absent, "torch"))
-    return Models({"cnn": network} | found.by_name, found.absent)
-
-
-def _classifiers(protocol: Protocol, seed: int) -> Models:
-    build = _papers_twelve if protocol is Protocol.PAPERS else _twelve
-    settings = {"colsample_bytree": 0.1, "n_estimators": 50} if protocol is Protocol.PAPERS else {}
-    boosting = _xgboost(settings, seed)
-    if boosting is None:
-        return Models(build(seed), absent=("xgboost",))
-    return Models(build(seed) | {"xgboost": boosting})
-
-
-def _xgboost(settings: dict[str, Any], seed: int) -> Any:
+    found, absent = _twelve(seed), []
     try:
         from xgboost import XGBClassifier
+
+        found["xgboost"] = XGBClassifier(random_state=seed, n_jobs=1)
     except ModuleNotFoundError:
-        return None
-    return XGBClassifier(random_state=seed, n_jobs=1, **settings)
+        absent.append("xgboost")
+    if protocol is Protocol.PAPERS:
+        found = _with_papers_settings(found)
+    if image is not None and find_spec("torch") is None:
+        absent.append("torch")
+    elif image is not None:
+        from understudy.evaluation.convolution import SmallNetwork
 
-
-def _network(image: ImageShape, seed: int) -> Any:
-    if find_spec("torch") is None:
-        return None
-    from understudy.evaluation.convolution import SmallNetwork
-
-    return SmallNetwork(image.height, image.width, image.channels, seed=seed)
+        found = {"cnn": SmallNetwork(image.height, image.width, image.channels, seed=seed)} | found
+    return Models(found, tuple(absent))
 
 
 def _twelve(seed: int) -> dict[str, Any]:
+    """The papers' classifiers but for xgboost, which may not be installed."""
     from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
     from sklearn.ensemble import (
         AdaBoostClassifier,
@@ -125,28 +110,30 @@ def _twelve(seed: int) -> dict[str, Any]:
     }
 
 
-def _papers_twelve(seed: int) -> dict[str, Any]:
-    """Table 10 of DP-HP, as far as current versions have its settings.
+TABLE_10: dict[str, dict[str, Any]] = {
+    "adaboost": {"n_estimators": 1000, "learning_rate": 0.7},
+    "linear svc": {"max_iter": 10_000, "tol": 1e-8, "loss": "hinge"},
+    "logistic regression": {"max_iter": 5000},
+    "bernoulli bayes": {"binarize": 0.5},
+    "decision tree": {"class_weight": "balanced"},
+    "lda": {"solver": "eigen", "tol": 1e-8, "shrinkage": 0.5},
+    "bagging": {"max_samples": 0.1, "n_estimators": 20},
+    "random forest": {"n_estimators": 100, "class_weight": "balanced"},
+    "gradient boosting": {"subsample": 0.1, "n_estimators": 50},
+    "xgboost": {"colsample_bytree": 0.1, "n_estimators": 50},
+}
+"""Of DP-HP, as far as current versions have its settings.
 
-    SAMME.R is gone from AdaBoost, which leaves SAMME. LDA's ``n_components`` shapes projections,
-    never guesses. Softmax of two classes is xgboost's own objective for two.
-    """
-    models = _twelve(seed)
-    settings: dict[str, dict[str, Any]] = {
-        "logistic regression": {"max_iter": 5000},
-        "bernoulli bayes": {"binarize": 0.5},
-        "linear svc": {"max_iter": 10_000, "tol": 1e-8, "loss": "hinge"},
-        "decision tree": {"class_weight": "balanced"},
-        "lda": {"solver": "eigen", "tol": 1e-8, "shrinkage": 0.5},
-        "adaboost": {"n_estimators": 1000, "learning_rate": 0.7},
-        "bagging": {"max_samples": 0.1, "n_estimators": 20},
-        "random forest": {"n_estimators": 100, "class_weight": "balanced"},
-        "gradient boosting": {"subsample": 0.1, "n_estimators": 50},
-    }
-    for name, chosen in settings.items():
-        models[name].set_params(**chosen)
-    first = ("adaboost", "linear svc")
-    return {name: models[name] for name in (*first, *(each for each in models if each not in first))}
+SAMME.R is gone from AdaBoost, which leaves SAMME. LDA's ``n_components`` shapes projections, never guesses. Softmax of
+two classes is xgboost's own objective for two.
+"""
+
+
+def _with_papers_settings(models: dict[str, Any]) -> dict[str, Any]:
+    for name, model in models.items():
+        model.set_params(**TABLE_10.get(name, {}))
+    first = ("adaboost", "linear svc")  # which these settings make the slowest
+    return {name: models[name] for name in (*first, *models)}
 
 
 def _regressors(seed: int) -> dict[str, Any]:

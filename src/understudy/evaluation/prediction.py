@@ -1,14 +1,17 @@
-"""Train on synthetic rows, test on real ones: the same models beside, trained on real rows.
+"""Train on synthetic, test on real (TSTR): models trained on synthetic and on real rows, tested on the same real rows.
 
 Test rows keep their class shares. A class that was never generated is never guessed; where the
 synthetic rows hold one class only, or a model refuses them, it counts as a constant guess. The
 baseline is a constant guess too, not a model trained on independent columns.
+
+The learning curve is their accuracy against the number of synthetic rows that they learn from. The point past which
+more rows teach nothing new is what the papers call the effective size of a synthetic data set (DP-HP, Figure 3).
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +19,11 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats, Integers, StageProgress
-from understudy.evaluation.models import Models, Protocol, Task, processes
-from understudy.evaluation.tables import CodedTable
+from understudy.evaluation.metrics import ModelScores, Prediction
+from understudy.evaluation.models import Models, Protocol, Task, models_for, processes
+from understudy.evaluation.tables import CodedTable, Sides
 from understudy.schema.columns import Column
+from understudy.schema.images import ImageShape
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +97,6 @@ def standardise(train: Examples, test: Examples) -> tuple[Examples, Examples]:
 
 Scores = dict[str, float]
 
-SCORES: dict[Task, tuple[str, ...]] = {
-    "binary": ("roc_auc", "prc_auc"),
-    "multiclass": ("f1_weighted", "f1_macro", "accuracy"),
-    "regression": ("r2", "rmse"),
-}
 LOWEST_R2 = -1.0
 """A useless model may have any R2 below 0, of which a mean over models would show little else."""
 
@@ -176,39 +176,133 @@ def _fit_and_score(task: Task, protocol: Protocol, model: Any, train: Examples, 
     from sklearn.base import clone
 
     model = clone(model)
-    if task == "regression":
-        return _score_guesses(task, test.target, model.fit(train.inputs, train.target).predict(test.inputs))
     if task == "multiclass":
         classes, codes = np.unique(train.target, return_inverse=True)  # xgboost takes 0, 1, ...
-        guesses = classes[model.fit(train.inputs, codes).predict(test.inputs)]
-        return _score_guesses(task, test.target, guesses)
+        return _score_guesses(task, test.target, classes[model.fit(train.inputs, codes).predict(test.inputs)])
     model.fit(train.inputs, train.target)
-    if protocol is Protocol.PAPERS:
-        ranking = model.predict(test.inputs).astype(np.float64)
+    if task == "regression" or protocol is Protocol.PAPERS:
+        guesses = model.predict(test.inputs).astype(np.float64)
     elif hasattr(model, "predict_proba"):
-        ranking = model.predict_proba(test.inputs)[:, 1]
+        guesses = model.predict_proba(test.inputs)[:, 1]
     else:
-        ranking = model.decision_function(test.inputs)
-    return _score_guesses(task, test.target, ranking)
+        guesses = model.decision_function(test.inputs)
+    return _score_guesses(task, test.target, guesses)
 
 
 def _score_guesses(task: Task, truth: npt.NDArray[Any], guesses: npt.NDArray[Any]) -> Scores:
+    """Every score of a task; the first is the one that a learning curve shows."""
     from sklearn import metrics
 
-    found: tuple[float, ...]
+    found: Scores
     if task == "binary":
-        found = (metrics.roc_auc_score(truth, guesses), metrics.average_precision_score(truth, guesses))
+        found = {
+            "roc_auc": metrics.roc_auc_score(truth, guesses),
+            "prc_auc": metrics.average_precision_score(truth, guesses),
+        }
     elif task == "multiclass":
-        found = (
-            metrics.f1_score(truth, guesses, average="weighted", zero_division=0),
-            metrics.f1_score(truth, guesses, average="macro", zero_division=0),
-            metrics.accuracy_score(truth, guesses),
-        )
+        found = {
+            "f1_weighted": metrics.f1_score(truth, guesses, average="weighted", zero_division=0),
+            "f1_macro": metrics.f1_score(truth, guesses, average="macro", zero_division=0),
+            "accuracy": metrics.accuracy_score(truth, guesses),
+        }
     else:
-        found = (max(LOWEST_R2, metrics.r2_score(truth, guesses)), metrics.root_mean_squared_error(truth, guesses))
-    return {key: float(score) for key, score in zip(SCORES[task], found, strict=True)}
+        found = {
+            "r2": max(LOWEST_R2, metrics.r2_score(truth, guesses)),
+            "rmse": metrics.root_mean_squared_error(truth, guesses),
+        }
+    return {key: float(score) for key, score in found.items()}
 
 
-def mean_scores(outcomes: Sequence[Scores]) -> Scores:
-    """Every score's mean over the models."""
-    return {key: float(np.mean([each[key] for each in outcomes])) for key in outcomes[0]}
+FEWEST_CURVE_ROWS = 50
+TEST_SHARE = 0.2
+"""Of the reference, if no held-out rows are given."""
+
+FEWEST_EXAMPLES = 10
+REAL = "real"
+SYNTHETIC = "synthetic"
+
+
+def nested_parts(synthetic: Examples, *, shares: tuple[float, ...], seed: int) -> dict[str, Examples]:
+    """Smaller and smaller parts of the rows, each inside the next; the whole is left out."""
+    order = np.random.default_rng(seed).permutation(len(synthetic))
+    sizes = sorted({round(share * len(synthetic)) for share in shares})
+    return {
+        f"first {size}": synthetic.take(order[:size]) for size in sizes if FEWEST_CURVE_ROWS <= size < len(synthetic)
+    }
+
+
+def learning_curve(outcomes: list[Outcome], parts: dict[str, Examples], *, score: str) -> tuple[tuple[int, float], ...]:
+    """Mean score over the models for every part of the synthetic rows."""
+    found: dict[str, list[float]] = {name: [] for name in parts}
+    for outcome in outcomes:
+        if outcome.training in parts:
+            found[outcome.training].append(outcome.scores[score])
+    return tuple((len(parts[name]), float(np.mean(scores))) for name, scores in found.items())
+
+
+def score_prediction(
+    sides: Sides,
+    label: Column,
+    *,
+    test: CodedTable | None,
+    protocol: Protocol,
+    image: ImageShape | None,
+    progress: StageProgress,
+) -> tuple[Prediction | None, list[str]]:
+    """Train on synthetic and on real rows, and test both on the same real rows; with notes on how that was done.
+
+    Without test rows a fifth of the real ones is split off: models never see those, but the release
+    may have. Where rows do not allow a prediction there is none, and a note that says why.
+    """
+    effort, real, is_held_out = sides.effort, sides.real, test is not None
+    rng = np.random.default_rng(sides.seed)
+    if test is None:
+        is_test = rng.random(len(real)) < TEST_SHARE
+        real, test = real.take(np.flatnonzero(~is_test)), real.take(np.flatnonzero(is_test))
+    most_rows = effort.training_rows if image is None else effort.image_rows
+    whole, trained_on, tested = (
+        examples(table, label=label, most_rows=most_rows, rng=rng) for table in (sides.synthetic, real, test)
+    )
+    task = task_of(label)
+    reason = _reason_against({SYNTHETIC: whole, REAL: trained_on, "test": tested}, task, num_columns=len(real.columns))
+    if reason is not None:
+        return None, [f"{label.name} was not predicted: {reason}."]
+    parts = nested_parts(whole, shares=effort.curve_shares, seed=sides.seed) | {SYNTHETIC: whole}
+    others = len(real.columns) - 1 - (image.num_pixels if image is not None else 0)
+    models = models_for(task, protocol, seed=sides.seed, image=None if others else image)
+    models = models if effort.models is None else models.only(effort.models)
+    exam = Exam(task, protocol, {REAL: trained_on} | parts, tested)
+    outcomes = run_exam(exam, models, num_jobs=effort.num_jobs, progress=progress)
+    by_model: dict[str, dict[str, Scores]] = {}
+    for outcome in outcomes:
+        by_model.setdefault(outcome.model, {})[outcome.training] = outcome.scores
+    baseline = constant_scores(task, trained_on, tested)
+    prediction = Prediction(
+        label=label.name,
+        task=task,
+        protocol=protocol.value,
+        models=tuple(ModelScores(name, each[SYNTHETIC], each[REAL], baseline) for name, each in by_model.items()),
+        test_rows=len(tested),
+        is_held_out=is_held_out,
+        by_set_size=learning_curve(outcomes, parts, score=next(iter(baseline))),
+    )
+    notes = [f"Models learnt from {len(whole):,} synthetic and {len(trained_on):,} real rows."]
+    if task == "binary":
+        notes.append(f"The positive class of {label.name} is {label.categories[-1]}, the schema's last.")
+    if task != "regression" and len(np.unique(whole.target)) < len(np.unique(trained_on.target)):
+        notes.append(f"The synthetic rows lack a class of {label.name} that real ones have.")
+    notes += [f"{name} is not installed and was left out of the models." for name in models.absent]
+    refused = sorted({each.model for each in outcomes if each.refusal is not None})
+    notes += [f"{name} refused some of its rows: it counts as a constant guess." for name in refused]
+    return prediction, notes
+
+
+def _reason_against(rows: dict[str, Examples], task: Task, *, num_columns: int) -> str | None:
+    if num_columns < 2:
+        return "there is no other column to predict it from"
+    for name, each in rows.items():
+        if len(each) < FEWEST_EXAMPLES:
+            return f"fewer than {FEWEST_EXAMPLES} {name} rows have a label"
+    if task != "regression" and len(np.unique(rows["test"].target)) == 1:
+        return "the test rows hold one class only"
+    return None

@@ -10,15 +10,15 @@ with independent columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import cache, partial
+from typing import NamedTuple
 
 import numpy as np
 
 from understudy.arrays import Floats
 from understudy.evaluation.columns import (
-    as_matrix,
+    MOST_COLUMNS_PAIRED,
     association_gaps,
     association_matrix,
     column_sets,
@@ -30,7 +30,7 @@ from understudy.evaluation.columns import (
 from understudy.evaluation.image_features import ImageFeatures, bins_apart, coverage, frechet_distance, pixels_of
 from understudy.evaluation.metrics import METRICS, Associations, ColumnView, Score
 from understudy.evaluation.models import processes
-from understudy.evaluation.tables import CodedTable, column_bins
+from understudy.evaluation.tables import CodedTable, Sides, column_bins
 from understudy.evaluation.two_sample import copied_share, kernel_test, make_geometry, nearest_distances, two_sample_auc
 from understudy.schema.images import ImageShape
 
@@ -38,36 +38,12 @@ Distance = Callable[[CodedTable, CodedTable], Floats]
 """One or several distances between two tables."""
 
 
-@dataclass(frozen=True, eq=False)
-class Sides:
-    """The tables that a score compares."""
-
-    real: CodedTable
-    synthetic: CodedTable
-    independent: CodedTable
-    """Real columns, each shuffled by itself."""
-    halves: tuple[CodedTable, CodedTable]
-
-
-@dataclass(frozen=True, eq=False)
-class Compared:
+class Compared(NamedTuple):
     """Distances of synthetic rows, of real rows by chance, and of independent columns."""
 
     value: Floats
     floor: Floats
     baseline: Floats
-
-
-def make_sides(real: CodedTable, synthetic: CodedTable, *, seed: int) -> Sides:
-    """Split the real rows into two halves at random, and shuffle their columns for the baseline."""
-    order = np.random.default_rng(seed).permutation(len(real))
-    middle = len(real) // 2
-    return Sides(
-        real=real,
-        synthetic=synthetic,
-        independent=real.independent(len(synthetic), seed=seed + 1),
-        halves=(real.take(order[:middle]), real.take(order[middle : 2 * middle])),
-    )
 
 
 def compare(distance: Distance, sides: Sides) -> Compared:
@@ -90,12 +66,17 @@ def chance_ratio(half: Floats, quarter: Floats, spread: float) -> float:
     return float(spread**power)
 
 
-def equal_parts(sides: Sides, *, most_rows: int, seed: int) -> tuple[CodedTable, ...]:
+def equal_parts(sides: Sides, most_rows: int) -> tuple[CodedTable, ...]:
     """Equally many rows: of a real half, of the synthetic table, the other half and the baseline."""
     num_rows = min(len(sides.halves[0]), len(sides.synthetic), len(sides.independent), most_rows)
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(sides.seed)
     tables = (sides.halves[0], sides.synthetic, sides.halves[1], sides.independent)
     return tuple(table.take(rng.choice(len(table), num_rows, replace=False)) for table in tables)
+
+
+def _score(key: str, parts: Iterable[float]) -> Score:
+    """Of synthetic rows, of the floor and of the baseline."""
+    return Score(METRICS[key], *map(float, parts))
 
 
 WIDEST_SET = 4
@@ -104,30 +85,24 @@ WIDEST_SET = 4
 
 def column_scores(sides: Sides) -> tuple[list[Score], tuple[ColumnView, ...]]:
     """Numbers and nulls, mean over the columns that have them; and every column by itself."""
-    singles = column_sets(len(sides.real.columns), 1)
-    distances = compare(partial(marginal_gaps, sets=singles), sides)
-    gaps, shifts = (compare(distance, sides) for distance in (number_gaps, number_shifts))
-    scores = [
-        _mean_score(key, found)
-        for key, found in (
-            ("kolmogorov_smirnov", gaps),
-            ("wasserstein", shifts),
-            ("null_share", compare(null_gaps, sides)),
-        )
-        if found.value.size
-    ]
+    singles = partial(marginal_gaps, sets=column_sets(len(sides.real.columns), 1))
+    distances, gaps, shifts, nulls = (
+        compare(distance, sides) for distance in (singles, number_gaps, number_shifts, null_gaps)
+    )
+    named = {"kolmogorov_smirnov": gaps, "wasserstein": shifts, "null_share": nulls}
+    scores = [_score(key, (each.mean() for each in found)) for key, found in named.items() if found.value.size]
     views = column_views(sides.real, sides.synthetic, distances=distances, gaps=gaps.value, shifts=shifts.value)
     return scores, views
 
 
-def marginal_scores(sides: Sides, *, most_sets: int, seed: int) -> list[Score]:
-    """Marginals of one to four columns: all single columns, at most ``most_sets`` of the others."""
+def marginal_scores(sides: Sides) -> list[Score]:
+    """Marginals of one to four columns: all single columns, a limited number of sets of the others."""
     num_columns, scores = len(sides.real.columns), []
     for size in range(1, min(WIDEST_SET, num_columns) + 1):
-        most = None if size == 1 else most_sets
-        sets = column_sets(num_columns, size, most_sets=most, seed=seed)
+        most = None if size == 1 else sides.effort.sets
+        sets = column_sets(num_columns, size, most_sets=most, seed=sides.seed)
         found = compare(partial(marginal_gaps, sets=sets), sides)
-        scores.append(_mean_score(f"marginal_{size}", found))
+        scores.append(_score(f"marginal_{size}", (each.mean() for each in found)))
     return scores
 
 
@@ -135,67 +110,58 @@ def association_scores(sides: Sides) -> tuple[list[Score], Associations]:
     """Mean and largest difference, none if there is one column only; and both matrices."""
     matrix = cache(association_matrix)  # a table is compared more than once
     found = compare(partial(association_gaps, matrix=matrix), sides)
-    names = tuple(column.name for column in sides.real.columns)
-    shown = Associations(names, as_matrix(matrix(sides.real)), as_matrix(matrix(sides.synthetic)))
+    names = tuple(column.name for column in sides.real.columns[:MOST_COLUMNS_PAIRED])
+    real, synthetic = (tuple(map(tuple, matrix(side).tolist())) for side in (sides.real, sides.synthetic))
+    shown = Associations(names, real, synthetic)
     if not found.value.size:
         return [], shown
-    parts = (found.value, found.floor, found.baseline)
-    largest = Score(METRICS["association_max"], *(float(each.max()) for each in parts))
-    return [_mean_score("association_mean", found), largest], shown
+    mean = _score("association_mean", (each.mean() for each in found))
+    return [mean, _score("association_max", (each.max() for each in found))], shown
 
 
-def two_sample_scores(sides: Sides, *, most_rows: int, num_folds: int, seed: int, num_jobs: int = 1) -> list[Score]:
+def two_sample_scores(sides: Sides) -> list[Score]:
     """Boosted trees, in bins and by exact values. An AUC below that of a guess counts as a guess."""
     from sklearn.utils.parallel import delayed
 
-    real, *others = equal_parts(sides, most_rows=most_rows, seed=seed)
-    found = processes(num_jobs)(
-        delayed(two_sample_auc)(real, other, binned=binned, seed=seed, num_folds=num_folds)
+    real, *others = equal_parts(sides, sides.effort.test_rows)
+    found = processes(sides.effort.num_jobs)(
+        delayed(two_sample_auc)(real, other, binned=binned, seed=sides.seed, num_folds=sides.effort.test_folds)
         for binned in (True, False)
         for other in others
     )
-    kept = [max(0.5, area) for area in found]
-    return [Score(METRICS["two_sample_auc_binned"], *kept[:3]), Score(METRICS["two_sample_auc_raw"], *kept[3:])]
+    areas = [max(0.5, area) for area in found]
+    return [_score("two_sample_auc_binned", areas[:3]), _score("two_sample_auc_raw", areas[3:])]
 
 
-def kernel_scores(sides: Sides, *, most_rows: int, seed: int) -> list[Score]:
+def kernel_scores(sides: Sides) -> list[Score]:
     """Kernel distance and the p-value of its test."""
-    real, *others = equal_parts(sides, most_rows=most_rows, seed=seed)
-    geometry = make_geometry(sides.real, seed=seed)
-    found = [kernel_test(real, other, geometry=geometry, seed=seed) for other in others]
-    return [
-        Score(METRICS[key], *(each[place] for each in found))
-        for place, key in enumerate(("kernel_distance", "kernel_p_value"))
-    ]
+    real, *others = equal_parts(sides, sides.effort.neighbour_rows)
+    geometry = make_geometry(sides.real, seed=sides.seed)
+    found = [kernel_test(real, other, geometry=geometry, seed=sides.seed) for other in others]
+    keys = ("kernel_distance", "kernel_p_value")
+    return [_score(key, parts) for key, parts in zip(keys, zip(*found, strict=True), strict=True)]
 
 
-def neighbour_scores(sides: Sides, *, most_rows: int, seed: int) -> list[Score]:
+def neighbour_scores(sides: Sides) -> list[Score]:
     """Distance to the nearest real row, and rows that equal one."""
-    real, *others = equal_parts(sides, most_rows=most_rows, seed=seed)
-    geometry = make_geometry(sides.real, seed=seed)
-    distances = [nearest_distances(other, real, geometry=geometry) for other in others]
-    every, *all_others = equal_parts(sides, most_rows=len(sides.real), seed=seed)
-    return [
-        Score(METRICS["neighbour_distance"], *(float(np.median(each)) for each in distances)),
-        Score(METRICS["copied_rows"], *(copied_share(other, every) for other in all_others)),
-    ]
+    real, *others = equal_parts(sides, sides.effort.neighbour_rows)
+    geometry = make_geometry(sides.real, seed=sides.seed)
+    distances = (np.median(nearest_distances(other, real, geometry=geometry)) for other in others)
+    every, *all_others = equal_parts(sides, len(sides.real))
+    copied = (copied_share(other, every) for other in all_others)
+    return [_score("neighbour_distance", distances), _score("copied_rows", copied)]
 
 
-def image_scores(sides: Sides, shape: ImageShape, features: ImageFeatures, *, most_rows: int, seed: int) -> list[Score]:
+def image_scores(sides: Sides, shape: ImageShape, features: ImageFeatures) -> list[Score]:
     """Images as a network sees them: how far, which are missing, and which are too many."""
-    parts = equal_parts(sides, most_rows=most_rows, seed=seed)
+    parts = equal_parts(sides, sides.effort.neighbour_rows)
     real, *others = (features.of(pixels_of(part.values, shape)) for part in parts)
-    found = {
-        "frechet_distance": [frechet_distance(real, other) for other in others],
-        "coverage": [coverage(real, other) for other in others],
-        "bins_apart": [bins_apart(real, other, seed=seed) for other in others],
+    distances: dict[str, Callable[[Floats, Floats], float]] = {
+        "frechet_distance": frechet_distance,
+        "coverage": coverage,
+        "bins_apart": partial(bins_apart, seed=sides.seed),
     }
-    return [Score(METRICS[key], *values) for key, values in found.items()]
-
-
-def _mean_score(key: str, found: Compared) -> Score:
-    parts = (found.value, found.floor, found.baseline)
-    return Score(METRICS[key], *(float(each.mean()) for each in parts))
+    return [_score(key, (distance(real, other) for other in others)) for key, distance in distances.items()]
 
 
 def column_views(

@@ -1,8 +1,9 @@
-"""A table as numbers, which every metric reads: bins of all columns beside exact values."""
+"""Tables as numbers, which every metric reads: bins of all columns beside exact values, and the tables to compare."""
 
 from __future__ import annotations
 
 import datetime as dt
+import os
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import pyarrow as pa
 
 from understudy.arrays import Floats, Integers
 from understudy.errors import InputError
+from understudy.evaluation.models import FAST_MODELS
 from understudy.schema.columns import BLANKS, EPOCH, NULL, Column, Kind, Resolution, number_values
 from understudy.schema.encode import encode_column
 from understudy.schema.table import Schema
@@ -114,13 +116,15 @@ def column_bins(column: Column) -> Bins:
     return Bins(labels, tuple(edges.tolist()))
 
 
-def bin_codes(column: Column, cells: pd.Series) -> Integers:
-    """The bin of every cell: 0 for null, then bins from 1, and last what a choice's schema does not list.
+def bins_and_values(column: Column, cells: pd.Series) -> tuple[Integers, Floats]:
+    """The bin of every cell, and its value.
 
-    A number past its bounds is in the first or last bin.
+    Bins are 0 for null, then count from 1; last comes what a choice's schema does not list. A number past its bounds
+    is in the first or last bin.
     """
     if column.is_choice:
-        return choice_codes(column, cells)
+        codes = choice_codes(column, cells)
+        return codes, codes.astype(np.float64)
     values, (low, high) = numbers(column, cells), column.low_high
     missing = np.isnan(values)
     clipped = np.clip(np.where(missing, low, values), low, high)
@@ -128,8 +132,7 @@ def bin_codes(column: Column, cells: pd.Series) -> Integers:
         places = np.rint(clipped) - low
     else:
         places = np.floor((clipped - low) / ((high - low) or 1.0) * NUM_BINS)
-    found: Integers = np.where(missing, 0, np.minimum(places, NUM_BINS - 1) + 1).astype(np.int64)
-    return found
+    return np.where(missing, 0, np.minimum(places, NUM_BINS - 1) + 1).astype(np.int64), values
 
 
 def _has_few_values(column: Column) -> bool:
@@ -186,14 +189,72 @@ def code_table(schema: Schema, frame: pd.DataFrame, *, columns: tuple[Column, ..
     twice = next((each.name for each in columns if list(frame.columns).count(each.name) > 1), None)
     if twice is not None:
         raise InputError(f"column '{twice}'", "is in the table more than once", "Give every column its own name")
-    bins = np.stack([bin_codes(column, frame[column.name]) for column in columns], axis=1)
-    values = bins.astype(np.float64)
-    for position, column in enumerate(columns):
-        if not column.is_choice:
-            values[:, position] = numbers(column, frame[column.name])
-    return CodedTable(columns, bins, values)
+    bins, values = zip(*(bins_and_values(column, frame[column.name]) for column in columns), strict=True)
+    return CodedTable(columns, np.stack(bins, axis=1), np.stack(values, axis=1))
 
 
 def invalid_cells(schema: Schema, frame: pd.DataFrame) -> int:
     """How many cells the schema does not allow."""
     return sum(int(is_invalid(column, frame[column.name]).sum()) for column in schema.used)
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How many rows and sets of columns are looked at, and by which models."""
+
+    rows: int = 200_000
+    sets: int = 1500
+    test_rows: int = 10_000
+    """On each side of a two-sample test. Boosted trees stop early from 10,000 rows in all."""
+    test_folds: int = 5
+    neighbour_rows: int = 5000
+    training_rows: int = 50_000
+    image_rows: int = 10_000
+    """That models learn from where each is an image."""
+    num_jobs: int = os.cpu_count() or 1
+    models: tuple[str, ...] | None = None
+    """The names of those that are trained; all of them, if none is named."""
+    curve_shares: tuple[float, ...] = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+    """Parts of the synthetic rows that the learning curve is measured at."""
+
+
+THOROUGH = Effort()
+QUICK = Effort(
+    rows=50_000,
+    sets=150,
+    test_rows=10_100,
+    test_folds=2,
+    neighbour_rows=2000,
+    training_rows=10_000,
+    image_rows=3000,
+    num_jobs=1,
+    models=FAST_MODELS,
+    curve_shares=(0.01, 0.1),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Sides:
+    """The tables that a score compares, how hard it looks at them, and the seed of all sampling."""
+
+    real: CodedTable
+    synthetic: CodedTable
+    independent: CodedTable
+    """Real columns, each shuffled by itself."""
+    halves: tuple[CodedTable, CodedTable]
+    effort: Effort
+    seed: int
+
+
+def make_sides(real: CodedTable, synthetic: CodedTable, *, seed: int, effort: Effort = THOROUGH) -> Sides:
+    """Split the real rows into two halves at random, and shuffle their columns for the baseline."""
+    order = np.random.default_rng(seed).permutation(len(real))
+    middle = len(real) // 2
+    return Sides(
+        real,
+        synthetic,
+        independent=real.independent(len(synthetic), seed=seed + 1),
+        halves=(real.take(order[:middle]), real.take(order[middle : 2 * middle])),
+        effort=effort,
+        seed=seed,
+    )

@@ -7,7 +7,7 @@ the certificate): a generator that copies rows shows in these distances, one tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -41,11 +41,20 @@ class Geometry:
     centre: Floats
     deviation: Floats
     """Of every column; those of choices are not used.  # (num_columns,)"""
-    length_scale: float
+    length_scale: float = 1.0
 
     def points(self, table: CodedTable) -> Floats:
         """One point per row.  # (num_rows, num_axes)"""
-        return _points(table, self.centre, self.deviation)
+        parts: list[Floats] = []
+        for position, column in enumerate(table.columns):
+            if column.is_choice:
+                corners = np.eye(len(column.categories) + 2) / np.sqrt(2)
+                parts.append(corners[table.bins[:, position]])
+            else:
+                scaled = (table.values[:, [position]] - self.centre[position]) / self.deviation[position]
+                missing = np.isnan(scaled)
+                parts += [np.where(missing, 0.0, scaled), missing.astype(np.float64)]
+        return np.concatenate(parts, axis=1)
 
 
 def make_geometry(real: CodedTable, *, seed: int) -> Geometry:
@@ -55,23 +64,9 @@ def make_geometry(real: CodedTable, *, seed: int) -> Geometry:
     # Of choices only, or of a column of nulls, there is nothing to take the mean of.
     known = np.where(np.isnan(real.values).all(axis=0), 0.0, real.values)
     centre, deviation = np.nanmean(known, axis=0), np.nanstd(known, axis=0)
-    deviation = np.where(deviation > 0, deviation, 1.0)
+    found = Geometry(centre, np.where(deviation > 0, deviation, 1.0))
     order = np.random.default_rng(seed).permutation(len(real))[:SCALED_ON]
-    distances = pdist(_points(real.take(order), centre, deviation))
-    return Geometry(centre, deviation, float(np.median(distances)) or 1.0)
-
-
-def _points(table: CodedTable, centre: Floats, deviation: Floats) -> Floats:
-    parts: list[Floats] = []
-    for position, column in enumerate(table.columns):
-        if column.is_choice:
-            corners = np.eye(len(column.categories) + 2) / np.sqrt(2)
-            parts.append(corners[table.bins[:, position]])
-        else:
-            scaled = (table.values[:, [position]] - centre[position]) / deviation[position]
-            missing = np.isnan(scaled)
-            parts += [np.where(missing, 0.0, scaled), missing.astype(np.float64)]
-    return np.concatenate(parts, axis=1)
+    return replace(found, length_scale=float(np.median(pdist(found.points(real.take(order))))) or 1.0)
 
 
 def two_sample_auc(

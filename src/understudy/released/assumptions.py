@@ -30,11 +30,6 @@ def public_networks(plan: Plan) -> dict[tuple[str, str], tuple[str, ...]]:
     return found
 
 
-def has_given_basis(plan: Plan) -> bool:
-    """Whether the plan holds directions that were found in images given as public."""
-    return any(isinstance(given, Principal) for given in plan.public_inputs)
-
-
 OWN_NOISE = (
     " Each party added the whole noise to its own sum, so that the guarantee holds towards the merger and the other "
     "parties too; the release states the noise of all of them together."
@@ -174,7 +169,7 @@ def release_assumptions(plan: Plan, facts: dict[str, Any]) -> list[Assumption]:
             "they themselves tell is outside the guarantee.",
         ),
         (
-            has_given_basis(plan),
+            any(isinstance(given, Principal) for given in plan.public_inputs),
             "public images",
             "The images whose principal directions are the basis were public before and are no part of the "
             "table. What the directions, which the release holds as they are, tell of them is outside the guarantee.",

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
-from typing import Any, Protocol
+from typing import Any
 
-from understudy.accounting import LAPLACE, Budget, Neighbours, round_up
-from understudy.accounting.dpsgd import Charge
+from understudy.accounting import LAPLACE, Neighbours, round_up
 from understudy.codec import kind_of
-from understudy.plan.descent import TrainedPlan
+from understudy.plan.descent import DescentPlan, TrainedPlan
 from understudy.plan.plan import Plan
 from understudy.released.assumptions import (
     Assumption,
@@ -55,81 +54,41 @@ SAMPLING = (
 )
 
 
-@dataclass(frozen=True)
-class Statements:
-    """What a certificate says of one kind of product, beside what it says of all.
-
-    ``guarantee`` and ``composition`` are further fields of these sections, ``mechanism`` and ``public`` are what
-    fills them, ``words`` say what the product is for.
-    """
-
-    method: str
-    status: dict[str, str]
-    guarantee: dict[str, Any]
-    mechanism: dict[str, Any]
-    composition: dict[str, Any]
-    public: dict[str, Any]
-    assumptions: list[Assumption]
-    words: dict[str, str]
-
-
-class Price(Protocol):
-    """What a certificate asks a plan about its cost: a ``Plan``, or the ``DescentPlan`` of a trained product."""
-
-    @property
-    def budget(self) -> Budget:
-        """The guarantee to meet."""
-
-    @property
-    def neighbours(self) -> Neighbours:
-        """Which two tables must be hard to tell apart."""
-
-    @property
-    def charges(self) -> tuple[Charge, ...]:
-        """Everything that the guarantee rests on, as Gaussian mechanisms."""
-
-    @property
-    def best_guess(self) -> float:
-        """How often the best attacker is right about one person, from a coin toss."""
-
-    @property
-    def exceedance(self) -> float:
-        """How often, at most, odds about one person move past what epsilon allows."""
-
-    def epsilon(self, neighbours: Neighbours | None = None, *, delta: float | None = None) -> float:
-        """The epsilon of everything together; infinite if none is stated."""
+Price = Plan | DescentPlan
+"""What a certificate asks about its cost: the plan of a release, or the descent of a trained product."""
 
 
 def certificate_of(
-    schema: Schema, price: Price, said: Statements, facts: dict[str, Any], *, fingerprint: str
+    schema: Schema, price: Price, own: dict[str, Any], facts: dict[str, Any], *, fingerprint: str
 ) -> dict[str, Any]:
-    """All statements about a product."""
-    return {
+    """All statements about a product: ``own`` are those of its kind, which add to the sections that all have."""
+    assumptions = [*shared_assumptions(schema, facts), *own["assumptions"]]
+    shared: dict[str, Any] = {
         "certificate": "understudy differential privacy certificate, format 1",
         "release": fingerprint,
-        **said.status,
         "created": facts.get("created"),
         "table": schema.name,
-        "method": said.method,
-        "guarantee": _guarantee(schema, price) | said.guarantee,
         "odds": {
             "best_guess_percent": round_up(100 * price.best_guess),
             "suspicion_from_percent": 50.0,
             "suspicion_to_percent": round_up(100 / (1 + math.exp(-price.epsilon()))),
             "except_with_probability": round_up(price.exceedance),
         },
-        "mechanism": {"noise": facts.get("noise")} | said.mechanism,
-        "composition": {"ledger": facts.get("ledger")} | said.composition,
-        "public": _columns(schema) | {"query": facts.get("query")} | said.public,
-        "assumptions": [
-            {"name": name, "statement": statement}
-            for name, statement in [*shared_assumptions(schema, facts), *said.assumptions]
-        ],
         "tuning": "No setting was tuned on private rows: the plan fixed all of them before a row was read.",
-        **said.words,
         "software": facts.get("software"),
         "verify": "understudy verify DIRECTORY",
     }
+    return (
+        shared
+        | own
+        | {
+            "guarantee": _guarantee(schema, price) | own["guarantee"],
+            "mechanism": {"noise": facts.get("noise")} | own["mechanism"],
+            "composition": {"ledger": facts.get("ledger")} | own["composition"],
+            "public": _columns(schema) | {"query": facts.get("query")} | own["public"],
+            "assumptions": [{"name": name, "statement": statement} for name, statement in assumptions],
+        }
+    )
 
 
 def _guarantee(schema: Schema, price: Price) -> dict[str, Any]:
@@ -178,13 +137,13 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             "slack": float(sum(charge.slack for charge in plan.charges)),
         }
     guess = f" (planned for about {plan.num_rows})" if plan.num_rows else ""
-    said = Statements(
-        method=plan.method,
-        status=status(facts, plan),
-        guarantee=guarantee,
-        mechanism=_mechanism(plan),
-        composition=_composition(plan, facts),
-        public={
+    own: dict[str, Any] = {
+        **status(facts, plan),
+        "method": plan.method,
+        "guarantee": guarantee,
+        "mechanism": _mechanism(plan),
+        "composition": _composition(plan, facts),
+        "public": {
             "rows": f"public: {plan.num_rows}"
             if is_replaced
             else f"private; a noisy count is part of the release{guess}",
@@ -192,15 +151,13 @@ def build_certificate(plan: Plan, facts: dict[str, Any], *, fingerprint: str) ->
             **_networks(plan),
             "settings": dict(plan.settings),
         },
-        assumptions=release_assumptions(plan, facts),
-        words={
-            "post_processing": "Generators, samples, answers and reports are computed from the release alone "
-            "and cost nothing more, however often they are made.",
-            "intended_use": "Statistics, model building, teaching and software tests on the table as a whole.",
-            "not_for": "Decisions about, or statements on, a single person; rare groups smaller than the noise.",
-        },
-    )
-    return certificate_of(plan.schema, plan, said, facts, fingerprint=fingerprint)
+        "assumptions": release_assumptions(plan, facts),
+        "post_processing": "Generators, samples, answers and reports are computed from the release alone "
+        "and cost nothing more, however often they are made.",
+        "intended_use": "Statistics, model building, teaching and software tests on the table as a whole.",
+        "not_for": "Decisions about, or statements on, a single person; rare groups smaller than the noise.",
+    }
+    return certificate_of(plan.schema, plan, own, facts, fingerprint=fingerprint)
 
 
 def trained_certificate(
@@ -233,21 +190,21 @@ def trained_certificate(
     }
     guess = f" (planned for about {descent.expected_rows})" if descent.expected_rows else ""
     charged = [{"mu_squared": float(each.mu_squared), "slack": float(each.slack)} for each in descent.charges]
-    said = Statements(
-        method=method,
-        status=status(facts),
-        guarantee={"epsilon_charged": round_up(descent.charged_epsilon()), "slack": float(descent.charge.slack)},
-        mechanism={**asdict(cost), "clip": descent.clip, "name": mechanism, "stages": [*stages, steps]},
-        composition={
+    own: dict[str, Any] = {
+        **status(facts),
+        **words,
+        "method": method,
+        "guarantee": {"epsilon_charged": round_up(descent.charged_epsilon()), "slack": float(descent.charge.slack)},
+        "mechanism": {**asdict(cost), "clip": descent.clip, "name": mechanism, "stages": [*stages, steps]},
+        "composition": {
             "in_words": NO_LEDGER if facts.get("ledger") is None else CHARGED.format("noise"),
             "rule": "mu squared adds up over releases, and so does slack",
             "charged": charged,
         },
-        public={"rows": f"private{guess}", "given_points": 0, "settings": settings},
-        assumptions=further,
-        words=words,
-    )
-    return certificate_of(plan.schema, descent, said, facts, fingerprint=fingerprint)
+        "public": {"rows": f"private{guess}", "given_points": 0, "settings": settings},
+        "assumptions": further,
+    }
+    return certificate_of(plan.schema, descent, own, facts, fingerprint=fingerprint)
 
 
 def render_html(certificate: dict[str, Any]) -> str:

@@ -51,7 +51,6 @@ def release_warnings(release: Release) -> list[str]:
             "than beside it: values beyond it may have been clipped. Check the bounds in the schema."
             for side, value, rows, beside in _at_bounds(measured, place)
             if rows.rows > PILE_FACTOR * beside.rows + doubt * math.hypot(rows.noise, PILE_FACTOR * beside.noise)
-            and not (side == "lower" and column.low_high[0] == 0)  # nothing is below nothing
         ]
     return found
 
@@ -78,7 +77,6 @@ def bound_notes(measured: ReleaseTables, place: int) -> list[str]:
         f"about {_about(rows, total)} lie at the {side} bound of '{column.name}' ({value}), "
         "which stands for all values beyond it"
         for side, value, rows, _ in _at_bounds(measured, place)
-        if not (side == "lower" and column.low_high[0] == 0)
     ]
 
 
@@ -102,6 +100,8 @@ def _at_bounds(measured: ReleaseTables, place: int) -> Iterator[tuple[str, str, 
         return
     values = [spoken(column, value) for value in number_values(column, np.array([0, column.num_steps]))]
     for side, value, at in (("lower", values[0], 0), ("upper", values[1], -1)):
+        if side == "lower" and column.low_high[0] == 0:
+            continue  # nothing is below nothing
         bound, beside = [], []
         for cells, counts, noise in _one_way(measured, place):
             firsts, lasts = cells.first_codes, cells.last_codes

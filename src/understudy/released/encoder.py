@@ -115,4 +115,4 @@ def verify_encoder(directory: str | Path) -> Verification:
         raise InputError(
             f"encoder '{Path(directory)}'", "states a cost that does not follow from its plan", "Do not rely on it"
         )
-    return verify_trained(made, directory, what="encoder")
+    return verify_trained(made, made.plan.descent, directory, what="encoder")

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,7 +95,10 @@ def disagreement(embedding: Embedding, vector: Integers, units: Integers, noise:
     """
     effects: Effects = defaultdict(list)
     cells = 0
-    for keys, counts, unit in _tables(embedding, vector, units):
+    for block, keys, table in walk_tables(embedding):
+        start, _ = embedding.spans[block.name]
+        unit = int(units[start + table.start])
+        counts = counts_of(keys, replace(table, scale=1.0), embedding.rows_of(block.name, vector) / unit)
         cells += counts.size
         variance = (noise / unit) ** 2 * counts.size
         effects[None].append((counts.sum(keepdims=True).ravel(), variance))
@@ -143,12 +145,3 @@ def _units(block: Block, embedding: Embedding, lattice: int) -> Integers:
     for table in map_.count_tables:
         found[table.start : table.start + table.size] = round(scales[table.start] / unit / table.scale) * unit
     return np.tile(found, embedding.copies(block)).astype(np.int64)
-
-
-def _tables(embedding: Embedding, vector: Integers, units: Integers) -> Iterator[tuple[tuple[Axis, ...], Floats, int]]:
-    """Every table of counts of a stage: what each of its axes is about, the counts, and their unit."""
-    for block, axes, table in walk_tables(embedding):
-        start, _ = embedding.spans[block.name]
-        unit = int(units[start + table.start])
-        rows = embedding.rows_of(block.name, vector) / unit
-        yield axes, counts_of(axes, replace(table, scale=1.0), rows), unit

@@ -128,17 +128,12 @@ class Release:
 
     def tensors(self) -> bytes:
         """The vectors, and what a descent has learnt, as safetensors bytes."""
-        named = {stage.name: vector for stage, vector in zip(self.plan.stages, self.vectors, strict=True)}
-        learnt = {f"{LEARNT}{name}": value for name, value in self.weights}
-        settled = (
-            {}
-            if self.settled is None
-            else {
-                f"{SETTLED}{stage.name}": vector
-                for stage, vector in zip(self.plan.stages, self.settled.vectors, strict=True)
-            }
-        )
-        return bytes(safetensors.numpy.save(named | learnt | settled))
+        names = [stage.name for stage in self.plan.stages]
+        named: dict[str, npt.NDArray[Any]] = dict(zip(names, self.vectors, strict=True))
+        named |= {f"{LEARNT}{name}": value for name, value in self.weights}
+        if self.settled is not None:
+            named |= {f"{SETTLED}{name}": value for name, value in zip(names, self.settled.vectors, strict=True)}
+        return bytes(safetensors.numpy.save(named))
 
     @property
     def is_private(self) -> bool:
@@ -179,12 +174,16 @@ def _built(document: dict[str, Any], tensors: dict[str, npt.NDArray[Any]]) -> Re
     """The release that a document and its numbers are of, if they fit each other."""
     plan = plan_from_dict(document["plan"])
     learnt = [(name, tensors[name]) for name in sorted(tensors) if name.startswith(LEARNT)]
+    settled = None
+    if "settled_by_parties" in document:
+        vectors = tuple(tensors[f"{SETTLED}{stage.name}"] for stage in plan.stages)
+        settled = Settled(vectors, int(document["settled_by_parties"]))
     release = Release(
         plan=plan,
         vectors=tuple(tensors[stage.name] for stage in plan.stages),
         facts=tuple(document["facts"].items()),
         weights=tuple((name.removeprefix(LEARNT), value) for name, value in learnt),
-        settled=_settled(plan, document, tensors),
+        settled=settled,
     )
     sizes = [embedding.dim for embedding in release.embeddings]
     kept = [release.vectors] + ([release.settled.vectors] if release.settled else [])
@@ -192,10 +191,3 @@ def _built(document: dict[str, Any], tensors: dict[str, npt.NDArray[Any]]) -> Re
         v.dtype == np.int64 and v.shape == (n,) for vectors in kept for v, n in zip(vectors, sizes, strict=True)
     )
     return release if is_whole else None
-
-
-def _settled(plan: Plan, document: dict[str, Any], tensors: dict[str, Any]) -> Settled | None:
-    if "settled_by_parties" not in document:
-        return None
-    vectors = tuple(tensors[f"{SETTLED}{stage.name}"] for stage in plan.stages)
-    return Settled(vectors, int(document["settled_by_parties"]))

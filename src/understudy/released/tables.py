@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -262,7 +263,11 @@ def common_coarsening(one: Cells, other: Cells) -> tuple[Integers, Integers, int
     """
     edges = np.union1d(one.first_codes, other.first_codes)
     mine, theirs = one(edges), other(edges)
-    for left, right in _same_others(one, other):
+    # Cells of nulls and of unlisted values hold the same rows, or some of the same: a cell of nulls holds unlisted
+    # values too where these have none of their own, and the other way round.
+    others = range(one.num_known, one.dim), range(other.num_known, other.dim)
+    is_alike = len(others[0]) == len(others[1])
+    for left, right in zip(*others, strict=True) if is_alike else product(*others):
         mine, theirs = np.append(mine, left), np.append(theirs, right)
     size = one.dim + other.dim
     graph = coo_array((np.ones(len(mine)), (mine, one.dim + theirs)), shape=(size, size))
@@ -275,21 +280,6 @@ def common_coarsening(one: Cells, other: Cells) -> tuple[Integers, Integers, int
         return np.where(shared[place] == parts, place, -1).astype(np.int64)
 
     return numbered(left), numbered(right), len(shared)
-
-
-def _same_others(one: Cells, other: Cells) -> list[tuple[int, int]]:
-    """Cells of nulls and of unlisted values that hold the same rows, or some of the same.
-
-    A cell of nulls holds unlisted values too where these have none of their own, and the other way round.
-    """
-    mine, theirs = _others(one), _others(other)
-    if len(mine) == len(theirs):
-        return list(zip(mine, theirs, strict=True))
-    return [(left, right) for left in mine for right in theirs]
-
-
-def _others(cells: Cells) -> range:
-    return range(cells.num_known, cells.dim)
 
 
 def sum_cells(counts: Floats, union: Integers, size: int, *, axis: int) -> Floats:

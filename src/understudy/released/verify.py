@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from understudy.errors import InputError
 from understudy.files import CERTIFICATE, is_file_of, names_in
-from understudy.plan.descent import TrainedPlan
+from understudy.plan.descent import DescentPlan
 from understudy.released.certificate import Price
 from understudy.released.noise_tests import REFUSED_BELOW, NoiseTest, noise_tests
 from understudy.released.product import Product
@@ -72,36 +72,26 @@ def verify_release(directory: str | Path) -> Verification:
     """
     release = load_release(directory)
     plan = release.plan
-
-    def tests() -> tuple[NoiseTest, ...]:
-        is_private = bool(dict(release.facts).get("is_private"))
-        return _passed(noise_tests(release), where=f"release '{Path(directory)}'") if is_private else ()
-
-    found = _verified(release, plan, directory, what="release", spent=plan.own_epsilon, tests=tests)
+    found = _verified(release, plan, directory, what="release", spent=plan.own_epsilon)
+    is_noisy = bool(dict(release.facts).get("is_private"))
+    seen = _passed(noise_tests(release), where=f"release '{Path(directory)}'") if is_noisy else ()
     lengths = (plan.mechanism.length(sum(parts)) for parts in plan.mechanism_sensitivities)
     return replace(
         found,
         epsilon_alone=plan.own_epsilon(),
         mechanism=plan.mechanism.name,
         sensitivity=tuple(length / plan.lattice for length in lengths),
+        checks=(*found.checks, *([NOISE] if any(test.is_able for test in seen) else [])),
+        noise_tests=seen,
     )
 
 
-class Trained(Product, Protocol):
-    """A product that noisy descent has made."""
-
-    @property
-    def plan(self) -> TrainedPlan:
-        """What was trained, and at which cost."""
-
-
-def verify_trained(made: Trained, directory: str | Path, *, what: str) -> Verification:
+def verify_trained(made: Product, descent: DescentPlan, directory: str | Path, *, what: str) -> Verification:
     """Compare a trained model's files with what follows from its plan, byte for byte.
 
     Raises:
         InputError: it names the first file that does not follow from the model.
     """
-    descent = made.plan.descent
 
     def spent() -> float:
         return max(descent.epsilon(), descent.charged_epsilon())
@@ -110,15 +100,9 @@ def verify_trained(made: Trained, directory: str | Path, *, what: str) -> Verifi
 
 
 def _verified(
-    made: Product,
-    price: Price,
-    directory: str | Path,
-    *,
-    what: str,
-    spent: Callable[[], float],
-    tests: Callable[[], tuple[NoiseTest, ...]] = tuple,
+    made: Product, price: Price, directory: str | Path, *, what: str, spent: Callable[[], float]
 ) -> Verification:
-    """Compare a product's files with those computed anew, its cost with its budget, and its numbers with noise."""
+    """Compare a product's files with those computed anew, and its cost with its budget."""
     folder = Path(directory)
     try:
         expected = made.files()
@@ -131,7 +115,7 @@ def _verified(
     _check_files(folder, expected, dict(made.facts), what=what)
     if spent() > price.budget.epsilon:
         raise InputError(f"{what} '{folder}'", "spends more than its stated epsilon", "Do not rely on it")
-    seen, certificate = tests(), json.loads(expected[CERTIFICATE])
+    certificate = json.loads(expected[CERTIFICATE])
     stages = certificate["mechanism"]["stages"]
     return Verification(
         fingerprint=made.fingerprint,
@@ -144,8 +128,7 @@ def _verified(
         assumptions=tuple(each["name"] for each in certificate["assumptions"]),
         noise_std=tuple(stage["noise_std"] for stage in stages),
         sensitivity=tuple(stage["sensitivity"] for stage in stages),
-        checks=(*sorted(expected), *([NOISE] if any(test.is_able for test in seen) else [])),
-        noise_tests=seen,
+        checks=tuple(sorted(expected)),
     )
 
 

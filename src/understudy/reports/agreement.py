@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from understudy.accounting import Mechanism
+from understudy.accounting import GAUSSIAN, Mechanism
 from understudy.arrays import Floats, Integers, StageProgress
 from understudy.features import Block, CountTable, Sign
-from understudy.features.base import Axis
 from understudy.released import Release
-from understudy.released.tables import walk_tables
 from understudy.reports.charts import Series, short
 from understudy.schema import Column
 from understudy.schema.encode import decode_column
@@ -38,49 +36,70 @@ MOST_BINS = 20
 NULL_NAME = "(null)"
 
 
-def root_mean_square(residuals: Floats) -> float:
-    """Size of residuals; 1 is what noise alone gives."""
-    return math.sqrt(float(np.mean(residuals**2)))
+MISSES = 1.2
+DOUBT = 3.0
+"""Residuals of this size and more, beyond three deviations of chance: the generator misses something."""
 
 
-def share_inside(residuals: Floats, mechanism: Mechanism) -> float:
-    """Share of residuals inside their 95 % interval."""
-    return float(np.mean(np.abs(residuals) <= mechanism.deviations(INTERVAL)))
+def is_missed(rms: float, size: int, mechanism: Mechanism = GAUSSIAN) -> bool:
+    """Whether residuals are larger than noise makes them, in what they are and in what is likely."""
+    from scipy.stats import gamma, norm
+
+    # The mean square of n residuals has mean 1 and variance (kurtosis - 1) / n. Of normal ones its law
+    # is this gamma law (a chi-square); of Laplace ones that is close.
+    shape = max(size, 1) / (mechanism.kurtosis - 1)
+    return rms >= max(MISSES, math.sqrt(gamma.isf(norm.sf(DOUBT), shape) / shape))
 
 
 @dataclass(frozen=True)
-class Agreement:
-    """One block of a release: what was measured, and what drawn rows would give.
+class Fit:
+    """How far drawn rows are from what was measured of a block, a column or a pair of columns.
 
     ``residuals`` are differences in deviations of the known noise (with what chance adds to the
     drawn rows, and the noise of the row count). A perfect generator's have deviation 1 and, where
-    noise is most of it, the shape of the mechanism's noise. ``tables`` are the tables of counts in it.
+    noise is most of it, the shape of the mechanism's noise.
     """
 
-    name: str
-    stage: str
-    block: Block
-    measured: Floats  # (copies, dim), sums over rows
-    expected: Floats  # (copies, dim)
-    residuals: Floats  # (copies, dim)
-    noise: float
+    names: tuple[str, ...]
+    residuals: Floats
     mechanism: Mechanism
-    tables: tuple[tuple[tuple[Axis, ...], CountTable], ...]
+
+    @property
+    def words(self) -> str:
+        """What was measured, for people."""
+        return " with ".join(f"'{name}'" for name in self.names)
 
     @property
     def size(self) -> int:
         """Numbers that were measured."""
-        return self.measured.size
+        return self.residuals.size
 
     @property
     def rms(self) -> float:
         """Root mean square of the residuals; 1 is what noise alone gives."""
-        return root_mean_square(self.residuals)
+        return math.sqrt(float(np.mean(self.residuals**2)))
 
     @property
     def inside(self) -> float:
         """Share of the residuals that lie in their 95 % interval."""
-        return share_inside(self.residuals, self.mechanism)
+        return float(np.mean(np.abs(self.residuals) <= self.mechanism.deviations(INTERVAL)))
+
+    @property
+    def is_missed(self) -> bool:
+        """Whether noise does not explain the residuals."""
+        return is_missed(self.rms, self.size, self.mechanism)
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """One block of a release: what was measured, and what drawn rows would give."""
+
+    stage: str
+    block: Block
+    measured: Floats  # (copies, dim), sums over rows
+    expected: Floats  # (copies, dim)
+    fit: Fit
+    noise: float
 
 
 def rows_to_draw(release: Release) -> int:
@@ -108,9 +127,6 @@ def compare(release: Release, halves: Sequence[Integers], *, progress: StageProg
     noise_of_total = release.noise_std("count") * math.sqrt(len(counts))
     found = []
     for stage, measurement in zip(release.plan.stages, release.measurements, strict=True):
-        tables: dict[str, list[tuple[tuple[Axis, ...], CountTable]]] = {}
-        for block, axes, table in walk_tables(measurement.embedding):
-            tables.setdefault(block.name, []).append((axes, table))
         for block in measurement.embedding.blocks:
             if block.map.sign is Sign.CONSTANT and measurement.embedding.copies(block) == 1:
                 continue  # the row count, which the other numbers are compared by
@@ -118,20 +134,8 @@ def compare(release: Release, halves: Sequence[Integers], *, progress: StageProg
             means = (first[block.name] + second[block.name]) / 2
             chance = _chance(block, first[block.name], second[block.name])
             variance = noise**2 + (means * noise_of_total) ** 2 + chance * total**2
-            residuals = (measured - means * total) / np.sqrt(variance)
-            found.append(
-                Agreement(
-                    block.name,
-                    stage.name,
-                    block,
-                    measured,
-                    means * total,
-                    residuals,
-                    noise,
-                    release.plan.mechanism,
-                    tuple(tables.get(block.name, ())),
-                )
-            )
+            fit = Fit((block.name,), (measured - means * total) / np.sqrt(variance), release.plan.mechanism)
+            found.append(Agreement(stage.name, block, measured, means * total, fit, noise))
     return found
 
 
@@ -181,12 +185,7 @@ class Margin:
     expected: Floats  # (bins,)
     doubt: float
     """How far the 95 % interval of a count's noise reaches."""
-    residuals: Floats
-
-    @property
-    def rms(self) -> float:
-        """Size of the residuals; 1 is what noise alone gives."""
-        return root_mean_square(self.residuals)
+    fit: Fit
 
     def series(self, total: float) -> Series:
         """As shares of all rows; bins of a number are merged until they can be drawn."""
@@ -200,33 +199,15 @@ class Margin:
         return Series(names, ticks, given, drawn, self.doubt * math.sqrt(merged) / total)
 
 
-@dataclass(frozen=True)
-class PairFit:
-    """A pair of columns that was measured, and how well drawn rows agree with it."""
-
-    pair: tuple[str, str]
-    size: int
-    rms: float
-    inside: float
-
-
 def margins_of(release: Release, agreements: Iterable[Agreement]) -> list[Margin]:
-    """Every column that was counted by itself, worst first; the first count of each."""
+    """Every column that was counted by itself, labels summed over, worst first; the first count of each."""
     found: dict[str, Margin] = {}
-    for agreement in agreements:
-        for margin in _margins(release, agreement):
-            found.setdefault(margin.column.name, margin)
-    return sorted(found.values(), key=lambda margin: -margin.rms)
-
-
-def _margins(release: Release, agreement: Agreement) -> Iterator[Margin]:
-    """The tables of one column, labels summed over."""
-    copies, used = len(agreement.measured), release.plan.schema.used
-    for _, table in agreement.tables:
+    used = {column.name: column for column in release.plan.schema.used}
+    for agreement, table in _tables(agreements):
         edges = table.axes[0].edges_in(release.plan.layout) if len(table.axes) == 1 else None
-        if edges is None:
+        if edges is None or edges[0] in found:
             continue
-        column = next(column for column in used if column.name == edges[0])
+        column, copies = used[edges[0]], len(agreement.measured)
         ticks = () if column.is_choice else _values(column, edges[1])
         # A null has a cell, and no place on the axis of a number; unlisted values are not drawn.
         names = ticks[:-1]
@@ -235,9 +216,20 @@ def _margins(release: Release, agreement: Agreement) -> Iterator[Margin]:
         measured, expected = (
             table.counts(side).sum(axis=0)[: len(names)] for side in (agreement.measured, agreement.expected)
         )
-        doubt = agreement.mechanism.deviations(INTERVAL) * agreement.noise * table.scale * math.sqrt(copies)
-        residuals = agreement.residuals[:, table.start : table.start + table.size]
-        yield Margin(column, names, ticks, measured, expected, doubt, residuals)
+        fit = Fit((column.name,), _residuals(agreement, table), release.plan.mechanism)
+        doubt = fit.mechanism.deviations(INTERVAL) * agreement.noise * table.scale * math.sqrt(copies)
+        found[column.name] = Margin(column, names, ticks, measured, expected, doubt, fit)
+    return sorted(found.values(), key=lambda margin: -margin.fit.rms)
+
+
+def _tables(agreements: Iterable[Agreement]) -> Iterator[tuple[Agreement, CountTable]]:
+    for agreement in agreements:
+        for table in agreement.block.map.count_tables:
+            yield agreement, table
+
+
+def _residuals(agreement: Agreement, table: CountTable) -> Floats:
+    return agreement.fit.residuals[:, table.start : table.start + table.size]
 
 
 def _values(column: Column, codes: Integers) -> tuple[str, ...]:
@@ -248,20 +240,14 @@ def _values(column: Column, codes: Integers) -> tuple[str, ...]:
     return tuple(short(float(cell)) for cell in decoded.to_pylist())
 
 
-def pairs_of(release: Release, agreements: Iterable[Agreement]) -> list[PairFit]:
+def pairs_of(release: Release, agreements: Iterable[Agreement]) -> list[Fit]:
     """Every pair of columns that was counted, worst first."""
-    layout, mechanism = release.plan.layout, release.plan.mechanism
-    residuals: dict[tuple[str, str], list[Floats]] = {}
-    for agreement in agreements:
-        for _, table in agreement.tables:
-            cells = [own for axis in table.axes if (own := axis.cells_in(layout)) is not None]
-            if len(cells) == len(table.axes) == 2:
-                first, second = (layout.schema.used[place].name for place in sorted(each.column for each in cells))
-                part = agreement.residuals[:, table.start : table.start + table.size]
-                residuals.setdefault((first, second), []).append(part.ravel())
-    found = [
-        PairFit(pair, len(joined), root_mean_square(joined), share_inside(joined, mechanism))
-        for pair, parts in residuals.items()
-        if len(joined := np.concatenate(parts))
-    ]
-    return sorted(found, key=lambda fit: -fit.rms)
+    layout = release.plan.layout
+    residuals: dict[tuple[str, ...], list[Floats]] = {}
+    for agreement, table in _tables(agreements):
+        cells = [own for axis in table.axes if (own := axis.cells_in(layout)) is not None]
+        if len(cells) == len(table.axes) == 2:
+            pair = tuple(layout.schema.used[place].name for place in sorted(each.column for each in cells))
+            residuals.setdefault(pair, []).append(_residuals(agreement, table).ravel())
+    found = [Fit(pair, np.concatenate(parts), release.plan.mechanism) for pair, parts in residuals.items()]
+    return sorted((fit for fit in found if fit.size), key=lambda fit: -fit.rms)

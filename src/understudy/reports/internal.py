@@ -8,27 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from understudy.evaluation.metrics import Associations, ColumnView, Evaluation, ModelScores, Prediction, Score
-from understudy.reports.charts import (
-    LARGEST_DIFFERENCE,
-    Series,
-    association_map,
-    categories,
-    chosen,
-    decimal,
-    difference_map,
-    histogram,
-    line_chart,
-    most_different,
-    percent,
-    render,
-    short,
-)
-from understudy.reports.verdict import Tie, bare_title, judge, kept, level_of, mean_score
+import numpy as np
+
+from understudy.evaluation.metrics import Associations, ColumnView, Evaluation, Prediction
+from understudy.reports.charts import MOST_COLUMNS, Series, heat_map, line_chart, render, short
+from understudy.reports.verdict import judge, kept, level_of
 
 BANNER = "Internal: computed from real rows, outside the certificate. Do not publish."
 COLUMNS_DRAWN = 24
-TIES_LISTED = 8
+LARGEST_DIFFERENCE = 0.3
+"""A difference of associations from which on the shade is the darkest."""
 
 
 def render_report(
@@ -50,9 +39,6 @@ def render_report(
         certificate: of the release that the synthetic rows were made from.
         pictures: of real and of synthetic images, as data addresses.
     """
-    verdict = judge(evaluation, epsilon=stated_epsilon(certificate))
-    cards = [_card(view, is_drawn=i < COLUMNS_DRAWN) for i, view in enumerate(evaluation.columns)]
-    prediction = evaluation.prediction
     return render(
         "report.html.jinja",
         {
@@ -63,14 +49,13 @@ def render_report(
             "certificate": certificate,
             "pictures": pictures,
             "evaluation": evaluation,
-            "verdict": verdict,
-            "scores": [_score(score) for score in evaluation.scores],
-            "cards": cards[:COLUMNS_DRAWN],
-            "rest": cards[COLUMNS_DRAWN:],
-            "maps": _maps(evaluation.associations, verdict.ties),
-            "ties": verdict.ties[:TIES_LISTED],
-            "models": _models(prediction) if prediction and prediction.models else None,
-            "sizes": _sizes(prediction) if prediction and len(prediction.by_set_size) > 1 else None,
+            "verdict": judge(evaluation, epsilon=stated_epsilon(certificate)),
+            "kept": kept,
+            "level_of": level_of,
+            "cards": [(view, _series(view), _worst_bins(view)) for view in evaluation.columns[:COLUMNS_DRAWN]],
+            "rest": evaluation.columns[COLUMNS_DRAWN:],
+            "maps": _maps(evaluation.associations),
+            "prediction": evaluation.prediction and _prediction(evaluation.prediction),
         },
     )
 
@@ -82,37 +67,9 @@ def stated_epsilon(certificate: dict[str, Any] | None) -> float | None:
     return float(certificate["guarantee"]["epsilon"])
 
 
-def _score(score: Score) -> dict[str, Any]:
-    share, level = kept(score), level_of(score)
-    way = percent(min(max(share or 0.0, 0.0), 1.0), 0)
-    return {
-        "title": score.metric.title,
-        "meaning": score.metric.meaning,
-        "value": decimal(score.value),
-        "floor": decimal(score.floor),
-        "baseline": decimal(score.baseline),
-        "share": share,
-        "share_words": f"{score.metric.title}: {way} of the way from independent columns to real rows",
-        "level": level.name.lower().replace("_", "-") if level is not None else "",
-        "level_words": level.words if level is not None else "",
-    }
-
-
-def _card(view: ColumnView, *, is_drawn: bool) -> dict[str, Any]:
-    words = f"{decimal(view.distance)} ({decimal(view.floor)})"
-    if not is_drawn:
-        return {"name": view.name, "words": words}
-    if max(view.null_share_real, view.null_share_synthetic) > 0:
-        words += f", null {percent(view.null_share_real)} / {percent(view.null_share_synthetic)}"
-    series = Series(view.bins, edge_words(view.bins), view.real, view.synthetic)
-    is_number = view.kind == "number"
-    return {
-        "name": view.name,
-        "words": words,
-        "label": _described(view),
-        "histogram": histogram(series) if is_number else None,
-        "categories": None if is_number else categories(series),
-    }
+def _series(view: ColumnView) -> Series:
+    ticks = edge_words(view.bins) if view.kind == "number" else ()
+    return Series(view.bins, ticks, view.real, view.synthetic)
 
 
 def edge_words(bins: Sequence[str]) -> tuple[str, ...]:
@@ -130,89 +87,42 @@ def _tick(word: str) -> str:
         return word.split(" ")[0]  # a date, without its time
 
 
-def _described(view: ColumnView) -> str:
-    """The picture in words, for whoever does not see it."""
-    apart = sorted(zip(view.bins, view.real, view.synthetic, strict=True), key=lambda row: -abs(row[1] - row[2]))
-    worst = [
-        f"{bin_}: {percent(real)} of real, {percent(synthetic)} of synthetic rows"
-        for bin_, real, synthetic in apart[:3]
-    ]
-    return f"{view.name}, distance {decimal(view.distance)}. Most different: {'; '.join(worst)}."
+def _worst_bins(view: ColumnView) -> list[tuple[str, float, float]]:
+    """The bins that differ most, with their shares: the picture in words, for whoever does not see it."""
+    bins = zip(view.bins, view.real, view.synthetic, strict=True)
+    return sorted(bins, key=lambda row: -abs(row[1] - row[2]))[:3]
 
 
-def _maps(found: Associations, ties: Sequence[Tie]) -> dict[str, Any]:
-    shown = most_different(found.real, found.synthetic)
-    names = [found.columns[i] for i in shown]
-    real, synthetic = chosen(found.real, shown), chosen(found.synthetic, shown)
-    worst = [f"{tie.pair[0]} with {tie.pair[1]} {decimal(tie.difference, 2)}" for tie in ties[:3]]
+def _maps(found: Associations) -> dict[str, Any]:
+    """Heat maps of the columns whose ties differ most, in their own order."""
+    real, synthetic = np.array(found.real), np.array(found.synthetic)
+    difference = synthetic - real
+    sums = np.nansum(np.abs(difference), axis=1)
+    shown = np.sort(np.argsort(-sums, kind="stable")[:MOST_COLUMNS])
+    names, part = [found.columns[i] for i in shown], np.ix_(shown, shown)
     return {
-        "real": association_map(names, real),
-        "synthetic": association_map(names, synthetic),
-        "difference": difference_map(names, real, synthetic),
-        "label": f"Heat map of the differences, synthetic less real. Largest: {'; '.join(worst)}.",
-        "limit": decimal(LARGEST_DIFFERENCE, 1),
-        "shown": len(shown),
+        "real": heat_map(names, real[part], darkest=1.0, above="level"),
+        "synthetic": heat_map(names, synthetic[part], darkest=1.0, above="level"),
+        "difference": heat_map(names, difference[part], darkest=LARGEST_DIFFERENCE, above="made", below="lost"),
+        "limit": LARGEST_DIFFERENCE,
         "left_out": len(found.columns) - len(shown),
     }
 
 
-def _models(prediction: Prediction) -> dict[str, Any]:
-    keys = list(prediction.models[0].synthetic)
-    mean = ModelScores(
-        "Mean",
-        *(
-            {key: _mean([getattr(model, side).get(key) for model in prediction.models]) for key in keys}
-            for side in ("synthetic", "real", "baseline")
-        ),
-    )
-    first = [
-        side[keys[0]]
+def _prediction(prediction: Prediction) -> dict[str, Any]:
+    """A row for every model and one for their mean: each score of synthetic rows, of real ones and of a guess."""
+    means = prediction.scores
+    rows = [
+        (model.model, [(model.synthetic[key], model.real[key], model.baseline[key]) for key in model.synthetic])
         for model in prediction.models
-        for side in (model.synthetic, model.real, model.baseline)
-        if keys[0] in side
     ]
-    low, high = min(first), max(first)
+    rows.append(("Mean", [(mean.value, mean.floor, mean.baseline) for mean in means]))
+    levels = {"real": means[0].floor, "baseline": means[0].baseline}
+    is_curve = len(prediction.by_set_size) > 1
     return {
-        "label": prediction.label,
-        "task": prediction.task,
-        "protocol": prediction.protocol,
-        "test_rows": prediction.test_rows,
-        "is_held_out": prediction.is_held_out,
-        "scores": [bare_title(key) for key in keys],
-        "low": low,
-        "high": high,
-        "rows": [_model(model, keys, low, high, is_mean=model is mean) for model in (*prediction.models, mean)],
-    }
-
-
-def _mean(values: Sequence[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else float("nan")
-
-
-def _model(model: ModelScores, keys: Sequence[str], low: float, high: float, *, is_mean: bool) -> dict[str, Any]:
-    sides = {"baseline-dot": model.baseline, "given-dot": model.real, "synthetic-dot": model.synthetic}
-    span = high - low or 1.0
-    dots = [
-        (kind, (side[keys[0]] - low) / span)
-        for kind, side in sides.items()
-        if side.get(keys[0]) == side.get(keys[0], float("nan"))  # neither missing nor NaN
-    ]
-    spoken = (
-        f"{model.model}: {decimal(model.synthetic.get(keys[0]))} trained on synthetic rows, "
-        f"{decimal(model.real.get(keys[0]))} on real ones, "
-        f"{decimal(model.baseline.get(keys[0]))} by a constant guess"
-    )
-    cells = [[decimal(side.get(key)) for side in (model.synthetic, model.real, model.baseline)] for key in keys]
-    return {"name": model.model, "dots": dots, "label": spoken, "cells": cells, "is_mean": is_mean}
-
-
-def _sizes(prediction: Prediction) -> dict[str, Any]:
-    score = mean_score(prediction)
-    chart = line_chart(prediction.by_set_size, {"real": score.floor, "baseline": score.baseline})
-    points = ", ".join(f"{value:.3f} with {rows:,} rows" for rows, value in prediction.by_set_size)
-    return {
-        "chart": chart,
-        "has_baseline": score.baseline is not None,
-        "label": f"{score.metric.title}: {points}; all real rows reach {decimal(score.floor)}.",
+        "of": prediction,
+        "rows": rows,
+        "low": min(min(cells[0]) for _, cells in rows),
+        "high": max(max(cells[0]) for _, cells in rows),
+        "curve": line_chart(prediction.by_set_size, levels) if is_curve else None,
     }

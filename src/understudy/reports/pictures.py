@@ -11,7 +11,7 @@ import zlib
 import numpy as np
 import pyarrow as pa
 
-from understudy.arrays import Bytes, Floats
+from understudy.arrays import Bytes, Floats, Integers
 from understudy.schema import Schema
 from understudy.schema.columns import Column
 from understudy.schema.encode import encode_column, pixel_array
@@ -101,7 +101,7 @@ def signed_picture(weights: Floats, largest: float) -> str:
     return picture(pixels)
 
 
-def plain_picture(image: Floats) -> str:
+def plain_picture(image: Integers | Floats) -> str:
     """An image as it is, values from 0 to 255.  # (height, width, channels)"""
     colours = np.broadcast_to(image, (*image.shape[:2], 3))
     opaque = np.full((*image.shape[:2], 1), 255)

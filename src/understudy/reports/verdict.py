@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from math import isfinite, nan
-from statistics import fmean
+from math import isfinite
 
-from understudy.evaluation.metrics import METRICS, ColumnView, Evaluation, Prediction, Score
-from understudy.reports.charts import counted, decimal, listed, percent
+from understudy.evaluation.metrics import ColumnView, Evaluation, Prediction, Score
+from understudy.reports.charts import decimal, first_few, listed, out_of, percent
 
 # A score in a word: where it lies between independent columns and real rows.
 
@@ -42,29 +41,31 @@ class Level(IntEnum):
 
 def kept(score: Score) -> float | None:
     """How far a score gets from independent columns to real rows: 0 is the one, 1 the other."""
-    if score.floor is None or score.baseline is None:
-        return None
-    if score.metric.key in UNGRADED or not isfinite(score.value):
+    if not _is_graded(score):
         return None
     gap = _worse(score, score.baseline)
     return None if gap < SMALL_GAP else 1 - _worse(score, score.value) / gap
 
 
-def _worse(score: Score, value: float) -> float:
-    """How much worse than real rows, as a share of the metric's range."""
-    metric, floor = score.metric, score.floor or 0.0
-    span = metric.high - metric.low if metric.high is not None else abs(floor) or 1.0
-    return (value - floor if metric.better == "lower" else floor - value) / span
-
-
 def level_of(score: Score) -> Level | None:
     """How good a score is, if there is something to compare it with."""
-    if score.floor is None or score.metric.key in UNGRADED or not isfinite(score.value):
+    if not _is_graded(score):
         return None
     share = kept(score)
     if share is not None:
         return Level(sum(share >= least for least in SHARES))
     return Level(sum(_worse(score, score.value) <= most for most in DISTANCES))
+
+
+def _is_graded(score: Score) -> bool:
+    return score.metric.key not in UNGRADED and all(map(isfinite, (score.value, score.floor, score.baseline)))
+
+
+def _worse(score: Score, value: float) -> float:
+    """How much worse than real rows, as a share of the metric's range."""
+    metric, floor = score.metric, score.floor
+    span = metric.high - metric.low if metric.high is not None else abs(floor) or 1.0
+    return (value - floor if metric.better == "lower" else floor - value) / span
 
 
 SMALL_DISTANCE = 0.02
@@ -73,7 +74,6 @@ TIE = 0.1
 LOST_TIE = 0.1
 NULLS = 0.02
 COPIES = 0.1
-NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,41 +113,10 @@ class Verdict:
     """The first of ``doubt``, if rows equal real ones too often."""
 
 
-def judge(evaluation: Evaluation, *, epsilon: float | None = None) -> Verdict:
-    """Everything that a report says in words."""
-    uses = tuple(_uses(evaluation))
-    ties = tuple(find_ties(evaluation))
-    trust, doubt = _columns(evaluation.columns)
-    for sentences, others in (_ties(ties), _prediction(evaluation.prediction)):
-        trust, doubt = trust + sentences, doubt + others
-    copies = _copies(evaluation)
-    doubt = copies + doubt + _details(evaluation)
-    doubt += [
-        f"{use.words[0].upper()}{use.words[1:]}: {use.reason}."
-        for use in uses
-        if use.level <= Level.FAIR and use.words.startswith("three")
-    ]
-    doubt.append(
-        "Single rows: no synthetic row stands for a person, and rare groups smaller than the noise are not kept."
-    )
-    return Verdict(_headline(uses, evaluation, ties, epsilon), uses, tuple(trust), tuple(doubt), ties, tuple(copies))
-
-
-def _uses(evaluation: Evaluation) -> Iterable[Use]:
-    by_key = {score.metric.key: score for score in evaluation.scores}
-    for words, keys in USES.items():
-        found = [by_key[key] for key in keys if key in by_key]
-        graded = [(level, score) for score in found if (level := level_of(score)) is not None]
-        if graded:
-            level, score = min(graded, key=lambda pair: pair[0])
-            yield Use(words, level, _beside(score))
-    if evaluation.prediction is not None and evaluation.prediction.models:
-        score = mean_score(evaluation.prediction)
-        level = level_of(score)
-        if level is not None:
-            label = evaluation.prediction.label
-            yield Use(f"training models of '{label}'", level, _beside(score))
-
+TRUST = True
+DOUBT = False
+Said = tuple[bool, str]
+"""A sentence on what to trust, or on what not."""
 
 USES = {
     "single columns": ("marginal_1",),
@@ -157,36 +126,39 @@ USES = {
 """What people do, and the scores that tell whether it can be done."""
 
 
-def mean_score(prediction: Prediction) -> Score:
-    """The mean over all models of the task's first score, beside real rows and the baseline."""
-    models = prediction.models
-    key = next(iter(models[0].synthetic))
-
-    def mean(sides: Iterable[dict[str, float]]) -> float | None:
-        values = [side[key] for side in sides if isfinite(side.get(key, nan))]
-        return fmean(values) if values else None
-
-    return Score(
-        METRICS[key],
-        nan if (value := mean(model.synthetic for model in models)) is None else value,
-        mean(model.real for model in models),
-        mean(model.baseline for model in models),
+def judge(evaluation: Evaluation, *, epsilon: float | None = None) -> Verdict:
+    """Everything that a report says in words."""
+    uses, ties, copies = tuple(_uses(evaluation)), tuple(find_ties(evaluation)), tuple(_copies(evaluation))
+    said = [*_columns(evaluation.columns), *_ties(ties), *_prediction(evaluation.prediction), *_details(evaluation)]
+    said += [
+        (DOUBT, f"{use.words[0].upper()}{use.words[1:]}: {use.reason}.")
+        for use in uses
+        if use.level <= Level.FAIR and use.words.startswith("three")
+    ]
+    said.append(
+        (
+            DOUBT,
+            "Single rows: no synthetic row stands for a person, and rare groups smaller than the noise are not kept.",
+        )
     )
+    trust, doubt = (tuple(words for side, words in said if side is chosen) for chosen in (TRUST, DOUBT))
+    return Verdict(_headline(uses, evaluation, ties, epsilon), uses, trust, (*copies, *doubt), ties, copies)
 
 
-def bare_title(key: str) -> str:
-    """A prediction's score without the words that all of them share."""
-    return METRICS[key].title.removesuffix(" on real test rows")
+def _uses(evaluation: Evaluation) -> Iterator[Use]:
+    by_key = {score.metric.key: score for score in evaluation.scores}
+    purposes = {words: [by_key[key] for key in keys if key in by_key] for words, keys in USES.items()}
+    if evaluation.prediction is not None:
+        purposes[f"training models of '{evaluation.prediction.label}'"] = [evaluation.prediction.scores[0]]
+    for words, found in purposes.items():
+        graded = [(level, score) for score in found if (level := level_of(score)) is not None]
+        if graded:
+            level, score = min(graded, key=lambda pair: pair[0])
+            beside = f"real rows {decimal(score.floor)}, baseline {decimal(score.baseline)}"
+            yield Use(words, level, f"{score.metric.title} {decimal(score.value)}, {beside}")
 
 
-def _beside(score: Score) -> str:
-    words = f"{score.metric.title} {decimal(score.value)}, real rows {decimal(score.floor)}"
-    if score.baseline is not None:
-        words += f", baseline {decimal(score.baseline)}"
-    return words
-
-
-def _headline(uses: tuple[Use, ...], evaluation: Evaluation, ties: tuple[Tie, ...], epsilon: float | None) -> str:
+def _headline(uses: Sequence[Use], evaluation: Evaluation, ties: Sequence[Tie], epsilon: float | None) -> str:
     groups = {
         "good enough for": [use.words for use in uses if use.level >= Level.CLOSE],
         "with care for": [use.words for use in uses if use.level is Level.FAIR],
@@ -205,14 +177,15 @@ def _headline(uses: tuple[Use, ...], evaluation: Evaluation, ties: tuple[Tie, ..
     return before + (sentence if before else sentence[:1].upper() + sentence[1:]) + "."
 
 
-def is_close(view: ColumnView) -> bool:
-    """Whether a column differs no more than two samples of real rows do, or hardly."""
-    return view.distance <= max(SMALL_DISTANCE, 2 * view.floor)
-
-
-def is_far(view: ColumnView) -> bool:
-    """Whether a column's shares should not be relied on."""
-    return view.distance > max(LARGE_DISTANCE, 3 * view.floor)
+def _copies(evaluation: Evaluation) -> Iterator[str]:
+    """Rows that equal real ones far more often than other real rows do."""
+    for score in evaluation.scores:
+        if score.metric.key == "copied_rows" and score.value > score.floor + COPIES:
+            yield (
+                f"These rows being synthetic: {percent(score.value)} of them equal one of half of the real rows in "
+                f"every cell, where other real rows do so in {percent(score.floor)}. Make sure that real "
+                "rows were not given in their place."
+            )
 
 
 DETAILS = {
@@ -224,114 +197,85 @@ DETAILS = {
 """What bins hide, by the scores that show it."""
 
 
-def _copies(evaluation: Evaluation) -> list[str]:
-    """Rows that equal real ones far more often than other real rows do."""
-    return [
-        f"These rows being synthetic: {percent(score.value)} of them equal one of half of the real rows in "
-        f"every cell, where other real rows do so in {percent(score.floor or 0.0)}. Make sure that real "
-        "rows were not given in their place."
-        for score in evaluation.scores
-        if score.metric.key == "copied_rows" and score.value > (score.floor or 0.0) + COPIES
-    ]
-
-
-def _details(evaluation: Evaluation) -> list[str]:
-    found = []
+def _details(evaluation: Evaluation) -> Iterator[Said]:
     for score in evaluation.scores:
         level = level_of(score)
         if score.metric.key in DETAILS and level is not None and level <= Level.FAIR:
-            found.append(DETAILS[score.metric.key].format(decimal(score.value)))
-    return found
+            yield DOUBT, DETAILS[score.metric.key].format(decimal(score.value))
 
 
-def _columns(views: tuple[ColumnView, ...]) -> tuple[list[str], list[str]]:
-    close = [view for view in views if is_close(view)]
-    far = [view for view in views if is_far(view)]
-    trust, doubt = [], []
+def _columns(views: Sequence[ColumnView]) -> Iterator[Said]:
+    # A column is close if it differs no more than two samples of real rows do, or hardly.
+    close = [view.distance for view in views if view.distance <= max(SMALL_DISTANCE, 2 * view.floor)]
     if close:
-        trust.append(
-            f"Shares of {_of(len(close), len(views), 'column')}: no more than "
-            f"{percent(max(view.distance for view in close))} of rows would have to move."
-        )
+        columns = out_of(len(close), len(views), "column")
+        yield TRUST, f"Shares of {columns}: no more than {percent(max(close))} of rows would have to move."
+    far = [
+        f"'{view.name}' ({percent(view.distance)})"
+        for view in views
+        if view.distance > max(LARGE_DISTANCE, 3 * view.floor)
+    ]
     if far:
-        named = [f"'{view.name}' ({percent(view.distance)})" for view in far[:NAMED]]
-        more = f" and {counted(len(far) - NAMED, 'more column')}" if len(far) > NAMED else ""
-        doubt.append(f"Shares of {', '.join(named)}{more}: so many rows sit in another bin or category.")
-    apart = [v for v in views if abs(v.null_share_real - v.null_share_synthetic) > NULLS]
+        yield DOUBT, f"Shares of {first_few(far, 'column')}: so many rows sit in another bin or category."
+    apart = [
+        f"'{view.name}' ({percent(view.null_share_real)} became {percent(view.null_share_synthetic)})"
+        for view in views
+        if abs(view.null_share_real - view.null_share_synthetic) > NULLS
+    ]
     if apart:
-        named = [
-            f"'{view.name}' ({percent(view.null_share_real)} became {percent(view.null_share_synthetic)})"
-            for view in apart[:NAMED]
-        ]
-        more = f" and {counted(len(apart) - NAMED, 'more column')}" if len(apart) > NAMED else ""
-        doubt.append(f"How often cells are null: {', '.join(named)}{more}.")
-    return trust, doubt
-
-
-def _of(part: int, total: int, noun: str) -> str:
-    return f"all {counted(total, noun)}" if part == total else f"{part} of {counted(total, noun)}"
+        yield DOUBT, f"How often cells are null: {first_few(apart, 'column')}."
 
 
 def find_ties(evaluation: Evaluation) -> list[Tie]:
     """All pairs of columns, those that differ most first."""
-    names = evaluation.associations.columns
-    found = [
-        Tie((names[i], names[j]), evaluation.associations.real[i][j], evaluation.associations.synthetic[i][j])
-        for i in range(len(names))
-        for j in range(i)
-    ]
+    names, real, synthetic = (getattr(evaluation.associations, part) for part in ("columns", "real", "synthetic"))
+    pairs = ((i, j) for i in range(len(names)) for j in range(i))
+    found = [Tie((names[i], names[j]), real[i][j], synthetic[i][j]) for i, j in pairs]
     known = [tie for tie in found if tie.difference == tie.difference]
     return sorted(known, key=lambda tie: -abs(tie.difference))
 
 
-def _ties(ties: tuple[Tie, ...]) -> tuple[list[str], list[str]]:
+def _ties(ties: Sequence[Tie]) -> Iterator[Said]:
     real = [tie for tie in ties if tie.real >= TIE]
     held = [tie for tie in real if abs(tie.difference) <= LOST_TIE]
-    trust, doubt = [], []
     if held:
-        trust.append(
-            f"{_of(len(held), len(real), 'tie').capitalize()} between columns that real rows show "
-            f"(strength of {TIE} and more): within {LOST_TIE} of their real strength."
+        yield (
+            TRUST,
+            f"{out_of(len(held), len(real), 'tie').capitalize()} between columns that real rows show "
+            f"(strength of {TIE} and more): within {LOST_TIE} of their real strength.",
         )
-    for words, chosen in (
-        ("Weaker than in real rows", [t for t in ties if t.difference < -LOST_TIE]),
-        ("Stronger than in real rows", [t for t in ties if t.difference > LOST_TIE]),
-    ):
-        if chosen:
-            named = [
-                f"'{tie.pair[0]}' with '{tie.pair[1]}' ({decimal(tie.real, 2)} became {decimal(tie.synthetic, 2)})"
-                for tie in chosen[:NAMED]
-            ]
-            more = f", and {len(chosen) - NAMED} more" if len(chosen) > NAMED else ""
-            doubt.append(f"{words}: {', '.join(named)}{more}.")
-    return trust, doubt
+    for words, sign in (("Weaker", -1), ("Stronger", 1)):
+        changed = [
+            f"'{tie.pair[0]}' with '{tie.pair[1]}' ({decimal(tie.real, 2)} became {decimal(tie.synthetic, 2)})"
+            for tie in ties
+            if sign * tie.difference > LOST_TIE
+        ]
+        if changed:
+            yield DOUBT, f"{words} than in real rows: {first_few(changed)}."
 
 
-def _prediction(prediction: Prediction | None) -> tuple[list[str], list[str]]:
-    if prediction is None or not prediction.models:
-        return [], []
-    score = mean_score(prediction)
-    sign = 1.0 if score.metric.better == "higher" else -1.0
-    key = score.metric.key
-    known = [model for model in prediction.models if key in model.real and key in model.synthetic]
-    lost = [(sign * (model.real[key] - model.synthetic[key]), model.model) for model in known]
-    good = [name for gap, name in lost if gap <= DISTANCES[1]]
-    bad = sorted(((gap, name) for gap, name in lost if gap > DISTANCES[2]), reverse=True)
-    trust, doubt = [], []
+def _prediction(prediction: Prediction | None) -> Iterator[Said]:
+    if prediction is None:
+        return
+    metric, models = prediction.scores[0].metric, prediction.models
+    key, sign = metric.key, 1.0 if metric.better == "higher" else -1.0
+    lost = {model.model: sign * (model.real[key] - model.synthetic[key]) for model in models}
+    good = [name for name, gap in lost.items() if gap <= DISTANCES[1]]
     if good:
-        trust.append(
-            f"Models of '{prediction.label}': in {_of(len(good), len(lost), 'model')}, training on "
-            f"synthetic instead of real rows costs at most {DISTANCES[1]} of {bare_title(key)}."
+        yield (
+            TRUST,
+            f"Models of '{prediction.label}': in {out_of(len(good), len(lost), 'model')}, training on "
+            f"synthetic instead of real rows costs at most {DISTANCES[1]} of {metric.name}.",
         )
+    bad = sorted((name for name, gap in lost.items() if gap > DISTANCES[2]), key=lambda name: -lost[name])
     if bad:
-        named = [f"{name} (loses {decimal(gap)})" for gap, name in bad[:NAMED]]
-        doubt.append(f"Models that need what was not kept: {', '.join(named)}.")
-    if len(known) > 1:
-        best_on_real = max(known, key=lambda model: sign * model.real[key]).model
-        best_here = max(known, key=lambda model: sign * model.synthetic[key]).model
+        named = [f"{name} (loses {decimal(lost[name])})" for name in bad]
+        yield DOUBT, f"Models that need what was not kept: {first_few(named)}."
+    if len(models) > 1:
+        best_on_real = max(models, key=lambda model: sign * model.real[key]).model
+        best_here = max(models, key=lambda model: sign * model.synthetic[key]).model
         words = f"Choosing among models: {best_here} does best when trained on synthetic rows"
         if best_here == best_on_real:
-            trust.append(f"{words}, and on real ones.")
+            yield TRUST, f"{words}, and on real ones."
         else:
-            doubt.append(f"{words}, {best_on_real} when trained on real ones.")
-    return trust, doubt
+            yield DOUBT, f"{words}, {best_on_real} when trained on real ones."
