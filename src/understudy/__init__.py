@@ -58,9 +58,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "Budget": "accounting",
+    "Budget": "accounting.mechanisms",
     "LocallyLinearClassifier": "estimator",
-    "Neighbours": "accounting",
+    "Neighbours": "accounting.mechanisms",
     "Schema": "schema",
     "Synthesizer": "synthesizer",
     "UnderstudyError": "errors",

@@ -1170,7 +1170,7 @@ MUTANTS = {
     "a Gaussian curve left of where it counts": Mutant(
         "accounting/dpsgd.py",
         "gaussian_delta(mu, grid[1:])",
-        "_gaussian_delta(mu, grid[:-1] * 0.98)",
+        "gaussian_delta(mu, grid[:-1] * 0.98)",
         "accounting/test_dpsgd.py::test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere",
     ),
     "rows drawn less often than by chance": Mutant(
