@@ -16,7 +16,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from understudy.accounting import Neighbours
+from understudy.accounting.mechanisms import Neighbours
 from understudy.features import Embedding, Norm, Tables
 from understudy.plan.plan import Plan
 from understudy.private.sums import Work

@@ -25,7 +25,7 @@ import numpy as np
 from classifiers import three_scores
 from command_line import add_data_argument, load_table
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.evaluation.columns import marginal_distance
 from understudy.evaluation.tables import code_table
 from understudy.fits import shrinkage

@@ -22,7 +22,7 @@ from command_line import add_data_argument
 from labelled_rows import Rows, adult_rows, image_rows
 from receipts import unrecorded
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.classifier.maps import LocallyLinearMaps
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training

@@ -24,8 +24,8 @@ from command_line import add_data_argument
 from labelled_rows import image_rows
 from receipts import unrecorded
 
-from understudy.accounting import Budget
 from understudy.accounting.dpsgd import calibrated_descent
+from understudy.accounting.mechanisms import Budget
 from understudy.classifier.model import Classifier, contrast, drawn, explain_row, patterns
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.plan.descent import DescentPlan

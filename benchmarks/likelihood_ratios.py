@@ -28,8 +28,8 @@ from scipy.stats import chi2, rankdata
 from scipy.stats import t as student
 
 from understudy import release_table
-from understudy.accounting import Budget
 from understudy.accounting.dpsgd import DescentCost
+from understudy.accounting.mechanisms import Budget
 from understudy.classifier.maps import MapShape
 from understudy.classifier.plan import RADIUS as INPUT_RADIUS
 from understudy.classifier.plan import ClassifierPlan

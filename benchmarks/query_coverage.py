@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.methods import make_plan
 from understudy.private.release import release_table
 from understudy.queries import Asker, QueryError

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from understudy.accounting import Budget, mechanism_for
+from understudy.accounting.mechanisms import Budget, mechanism_for
 from understudy.arrays import Floats, Integers, Truths
 from understudy.demo import demo_schema, demo_table
 from understudy.features import Block, Cells, Constant, Embedding, Norm, Tables

@@ -29,8 +29,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from understudy.accounting import Budget as Budget
-    from understudy.accounting import Neighbours as Neighbours
+    from understudy.accounting.mechanisms import Budget as Budget
+    from understudy.accounting.mechanisms import Neighbours as Neighbours
     from understudy.errors import UnderstudyError as UnderstudyError
     from understudy.estimator import LocallyLinearClassifier as LocallyLinearClassifier
     from understudy.generators import load_generator as load_generator

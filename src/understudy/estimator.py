@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.arrays import Floats
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training

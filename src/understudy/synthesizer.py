@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.arrays import LossProgress, load_torch
 from understudy.errors import SchemaWarning, UsageError
 from understudy.generators.base import Generator

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.errors import UsageError
 
 

@@ -9,17 +9,9 @@ import pytest
 from dp_accounting import pld, rdp
 from scipy.stats import norm
 
-from understudy.accounting import Budget, epsilon_of, mu_squared_of_budget
 from understudy.accounting import dpsgd as module
-from understudy.accounting.dpsgd import (
-    NO_CHARGE,
-    RATE_UNITS,
-    Charge,
-    DescentCost,
-    calibrated_descent,
-    exact_rate,
-    slack_for,
-)
+from understudy.accounting.dpsgd import RATE_UNITS, DescentCost, calibrated_descent, exact_rate, slack_for
+from understudy.accounting.mechanisms import NO_CHARGE, Budget, Charge, epsilon_of, mu_squared_of_budget
 from understudy.errors import UsageError
 
 RUNS = [(0.25, 7.0, 200), (1 / 64, 1.5, 900), (0.1, 2.5, 100), (1.0, 20.0, 100)]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import (
+from understudy.accounting.mechanisms import (
     GAUSSIAN,
     Budget,
     epsilon_of,

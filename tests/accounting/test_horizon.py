@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from understudy.accounting import Budget, mechanism_for, share_of
+from understudy.accounting.mechanisms import Budget, mechanism_for, share_of
 from understudy.errors import BudgetError, UsageError
 from understudy.private.ledger import create_ledger, spend
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import (
+from understudy.accounting.mechanisms import (
     GAUSSIAN,
     LAPLACE,
     UNITS_PER_COST,

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.private.dpsgd.classifier import train_classifier

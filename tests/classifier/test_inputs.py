@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.classifier.inputs import CONSTANT, KNOTS, TableInputs, inputs_for, unit_inputs
 from understudy.classifier.plan import ClassifierPlan
 from understudy.errors import UsageError

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import pytest
 
-from understudy.accounting import Budget, epsilon_of
+from understudy.accounting.mechanisms import Budget, epsilon_of
 from understudy.classifier.plan import RADIUS, ClassifierPlan, Training, classifier_plan_from_dict
 from understudy.errors import InputError, UsageError
 from understudy.schema import load_schema

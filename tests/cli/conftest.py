@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 import typer.main
 
-from understudy.accounting import Budget, mu_squared_of_budget
+from understudy.accounting.mechanisms import Budget, mu_squared_of_budget
 from understudy.cli import main
 from understudy.cli.output import AS_JSON
 from understudy.private.ledger import create_capped_ledger, read_ledger

@@ -13,7 +13,7 @@ import pyarrow.csv
 import pytest
 import typer
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.cli.app import app
 from understudy.generators import save_generator

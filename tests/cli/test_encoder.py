@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from understudy import Budget, load_schema
-from understudy.accounting import round_up
+from understudy.accounting.mechanisms import round_up
 from understudy.networks import EncoderTraining, public
 from understudy.plan.encoder import ExtractorPlan
 from understudy.private.dpsgd.encoder import train_private_encoder

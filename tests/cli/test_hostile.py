@@ -38,7 +38,7 @@ def assert_refused(outcome: Any, code: int = 1) -> None:
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A release with a generator and a request, made once."""
-    from understudy.accounting import Budget
+    from understudy.accounting.mechanisms import Budget
     from understudy.generators import save_generator
     from understudy.methods import dp_anova, fit_release
     from understudy.plan.request import Request

@@ -11,7 +11,7 @@ import pytest
 from dp_accounting import DpEvent, GaussianDpEvent, SelfComposedDpEvent
 from dp_accounting.pld import PLDAccountant
 
-from understudy.accounting import (
+from understudy.accounting.mechanisms import (
     GAUSSIAN,
     UNITS_PER_COST,
     Budget,

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pytest
 import safetensors.numpy
 
-from understudy.accounting import UNITS_PER_COST, Budget, Neighbours
+from understudy.accounting.mechanisms import UNITS_PER_COST, Budget, Neighbours
 from understudy.classifier.model import Classifier
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.errors import BudgetError, InputError

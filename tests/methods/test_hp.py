@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from understudy import Budget, Neighbours, create_ledger, dp_hp, load_schema, make_plan, read_ledger, release_table
-from understudy.accounting import UNITS_PER_COST, mu_squared_of_budget
+from understudy.accounting.mechanisms import UNITS_PER_COST, mu_squared_of_budget
 from understudy.errors import BudgetError, UsageError
 from understudy.features import Block, Embedding, Hermite, OneHot, Tensors
 from understudy.features.hermite import best_half_range

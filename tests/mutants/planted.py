@@ -339,7 +339,7 @@ MUTANTS = {
         "private/engines/test_remote.py::test_a_worker_that_computes_features_in_its_own_way_is_refused",
     ),
     "a horizon that overspends": Mutant(
-        "accounting/__init__.py",
+        "accounting/mechanisms.py",
         "part = mechanism.total(budget) / releases",
         "part = mechanism.total(budget) / (releases - 1)",
         "accounting/test_horizon.py::test_a_ledger_takes_just_so_many_releases[5-1.0-1e-05]",
@@ -612,19 +612,19 @@ MUTANTS = {
         RELEASE + "test_a_release_is_charged_in_the_ledger_s_notion_of_neighbours[add-remove-replace-one]",
     ),
     "noise rounded down": Mutant(
-        "accounting/__init__.py",
+        "accounting/mechanisms.py",
         "math.isqrt(math.ceil(variance) - 1) + 1",
         "math.isqrt(math.floor(variance))",
         "accounting/test_gaussian.py::test_whole_noise_never_costs_more_than_was_granted",
     ),
     "discreteness not paid for": Mutant(
-        "accounting/__init__.py",
+        "accounting/mechanisms.py",
         "DISCRETISATION = 4",
         "DISCRETISATION = 0",
         "accounting/test_gaussian.py::test_noise_pays_for_being_discrete_and_is_rounded_up",
     ),
     "epsilon ten percent too small": Mutant(
-        "accounting/__init__.py",
+        "accounting/mechanisms.py",
         "get_sigma_gaussian(budget.epsilon, budget.delta)) * (1 + 1e-8)",
         "get_sigma_gaussian(1.1 * budget.epsilon, budget.delta))\n    return 1 / Fraction(sigma) ** 2",
         "golden/test_calibration.py::test_noise_at_delta_1e_5_is_as_published",
@@ -846,19 +846,19 @@ MUTANTS = {
         RELEASE + "test_a_pure_plan_meets_laplace_noise_of_its_own_scale_in_every_stage",
     ),
     "a scale of Laplace noise rounded down": Mutant(
-        "accounting/__init__.py",
+        "accounting/mechanisms.py",
         "math.ceil(sensitivity / epsilon)",
         "math.floor(sensitivity / epsilon)",
         LAPLACE + "test_a_whole_scale_never_costs_more_than_was_granted",
     ),
     "a scale of Laplace noise that no float holds": Mutant(
-        "accounting/__init__.py",
+        "accounting/mechanisms.py",
         "return -(-scale // step) * step",
         "return scale",
         LAPLACE + "test_scales_are_sensitivity_over_epsilon_rounded_up",
     ),
     "a pure release for less than its Gaussian cost": Mutant(
-        "accounting/__init__.py",
+        "accounting/mechanisms.py",
         "mu = -2 * float(ndtri_exp(corner))",
         "mu = -1.99 * float(ndtri_exp(corner))",
         LAPLACE + "test_every_attack_that_pure_privacy_allows_is_allowed_by_the_converted_mu",
@@ -1169,7 +1169,7 @@ MUTANTS = {
     ),
     "a Gaussian curve left of where it counts": Mutant(
         "accounting/dpsgd.py",
-        "_gaussian_delta(mu, grid[1:])",
+        "gaussian_delta(mu, grid[1:])",
         "_gaussian_delta(mu, grid[:-1] * 0.98)",
         "accounting/test_dpsgd.py::test_up_to_its_slack_a_descent_is_dominated_by_its_gaussian_everywhere",
     ),
@@ -1375,7 +1375,7 @@ MUTANTS = {
         EXTRACTOR + "test_the_guarantee_of_a_release_is_that_of_its_moments_and_of_the_network_together",
     ),
     "a cost below nothing": Mutant(
-        "accounting/dpsgd.py",
+        "accounting/mechanisms.py",
         "if self.mu_squared < 0 or self.slack < 0:",
         "if False:",
         EXTRACTOR + "test_a_plan_with_a_cost_that_is_none_is_damaged[-1]",

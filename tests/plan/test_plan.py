@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting.mechanisms import Budget, Neighbours
 from understudy.errors import InputError, UsageError
 from understudy.features import Block, Cells, Constant, Embedding, Grid, Hermite, Norm, Tables
 from understudy.methods import dp_anova, dp_merf

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting.mechanisms import Budget, Neighbours
 from understudy.codec import encode
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.methods import fit_release, make_plan

@@ -15,7 +15,7 @@ from receipts import unrecorded
 from scipy.special import ndtri
 from scipy.stats import beta
 
-from understudy.accounting import Budget, Neighbours, epsilon_of
+from understudy.accounting.mechanisms import Budget, Neighbours, epsilon_of
 from understudy.features import Fourier
 from understudy.methods import dp_merf
 from understudy.plan.plan import Plan

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.errors import InputError, UnderstudyError, UsageError
 from understudy.methods import make_plan
 from understudy.private import sums as summing

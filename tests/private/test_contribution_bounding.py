@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.arrays import Integers
 from understudy.errors import InputError
 from understudy.methods import make_plan

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from understudy.accounting import Budget, mu_squared_of_budget
+from understudy.accounting.mechanisms import Budget, mu_squared_of_budget
 from understudy.private.ledger import create_capped_ledger, read_ledger
 from understudy.released import load_release, verify_release
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from understudy import files
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.classifier.model import load_classifier, verify_classifier
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.errors import UnderstudyError

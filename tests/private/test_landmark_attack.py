@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting.mechanisms import Budget, Neighbours
 from understudy.features import Landmarks
 from understudy.methods import balog_features, balog_subspace
 from understudy.plan.plan import Plan

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from receipts import unrecorded
 from scipy.stats import beta
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting.mechanisms import Budget, Neighbours
 from understudy.features import Block, Constant, Embedding
 from understudy.methods import make_plan
 from understudy.plan.plan import Plan, Stage

@@ -8,7 +8,7 @@ import pytest
 from receipts import unrecorded
 from scipy.stats import chi2, dlaplace
 
-from understudy.accounting import LAPLACE
+from understudy.accounting.mechanisms import LAPLACE
 from understudy.private.noise import LongNoise, NoiseSource, OpenDPNoise, SeededNoise
 
 Integers = npt.NDArray[np.int64]

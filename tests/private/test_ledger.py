@@ -16,8 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import UNITS_PER_COST, Budget, mu_squared_of_budget
-from understudy.accounting.dpsgd import NO_CHARGE, Charge
+from understudy.accounting.mechanisms import NO_CHARGE, UNITS_PER_COST, Budget, Charge, mu_squared_of_budget
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.private import ledger
 from understudy.private.ledger import (

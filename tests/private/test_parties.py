@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.accounting import UNITS_PER_COST, Budget, Neighbours
+from understudy.accounting.mechanisms import UNITS_PER_COST, Budget, Neighbours
 from understudy.errors import BudgetError, InputError, UnderstudyError, UsageError
 from understudy.methods import make_plan
 from understudy.plan.plan import Plan, plan_from_dict

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pytest
 
-from understudy.accounting import (
+from understudy.accounting.mechanisms import (
     LAPLACE,
     UNITS_PER_COST,
     Budget,

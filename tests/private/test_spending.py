@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from receipts import unrecorded
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.errors import InputError, UsageError
 from understudy.methods import dp_merf

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from understudy.accounting import GAUSSIAN, LAPLACE, critical
+from understudy.accounting.mechanisms import GAUSSIAN, LAPLACE, critical
 from understudy.queries.estimates import crossing, ratio_interval
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.accounting import GAUSSIAN, LAPLACE
+from understudy.accounting.mechanisms import GAUSSIAN, LAPLACE
 from understudy.queries import least_squares
 from understudy.queries.atoms import Sources, single_axis
 from understudy.queries.least_squares import Evidence, LeastSquares, gather

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.accounting import GAUSSIAN
+from understudy.accounting.mechanisms import GAUSSIAN
 from understudy.features import Block, Cells, CountTable, Embedding, FeatureMap, Sign
 from understudy.released.tables import NoisyTable, listed_tables, tables_of, walk_tables
 from understudy.rules.measurement import Measurement

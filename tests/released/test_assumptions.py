@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.classifier.model import classifier_certificate
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.methods import make_plan

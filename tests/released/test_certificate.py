@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import GAUSSIAN, Budget, Neighbours, round_up
+from understudy.accounting.mechanisms import GAUSSIAN, Budget, Neighbours, round_up
 from understudy.methods import balog_features, balog_subspace, dp_merf, dp_spectrum
 from understudy.plan.plan import ROW_CAP, Plan
 from understudy.released.certificate import build_certificate, render_html

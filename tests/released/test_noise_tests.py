@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from receipts import unrecorded
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting.mechanisms import Budget, Neighbours
 from understudy.errors import InputError
 from understudy.methods import balog_features, dp_anova, dp_hp, dp_merf, dp_spectrum
 from understudy.plan.plan import Plan

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from understudy import files
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting.mechanisms import Budget, Neighbours
 from understudy.errors import InputError
 from understudy.features import Block, Constant, Embedding, Grid, OneHot, Tensors
 from understudy.methods import dp_anova, dp_merf

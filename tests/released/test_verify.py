@@ -12,7 +12,7 @@ import pytest
 import safetensors.numpy
 from receipts import unrecorded
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.errors import InputError
 from understudy.methods import dp_anova, dp_merf
 from understudy.plan.plan import Plan

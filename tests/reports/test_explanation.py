@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.classifier.plan import ClassifierPlan, Training
 from understudy.private.dpsgd.classifier import train_classifier
 from understudy.reports.explanation import STROKES_DRAWN, render_explanation, strokes_of

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.accounting import LAPLACE, Budget, Neighbours
+from understudy.accounting.mechanisms import LAPLACE, Budget, Neighbours
 from understudy.methods import make_plan
 from understudy.private.noise import SeededNoise
 from understudy.private.release import release_table

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.features import Cells, Embedding, Tables
 from understudy.methods import dp_anova
 from understudy.plan.plan import Plan

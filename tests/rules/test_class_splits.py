@@ -9,7 +9,7 @@ import pytest
 from understudy import Budget, Schema, fit_release, load_schema, make_plan, release_table
 from understudy.errors import InputError, UsageError
 from understudy.features import Sides
-from understudy.rules import split_classes
+from understudy.rules.clipping_norm import split_classes
 
 NUM_IMAGES = 4000
 

@@ -8,7 +8,7 @@ import pytest
 from understudy import Budget, load_schema, make_plan
 from understudy.errors import InputError
 from understudy.features import Lengths
-from understudy.rules import KEPT_SHARE, LENGTHS, choose_clipping_norm
+from understudy.rules.clipping_norm import KEPT_SHARE, LENGTHS, choose_clipping_norm
 from understudy.rules.measurement import Measurement
 
 PLAN = make_plan(load_schema({"image": {"height": 6, "width": 6}}), Budget(1.0), options={"num_rows": 1000})

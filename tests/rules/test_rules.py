@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 
 from understudy.errors import InputError
 from understudy.features import Block, Embedding, Fourier, Grid, OneHot, Scales, product
-from understudy.rules import HISTOGRAMS, scale_by_histograms, spreads
+from understudy.rules.clipping_norm import HISTOGRAMS, scale_by_histograms, spreads
 from understudy.rules.measurement import Measurement
 
 GAUSSIAN = Fourier((0, 1), (1.0, 2.0), (Scales(2, 0.1, 0.5),), 12, 0)

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.sparse import csr_array
 
-from understudy.accounting import GAUSSIAN, LAPLACE, Mechanism
+from understudy.accounting.mechanisms import GAUSSIAN, LAPLACE, Mechanism
 from understudy.two_sample.null_distribution import Contrast, Lengths, Noise, NullDistribution, Pull, View, draw_null
 from understudy.two_sample.statistic import detectable, holm, p_value
 

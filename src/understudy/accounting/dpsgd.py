@@ -19,9 +19,17 @@ from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.accounting import GAUSSIAN, UNITS_PER_COST, Budget, epsilon_of, mu_squared_of_budget
+from understudy.accounting.mechanisms import (
+    GRID,
+    ROUNDING,
+    UNITS_PER_COST,
+    Budget,
+    Charge,
+    epsilon_of,
+    gaussian_delta,
+    mu_squared_of_budget,
+)
 from understudy.errors import UsageError
 
 RATE_UNITS = 2**32
@@ -53,13 +61,9 @@ COARSEST_INTERVAL = 5e-3
 """Between these lies the interval that privacy losses are rounded up to: a finer one needs more memory, a coarser
 one states more than is spent."""
 
-ROUNDING = 1e-13
 ROUNDING_OF_A_STEP = 5e-16
-"""Absolute error of any computed delta, several times over, and how much each composed step adds to it: a
-Fourier transform's relative error grows with the power that it is raised to."""
-
-GRID = 2000
-"""Values of epsilon at which two curves delta(epsilon) are compared."""
+"""How much each composed step adds to the absolute error of a computed delta: a Fourier transform's relative error
+grows with the power that it is raised to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,45 +109,6 @@ class DescentCost:
         if surely <= 0:
             return math.inf
         return float(_losses(self, others).get_epsilon_for_delta(surely))
-
-
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """Approximate Gaussian DP: a Gaussian mechanism of so many mu squared, except with the chance ``slack``."""
-
-    mu_squared: Fraction
-    slack: Fraction = Fraction(0)
-
-    def __post_init__(self) -> None:
-        if self.mu_squared < 0 or self.slack < 0:
-            raise ValueError("a cost is not negative")
-
-    def __add__(self, other: Charge) -> Charge:
-        """Both together: mu squared add up, and so do slacks."""
-        return Charge(self.mu_squared + other.mu_squared, self.slack + other.slack)
-
-    def epsilon(self, delta: float) -> float:
-        """The epsilon at a delta; infinite if the slack uses it up."""
-        left = Fraction(delta) - self.slack
-        return epsilon_of([self.mu_squared], float(left)) if left > 0 else math.inf
-
-    @property
-    def best_guess(self) -> float:
-        """How often, at most, the best attacker is right about one person, from a coin toss."""
-        return min(1.0, GAUSSIAN.best_guess([self.mu_squared]) + float(self.slack))
-
-    def exceedance(self, epsilon: float) -> float:
-        """How often, at most, odds about one person move past e^epsilon.
-
-        Where they do, P(E) >= e^epsilon Q(E); as P(E) <= e^a Q(E) + delta(a) for every a, such an event has
-        P(E) <= delta(a) / (1 - e^(a - epsilon)) for every a below epsilon.
-        """
-        below = epsilon * np.linspace(0.0, 1.0, GRID, endpoint=False)
-        deltas = float(self.slack) + _gaussian_delta(math.sqrt(self.mu_squared), below) + ROUNDING
-        return float(min(1.0, np.min(deltas / -np.expm1(below - epsilon))))
-
-
-NO_CHARGE = Charge(Fraction(0))
 
 
 def exact_rate(rate: float) -> float:
@@ -220,7 +185,7 @@ def _dominating_mu_squared(cost: DescentCost, slack: float) -> Fraction:
     found = np.asarray(curve.get_delta_for_epsilon(grid)) + rounding
 
     def dominates(mu: float) -> bool:
-        allowed = slack + (1 - slack) * (_gaussian_delta(mu, grid[1:]) - ROUNDING)
+        allowed = slack + (1 - slack) * (gaussian_delta(mu, grid[1:]) - ROUNDING)
         return bool(np.all(found[:-1] <= allowed))
 
     low, high = 0.0, math.sqrt(cost.steps) / cost.noise_multiplier * 1.01 + 1e-6
@@ -267,14 +232,6 @@ def _interval(cost: DescentCost) -> float:
     """Discretisation of privacy losses: a small part of one step's and of the total deviation."""
     step = cost.sampling_rate / cost.noise_multiplier
     return min(COARSEST_INTERVAL, max(FINEST_INTERVAL, min(step / 10, step * math.sqrt(cost.steps) / 500)))
-
-
-def _gaussian_delta(mu: float, epsilon: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Delta of a Gaussian mechanism (Balle & Wang 2018, Thm 8)."""
-    from scipy.special import log_ndtr, ndtr
-
-    middle = epsilon / mu
-    return np.asarray(ndtr(mu / 2 - middle) - np.exp(epsilon + log_ndtr(-mu / 2 - middle)))
 
 
 def _least_multiplier(excess: Callable[[float], float], guess: float) -> float:

@@ -8,8 +8,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, cast
 
-from understudy.accounting import Budget, lattice_noise_std, mu_squared_of_budget, spent_mu_squared
 from understudy.accounting.dpsgd import calibrated_descent, exact_rate, slack_for
+from understudy.accounting.mechanisms import Budget, lattice_noise_std, mu_squared_of_budget, spent_mu_squared
 from understudy.classifier.inputs import Inputs, inputs_for
 from understudy.classifier.maps import MapShape
 from understudy.codec import FLAT, decode, encode

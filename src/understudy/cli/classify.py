@@ -46,7 +46,7 @@ def classify(
     key: opt.Key = None,
 ) -> Outcome:
     """Read private rows and publish a classifier of their label, with its certificate."""
-    from understudy.accounting import Budget, round_up
+    from understudy.accounting.mechanisms import Budget, round_up
     from understudy.classifier.plan import ClassifierPlan, Training
     from understudy.private.dpsgd.classifier import train_classifier
     from understudy.schema import load_schema

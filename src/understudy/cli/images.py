@@ -97,7 +97,7 @@ def private(
     seed: Annotated[int, typer.Option(min=0, max=2**63 - 1, help="Public seed. Noise has none.")] = 0,
 ) -> Outcome:
     """Spend budget on an encoder: learn it from PRIVATE images by noisy descent, where no public ones are to be had."""
-    from understudy.accounting import Budget, round_up
+    from understudy.accounting.mechanisms import Budget, round_up
     from understudy.networks import EncoderTraining
     from understudy.plan.encoder import ExtractorPlan
     from understudy.private.dpsgd.encoder import train_private_encoder
@@ -137,7 +137,7 @@ def private(
 
 def show(directory: Annotated[Path, typer.Argument(help="Directory of an encoder.")]) -> Outcome:
     """Show what an encoder was trained on, its layers and its hash."""
-    from understudy.accounting import round_up
+    from understudy.accounting.mechanisms import round_up
     from understudy.networks import load_encoder
 
     encoder = load_encoder(directory)

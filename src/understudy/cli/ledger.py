@@ -30,7 +30,7 @@ def init(
 
     With --delta 0 it is a pure ledger: epsilons add up, and only releases with --delta 0 are taken.
     """
-    from understudy.accounting import Budget, neighbours_by_name
+    from understudy.accounting.mechanisms import Budget, neighbours_by_name
     from understudy.private.ledger import create_ledger
 
     budget, notion = Budget(epsilon, delta), neighbours_by_name(neighbours)

@@ -257,7 +257,7 @@ def plan_of(ctx: typer.Context, planning: Planning, data: str | None = None) -> 
 
 def build_plan(planning: Planning, options: Mapping[str, Any]) -> Plan:
     """The plan that options describe; ``options`` are those of methods, by name."""
-    from understudy.accounting import Budget, neighbours_by_name, share_of
+    from understudy.accounting.mechanisms import Budget, neighbours_by_name, share_of
     from understudy.methods import make_plan
     from understudy.schema import PrivacyUnit, load_schema
 

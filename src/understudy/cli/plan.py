@@ -47,7 +47,7 @@ def plan(
 
 def plan_document(plan: Plan) -> dict[str, Any]:
     """Everything that ``understudy plan`` prints."""
-    from understudy.accounting import Neighbours
+    from understudy.accounting.mechanisms import Neighbours
     from understudy.methods.common import ROWS_IF_UNSAID
     from understudy.methods.merf import error_bound
     from understudy.private.sums import TABLE_BLOCK_ROWS
@@ -107,7 +107,7 @@ def _noise_std(plan: Plan, stage: int, block: Block) -> float:
 
 def plan_lines(plan: Plan, document: dict[str, Any]) -> list[str]:
     """The same for people."""
-    from understudy.accounting import round_up
+    from understudy.accounting.mechanisms import round_up
 
     rows = [
         [
@@ -149,7 +149,7 @@ def plan_lines(plan: Plan, document: dict[str, Any]) -> list[str]:
 
 def _guarantee_details(plan: Plan, document: dict[str, Any]) -> list[str]:
     """The guarantee for both notions of neighbours, its parts, and whom and how many releases it is for."""
-    from understudy.accounting import round_up
+    from understudy.accounting.mechanisms import round_up
 
     replaced, network = document["epsilon_replace_one"], plan.network_cost
     unit, whole = plan.schema.privacy, plan.setting("horizon")

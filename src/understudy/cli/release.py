@@ -138,7 +138,7 @@ def published(made: Release, output: Path, lines: list[str], *, parts: str = "")
 
 def guarantee_words(plan: Plan) -> str:
     """What a release guarantees, in odds."""
-    from understudy.accounting import round_up
+    from understudy.accounting.mechanisms import round_up
 
     parts = ""
     if plan.network_cost is not None:
@@ -159,7 +159,6 @@ def delta_words(plan: Plan) -> str:
 def told_of(made: Release, ledger: Path | None) -> list[str]:
     """Its fingerprint, what it was charged and for how many more there is room, and warnings."""
     from understudy.private.ledger import read_ledger
-    from understudy.released.assumptions import queries_in
     from understudy.released.certificate import status
     from understudy.released.diagnostics import release_warnings
 
@@ -173,7 +172,7 @@ def told_of(made: Release, ledger: Path | None) -> list[str]:
         room = state.remaining_units // max(1, units)
         noun = "release" if room == 1 else "releases"
         more = f"row {charged['row']}, key {charged['key']}; room for {room} more such {noun}"
-    lines += facts({"fingerprint": made.fingerprint, "query": queries_in(kept), "ledger": more})
+    lines += facts({"fingerprint": made.fingerprint, "query": kept.get("query"), "ledger": more})
     return lines + [f"[yellow]Warning:[/yellow] {verbatim(words)}" for words in release_warnings(made)]
 
 
@@ -254,7 +253,7 @@ def partial(
 
 def _asked_for(asked: Request) -> Outcome:
     """What answering a request costs a party's people, computed anew from its plan."""
-    from understudy.accounting import round_up
+    from understudy.accounting.mechanisms import round_up
 
     plan, unit = asked.plan, asked.plan.schema.privacy
     document = {

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from understudy import __version__
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.arrays import LossProgress, StageProgress
 from understudy.errors import InputError, MissingExtraError
 from understudy.evaluation.evaluate import evaluate

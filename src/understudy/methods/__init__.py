@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from inspect import signature
 from typing import Any
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.arrays import LossProgress
 from understudy.errors import UsageError
 from understudy.files import refusing_damage

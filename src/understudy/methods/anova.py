@@ -24,7 +24,7 @@ from typing import Annotated
 
 import numpy as np
 
-from understudy.accounting import Budget, Neighbours, mechanism_for
+from understudy.accounting.mechanisms import Budget, Neighbours, mechanism_for
 from understudy.arrays import LossProgress
 from understudy.errors import UsageError
 from understudy.features import Block, Cells, Embedding, Norm, Sign, Tables

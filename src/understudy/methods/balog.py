@@ -20,7 +20,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, Literal
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting.mechanisms import Budget, Neighbours
 from understudy.arrays import Integers
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Fourier, Kernel, Landmarks, Points, Scales, Term

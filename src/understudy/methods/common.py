@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import pyarrow as pa
 
-from understudy.accounting import Budget, Neighbours, mechanism_for, neighbours_by_name
+from understudy.accounting.mechanisms import Budget, Neighbours, mechanism_for, neighbours_by_name
 from understudy.errors import InputError, UsageError
 from understudy.features import Block, Constant, Embedding, FeatureMap, Norm, Sign
 from understudy.features.points import MOST_POINTS, Points, points_of_codes, uniform_stream

@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting.mechanisms import Budget, Neighbours
 from understudy.errors import UsageError
 from understudy.features import Block, Embedding, FeatureMap, Sign
 from understudy.fits.images import ImageTraining

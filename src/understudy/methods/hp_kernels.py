@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import cast
 
-from understudy.accounting import Budget, mu_squared_of_budget
+from understudy.accounting.mechanisms import Budget, mu_squared_of_budget
 from understudy.errors import UsageError
 from understudy.features import FeatureMap, Hermite, Norm, OneHot, Tensors
 from understudy.features.hermite import HIGHEST_ORDER, best_half_range

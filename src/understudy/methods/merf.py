@@ -14,8 +14,8 @@ from typing import Annotated, Literal
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
-from understudy.accounting import Budget, Neighbours, mu_squared_of_budget
 from understudy.accounting.dpsgd import calibrated_descent, slack_for
+from understudy.accounting.mechanisms import Budget, Neighbours, mu_squared_of_budget
 from understudy.errors import UsageError
 from understudy.features import Block, Buckets, Embedding, FeatureMap, Fourier, Grid, OneHot, Scales, product
 from understudy.fits.images import ImageTraining
@@ -27,7 +27,7 @@ from understudy.networks.autoencoder import AutoEncoder
 from understudy.plan.descent import DecoderPlan
 from understudy.plan.plan import Plan, Stage
 from understudy.plan.stage import epsilon_parts
-from understudy.rules import HISTOGRAMS
+from understudy.rules.clipping_norm import HISTOGRAMS
 from understudy.schema import Schema
 
 NumFeatures = Annotated[int | None, Option("Fourier features (default: by the error bound).", "--features")]

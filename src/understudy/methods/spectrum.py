@@ -8,7 +8,7 @@ from typing import Annotated
 
 import numpy as np
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting.mechanisms import Budget, Neighbours
 from understudy.errors import InputError, UsageError
 from understudy.features import Block, Embedding, FeatureMap, Lengths, Sides, Spectrum, Tensors, Weighted, product
 from understudy.features.image_bases import Principal, principal_of
@@ -18,7 +18,7 @@ from understudy.fits.spectral import MEANS, PARTS, SECONDS, SpectralFit
 from understudy.methods import common
 from understudy.methods.common import Option, PublicFile, Steps, Terms, terms_of
 from understudy.plan.plan import Plan, Stage
-from understudy.rules import LENGTHS, LOOK_MEANS, LOOK_SECONDS
+from understudy.rules.clipping_norm import LENGTHS, LOOK_MEANS, LOOK_SECONDS
 from understudy.schema import Schema
 from understudy.schema.encode import pixel_array
 from understudy.schema.images import ImageShape

@@ -12,8 +12,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Protocol
 
-from understudy.accounting import GAUSSIAN, Budget, Neighbours, epsilon_of
-from understudy.accounting.dpsgd import NO_CHARGE, Charge, DescentCost, slack_for
+from understudy.accounting.dpsgd import DescentCost, slack_for
+from understudy.accounting.mechanisms import GAUSSIAN, NO_CHARGE, Budget, Charge, Neighbours, epsilon_of
 from understudy.codec import FLAT
 from understudy.networks.autoencoder import AutoEncoder
 from understudy.schema import Schema

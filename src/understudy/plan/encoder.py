@@ -13,8 +13,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from understudy.accounting import Budget
 from understudy.accounting.dpsgd import calibrated_descent
+from understudy.accounting.mechanisms import Budget
 from understudy.codec import FLAT, decode, encode
 from understudy.errors import UsageError
 from understudy.features.image_bases import Cosines

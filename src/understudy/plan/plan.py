@@ -17,8 +17,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from understudy.accounting import Budget, Mechanism, Neighbours, mechanism_for, neighbours_by_name
-from understudy.accounting.dpsgd import NO_CHARGE, Charge, epsilon_of_replacement, slack_for
+from understudy.accounting.dpsgd import epsilon_of_replacement, slack_for
+from understudy.accounting.mechanisms import (
+    NO_CHARGE,
+    Budget,
+    Charge,
+    Mechanism,
+    Neighbours,
+    mechanism_for,
+    neighbours_by_name,
+)
 from understudy.codec import FLAT, OMIT_DEFAULT, decode, encode, keys_of
 from understudy.errors import InputError, UsageError
 from understudy.features.base import Norm, PublicInput

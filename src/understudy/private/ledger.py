@@ -24,7 +24,7 @@ from numbers import Rational
 from pathlib import Path
 from typing import Any, Literal
 
-from understudy.accounting import UNITS_PER_COST, Budget, Neighbours, mechanism_for, neighbours_by_name
+from understudy.accounting.mechanisms import UNITS_PER_COST, Budget, Neighbours, mechanism_for, neighbours_by_name
 from understudy.errors import BudgetError, InputError, UsageError
 
 APPLICATION_ID = 0x554E4453  # "UNDS"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.accounting import round_up
+from understudy.accounting.mechanisms import round_up
 from understudy.arrays import Integers
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.files import check_new_directory

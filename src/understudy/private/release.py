@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.accounting import Neighbours
+from understudy.accounting.mechanisms import Neighbours
 from understudy.arrays import Integers
 from understudy.errors import InputError, UsageError
 from understudy.features.perceptual import NetworkLayers

@@ -17,7 +17,7 @@ from threading import Lock
 from typing import Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
-from understudy.accounting import Neighbours
+from understudy.accounting.mechanisms import Neighbours
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.files import check_new_directory, write_directory
 from understudy.plan.descent import TrainedPlan

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.optimize import brentq, isotonic_regression
 
-from understudy.accounting import critical
+from understudy.accounting.mechanisms import critical
 from understudy.arrays import Floats, Integers
 from understudy.queries.answers import Estimate
 from understudy.queries.atoms import Ranged, Sources, values

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.linalg import cho_factor, cho_solve
 
-from understudy.accounting import critical
+from understudy.accounting.mechanisms import critical
 from understudy.arrays import Floats, Integers
 from understudy.errors import UsageError
 from understudy.features import Block

@@ -20,7 +20,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.sparse import csr_array, vstack
 from scipy.special import chdtrc
 
-from understudy.accounting import GAUSSIAN, Mechanism
+from understudy.accounting.mechanisms import GAUSSIAN, Mechanism
 from understudy.arrays import Floats, Integers
 from understudy.features import Cells
 from understudy.released.tables import NoisyTable, ReleaseTables, common_coarsening, holds_all, sum_cells

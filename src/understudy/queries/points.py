@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from understudy.accounting import GAUSSIAN, critical
+from understudy.accounting.mechanisms import GAUSSIAN, critical
 from understudy.arrays import Floats
 from understudy.errors import UsageError
 from understudy.queries.answers import LEVEL, Answer, Estimate

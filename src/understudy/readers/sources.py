@@ -84,15 +84,18 @@ def _checked(source: object, columns: Sequence[str], query: str | None) -> Sourc
     These say which shape images must have, and what every record of a list must hold.
     """
     found = _find(source, query, columns)
-    has_pixels = any(is_pixel(name) for name in columns)
-    if isinstance(found, EncodedImages) and not has_pixels:
+    if isinstance(found, EncodedImages) and not _has_pixels(columns):
         found = found.files
     elif isinstance(found, ImageSet):
         found = replace(found, shape=shape_of(columns))
-    elif query is not None and has_pixels and any(stored_in(*field) for field in checked_fields(found)):
+    elif query is not None and _has_pixels(columns) and any(stored_in(*field) for field in checked_fields(found)):
         raise _no_query(found.where)
     require_columns(found, columns)
     return found
+
+
+def _has_pixels(columns: Sequence[str]) -> bool:
+    return any(is_pixel(name) for name in columns)
 
 
 def _split(found: Source) -> list[Source]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from understudy.accounting import round_up
+from understudy.accounting.mechanisms import round_up
 from understudy.features import Points
 from understudy.features.image_bases import Principal
 from understudy.features.perceptual import NetworkLayers

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from understudy.accounting import LAPLACE, Neighbours, round_up
+from understudy.accounting.mechanisms import LAPLACE, Neighbours, round_up
 from understudy.codec import kind_of
 from understudy.plan.descent import DescentPlan, TrainedPlan
 from understudy.plan.plan import Plan

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 
-from understudy.accounting import Mechanism, Neighbours
+from understudy.accounting.mechanisms import Mechanism, Neighbours
 from understudy.arrays import Floats, Integers
 from understudy.features import Block, Cells, CountTable, Embedding
 from understudy.features.base import Axis

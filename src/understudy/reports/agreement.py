@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from understudy.accounting import GAUSSIAN, Mechanism
+from understudy.accounting.mechanisms import GAUSSIAN, Mechanism
 from understudy.arrays import Floats, Integers, StageProgress
 from understudy.features import Block, CountTable, Sign
 from understudy.released import Release

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from understudy.accounting import Neighbours
+from understudy.accounting.mechanisms import Neighbours
 from understudy.arrays import Integers, StageProgress
 from understudy.files import refusing_damage
 from understudy.generators.base import Generator

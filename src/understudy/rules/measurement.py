@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from understudy.accounting import GAUSSIAN
+from understudy.accounting.mechanisms import GAUSSIAN
 from understudy.arrays import Floats
 from understudy.features.embedding import Embedding
 from understudy.features.tables import Tables

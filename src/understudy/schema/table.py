@@ -66,7 +66,8 @@ class Schema:
 
     def to_dict(self) -> dict[str, Any]:
         """The schema in its canonical form."""
-        return encode(replace(self, columns=tuple(without_pixels(self.image, self.columns))))
+        written = self.columns if self.image is None else tuple(without_pixels(self.image, self.columns))
+        return encode(replace(self, columns=written))
 
     @classmethod
     def from_dict(cls, document: Any) -> Schema:

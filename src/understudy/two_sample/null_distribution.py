@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array
 
-from understudy.accounting import GAUSSIAN, LAPLACE, Mechanism
+from understudy.accounting.mechanisms import GAUSSIAN, LAPLACE, Mechanism
 from understudy.arrays import Floats, Integers
 from understudy.two_sample.parts import Part
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from understudy.accounting import Budget, Neighbours
+from understudy.accounting.mechanisms import Budget, Neighbours
 from understudy.classifier.plan import RADIUS, ClassifierPlan, Training
 from understudy.errors import BudgetError, InputError
 from understudy.methods import make_plan

@@ -13,8 +13,8 @@ import torch
 from receipts import unrecorded
 
 from understudy import Budget, create_ledger, load_schema, make_plan, release_table
-from understudy.accounting import Neighbours
-from understudy.accounting.dpsgd import NO_CHARGE, Charge, DescentCost
+from understudy.accounting.dpsgd import DescentCost
+from understudy.accounting.mechanisms import NO_CHARGE, Charge, Neighbours
 from understudy.errors import BudgetError, InputError, UsageError
 from understudy.files import to_json, write_directory
 from understudy.networks import EncoderTraining, load_encoder, save_encoder

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from receipts import unrecorded
 
-from understudy.accounting import Budget
 from understudy.accounting.dpsgd import DescentCost
+from understudy.accounting.mechanisms import Budget
 from understudy.classifier.maps import MapShape
 from understudy.errors import InputError
 from understudy.plan.descent import DescentPlan

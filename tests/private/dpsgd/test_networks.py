@@ -8,8 +8,8 @@ import pytest
 import torch
 from receipts import unrecorded
 
-from understudy.accounting import Budget
 from understudy.accounting.dpsgd import DescentCost
+from understudy.accounting.mechanisms import Budget
 from understudy.errors import InputError, UsageError
 from understudy.plan.descent import DescentPlan
 from understudy.private.dpsgd.networks import RADIUS, _clipped_sum, _flat, _gradients, noisy_descent

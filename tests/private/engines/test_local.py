@@ -13,7 +13,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.arrays import Integers
 from understudy.errors import InputError, UsageError
 from understudy.methods import make_plan

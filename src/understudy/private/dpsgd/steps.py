@@ -15,8 +15,8 @@ import numpy.typing as npt
 import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
-from understudy.accounting import lattice_noise_std
 from understudy.accounting.dpsgd import RATE_UNITS
+from understudy.accounting.mechanisms import lattice_noise_std
 from understudy.arrays import Floats, Integers, StepProgress
 from understudy.errors import InputError
 from understudy.features.exact import row_norms
