@@ -12,6 +12,7 @@ import pytest
 from understudy import Budget, Synthesizer, dp_merf, load_schema, release_table
 from understudy.errors import SchemaWarning
 from understudy.methods import make_plan
+from understudy.private.noise import SeededNoise
 from understudy.private.spending import Receipt
 from understudy.queries import Asker
 from understudy.released import Release, verify_release
@@ -96,9 +97,11 @@ def fitting_rows() -> pd.DataFrame:
     )
 
 
-def released(rows: pd.DataFrame, method: str = "dp-anova", *, delta: float = 1e-5) -> Release:
+def released(
+    rows: pd.DataFrame, method: str = "dp-anova", *, delta: float = 1e-5, noise: SeededNoise | None = None
+) -> Release:
     schema = load_schema({"columns": COLUMNS, "rows": ROWS})
-    return release_table(rows, make_plan(schema, Budget(1.0, delta), method=method))
+    return release_table(rows, make_plan(schema, Budget(1.0, delta), method=method), noise=noise)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -115,7 +118,8 @@ def test_unlisted_values_are_counted_and_take_no_row_from_other_answers(method: 
     """The finding: no cell of one column is listed, and the number of rows came out as a fifth of what it is."""
     rows = fitting_rows()
     rows[column] = "Zürich"
-    release = released(rows, method)
+    # The same noise in every run: at random, one release in a hundred lies outside these bands.
+    release = released(rows, method, noise=SeededNoise(0))
     assert [column in warning for warning in release_warnings(release)] == [True]
     asker = Asker(release)
     whole = asker.ask("count").only
