@@ -208,7 +208,7 @@ def canonical_sha256(document: dict[str, Any]) -> str:
 
 # New directories, which are whole or not there at all.
 
-LONGEST_PREFIX = 40
+LONGEST_PREFIX = 40  # characters of the name that a scratch directory keeps; names have 255 bytes
 
 
 def check_new_directory(directory: str | Path) -> Path:

@@ -76,7 +76,7 @@ def classifier_certificate(plan: ClassifierPlan, facts: dict[str, Any], *, finge
 
 DOCUMENT = "classifier.json"
 MODEL = "maps.safetensors"
-BLOCK = 2048
+BLOCK = 2048  # rows whose features are in memory at once
 
 
 @dataclass(frozen=True)

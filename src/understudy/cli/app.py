@@ -20,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
 )
-INTERRUPTED = 130
+INTERRUPTED = 130  # exit code of shells for Ctrl-C: 128 and the number of the signal
 STOPPED = """stopped. What a ledger was charged stays charged: understudy ledger show FILE.
 With --checkpoint the same command goes on from the files that are done.
 """

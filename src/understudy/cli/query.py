@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 DRAWN_ROWS = 100_000
 """Rows drawn to answer from a generator: what one row in 1000 has is then counted to within a tenth."""
 
-TABLES_SHOWN = 30
+TABLES_SHOWN = 30  # tables that the catalogue lists; a screen or two
 
 
 def query(

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from understudy.arrays import Floats, one_thread
 from understudy.generators.image_architectures import initialise
 
-IMAGES_AT_ONCE = 512
+IMAGES_AT_ONCE = 512  # in a batch of prediction, which keeps memory below 100 MB
 
 
 @dataclass

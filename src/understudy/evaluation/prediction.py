@@ -213,11 +213,11 @@ def _score_guesses(task: Task, truth: npt.NDArray[Any], guesses: npt.NDArray[Any
     return {key: float(score) for key, score in found.items()}
 
 
-FEWEST_CURVE_ROWS = 50
+FEWEST_CURVE_ROWS = 50  # a smaller part of the rows says nothing of a learning curve
 TEST_SHARE = 0.2
 """Of the reference, if no held-out rows are given."""
 
-FEWEST_EXAMPLES = 10
+FEWEST_EXAMPLES = 10  # labelled rows that a model is trained or tested on
 REAL = "real"
 SYNTHETIC = "synthetic"
 

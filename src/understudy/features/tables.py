@@ -246,7 +246,7 @@ def column_of(layout: Layout, name: str) -> tuple[int, Column]:
 HISTOGRAM_BARS = 256
 """Bars of a column's histogram at most; a power of two, so that bars can be halved."""
 
-FEWEST_BARS = 16
+FEWEST_BARS = 16  # fewer would not show where rows lie, whatever the noise
 
 MOST_BARS = 2**17
 """Bars of the histograms of all columns together."""

@@ -225,11 +225,11 @@ HIDDEN = 64
 BATCH = 500
 """Expected rows of a step of DP-SGD, which takes each row with probability ``BATCH / rows``."""
 
-DESCENT_STEPS = 300
+DESCENT_STEPS = 300  # of DP-SGD, by default
 CLIP = 1.0
 """L2 norm that the gradient of one row is clipped to."""
 
-LEARNING_RATE = 1e-2
+LEARNING_RATE = 1e-2  # of Adam on noisy gradients
 
 
 def dp_merf_ae(

@@ -26,7 +26,7 @@ from understudy.features.exact import DROPPED_BITS, KEPT_MASK, ONE, PHASE_BITS, 
 from understudy.private import kernels
 from understudy.private.kernels import TILE_FREQUENCIES, TILE_ROWS
 
-LANES = 8
+LANES = 8  # 32-bit numbers in a vector of AVX2
 VECTORS = TILE_ROWS // LANES
 
 

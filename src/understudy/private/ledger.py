@@ -103,7 +103,7 @@ SCHEMAS = _OLDER_SCHEMAS | {
 """The tables of each kind of ledger."""
 
 
-BUSY_SECONDS = 120.0
+BUSY_SECONDS = 120.0  # that SQLite waits for another writer; a commit takes milliseconds
 
 SHUT = (
     "it does not exist or cannot be written",

@@ -27,9 +27,9 @@ from understudy.private.sums import Work
 from understudy.readers import RowStream
 
 MAGIC = b"UNDERSTUDY SECRET 1\n"
-KEY_BYTES = 32
-NONCE_BYTES = 12
-LENGTH_BYTES = 4
+KEY_BYTES = 32  # AES-256
+NONCE_BYTES = 12  # what GCM is specified for
+LENGTH_BYTES = 4  # of the header, big-endian
 KEY_VARIABLE = "UNDERSTUDY_KEY"
 MOST_KEY_BYTES = 2**10
 HOW_TO_MAKE = "Make one: openssl rand -hex 32 > FILE, and chmod 600 FILE"

@@ -18,7 +18,7 @@ from understudy.schema.columns import EPOCH
 LEVEL = 0.95
 """How often intervals hold unless it is said otherwise."""
 
-MICROSECONDS_PER_DAY = 86_400e6
+MICROSECONDS_PER_DAY = 86_400e6  # days are what people take differences of dates in
 CLIPPED = "moved inside the bounds, as asked: no longer unbiased"
 
 
@@ -152,7 +152,7 @@ def plain(number: float) -> str:
 INK = "#1f2430"
 ACCENT = "#2f6fb0"
 SOFT = "#c9d9ea"
-MOST_ROWS = 60
+MOST_ROWS = 60  # groups that a picture has room for
 
 
 def draw_answer(answer: Answer, path: Path) -> None:

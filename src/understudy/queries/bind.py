@@ -35,7 +35,7 @@ MOST_GROUPS = 4000
 MOST_WEIGHTS = 30_000_000
 """Groups of an answer, and weights of all of them together."""
 
-PAIRS_NAMED = 8
+PAIRS_NAMED = 8  # in a refusal: pairs that were measured instead
 WITH_VALUES = ("sum", "mean", "var", "std")
 
 ALL_ROWS = Ranged(*[np.ones((1, 1))] * 3)

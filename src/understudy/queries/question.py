@@ -37,7 +37,7 @@ SENSELESS = {Family.NUMBER: (), Family.MOMENT: ("sum", "var", "std"), Family.RAN
 
 KEYWORDS = ("where", "by", "and", "or", "not", "in", "between", "is", "null")
 COMPARISONS = ("<=", ">=", "!=", "<>", "==", "=", "<", ">")
-MOST_BARS = 1000
+MOST_BARS = 1000  # of a histogram that is asked for
 
 Box = dict[int, CodeSet]
 """The codes that columns must have, by their places."""

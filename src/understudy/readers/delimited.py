@@ -21,7 +21,9 @@ import pyarrow.dataset as ds
 from understudy.errors import InputError, UnderstudyError
 from understudy.readers.stream import Batches, Field, explain_damage
 
-_LINE_FEED, _RETURN, _QUOTE = b'\n\r"'
+_LINE_FEED = ord("\n")
+_RETURN = ord("\r")
+_QUOTE = ord('"')
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _NOT_CLOSED = "a quote is opened and not closed on the same line"
 _BARE_RETURN = "a carriage return stands without a line feed"

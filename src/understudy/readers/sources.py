@@ -31,10 +31,10 @@ from understudy.schema.images import is_pixel, shape_of
 _DELIMITERS = {".csv": ",", ".tsv": "\t"}
 _ARROW = (".arrow", ".feather", ".ipc")
 _DATABASES = (".db", ".duckdb", ".sqlite", ".sqlite3")
-_HEAD_BYTES = 16
+_HEAD_BYTES = 16  # that tell what kind of database a file is
 _DUCKDB_MAGIC = b"DUCK"
 _DUCKDB_OFFSET = 8  # a checksum comes first
-_LONGEST_NAME = 255
+_LONGEST_NAME = 255  # characters of a file name on common file systems
 
 ImageSet = NpzImages | EncodedImages
 _Found = Viewable | DuckQuery | SqliteQuery | ImageSet

@@ -14,7 +14,7 @@ from understudy.errors import InputError, UnderstudyError, UsageError
 MAX_BATCH_ROWS = 65_536
 """No batch is longer than this; longer ones are sliced, without a copy."""
 
-_MAX_LISTED_NAMES = 40
+_MAX_LISTED_NAMES = 40  # columns that a refusal names
 
 Field = tuple[str, pa.DataType | None]
 """A column's name and its declared type, or None where cells are raw text."""

@@ -30,7 +30,7 @@ from understudy.schema import Schema
 from understudy.schema.images import LIGHTEST, without_pixels
 
 CURVE_DELTAS = (1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9)
-COLUMNS_SHOWN = 40
+COLUMNS_SHOWN = 40  # columns whose domains the page lists
 PRIVATE = "PRIVATE"
 NOT_PRIVATE = "NOT PRIVATE"
 

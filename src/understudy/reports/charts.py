@@ -83,8 +83,8 @@ def out_of(part: int, total: int, noun: str) -> str:
 WIDTH = 300.0
 """Of the axis of a histogram."""
 
-MOST_BARS = 7
-MOST_TICKS = 5
+MOST_BARS = 7  # categories of a bar chart; the others are one bar
+MOST_TICKS = 5  # on an axis
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,9 +206,9 @@ def round_steps(low: float, high: float) -> list[float]:
 
 # Heat maps: a matrix as one path for each shade, which stays small and follows the page's colours.
 
-MOST_COLUMNS = 24
-HEAT_NAME_LENGTH = 13
-SHADES = 10
+MOST_COLUMNS = 24  # columns of a heat map
+HEAT_NAME_LENGTH = 13  # characters of a column beside a heat map
+SHADES = 10  # of colour in a heat map: a path for each
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,11 +16,11 @@ from understudy.files import CERTIFICATE
 from understudy.reports.charts import render
 from understudy.reports.pictures import plain_picture, signed_picture
 
-MOST_COLUMNS = 8
-MOST_CLASSES = 24
-MOST_MAPS = 8
-STROKES_DRAWN = 140
-CELL = 20.0
+MOST_COLUMNS = 8  # columns listed for a class or a row
+MOST_CLASSES = 24  # classes that the page explains
+MOST_MAPS = 8  # locally linear maps drawn for a class
+STROKES_DRAWN = 140  # strongest strokes of a picture
+CELL = 20.0  # side of a cell of strokes in the drawing
 
 
 def render_explanation(classifier: Classifier, rows: Integers | None = None) -> str:

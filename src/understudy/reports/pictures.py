@@ -22,8 +22,8 @@ PAPER = 255
 LARGEST_ZOOMED = 56
 """Small images are enlarged by a whole number, at most to this many dots a side."""
 
-SHOWN_PER_CLASS = 8
-LOOKED_AT = 4000
+SHOWN_PER_CLASS = 8  # images of a class in a row
+LOOKED_AT = 4000  # images among which those of each class are looked for
 
 
 def named_classes(schema: Schema) -> Column | None:

@@ -68,12 +68,12 @@ def _worse(score: Score, value: float) -> float:
     return (value - floor if metric.better == "lower" else floor - value) / span
 
 
-SMALL_DISTANCE = 0.02
-LARGE_DISTANCE = 0.05
-TIE = 0.1
-LOST_TIE = 0.1
-NULLS = 0.02
-COPIES = 0.1
+SMALL_DISTANCE = 0.02  # total variation of a column: nobody would see it
+LARGE_DISTANCE = 0.05  # total variation of a column: a warning
+TIE = 0.1  # association from which two columns count as tied
+LOST_TIE = 0.1  # change of an association that is named
+NULLS = 0.02  # change of the share of nulls that is named
+COPIES = 0.1  # share of copied rows beyond that of real rows: a warning
 
 
 @dataclass(frozen=True, slots=True)

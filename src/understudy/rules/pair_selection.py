@@ -25,10 +25,10 @@ CLOSE = 1.0
 """Pairs this far from independent, where 2 is as far as can be, are measured in the finest cells:
 columns that nearly determine one another should not contradict one another."""
 
-FEWEST_CELLS = 3
-MOST_CELLS = 32
-MOST_PAIRS = 400
-MOST_NUMBERS = 150_000
+FEWEST_CELLS = 3  # of a number in a pair; two cannot show a bend
+MOST_CELLS = 32  # of a number in a pair; the fit has their square in memory
+MOST_PAIRS = 400  # pairs that are measured
+MOST_NUMBERS = 150_000  # cells of all pairs: the release stays near a megabyte
 
 Pair = tuple[int, ...]
 

@@ -19,7 +19,7 @@ from understudy.schema.entries import UNDECIDED, parse_column, undecided_keys
 from understudy.schema.images import ImageShape, without_pixels
 from understudy.schema.rules import Rule, parse_rules
 
-UNDECIDED_SHOWN = 12
+UNDECIDED_SHOWN = 12  # open questions of a draft that a refusal lists
 
 
 @dataclass(frozen=True, slots=True)

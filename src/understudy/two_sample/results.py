@@ -69,7 +69,7 @@ class Comparison:
         return plain | {"question": self.question.value, "differs": self.differs}
 
 
-MOST_NAMED = 5
+MOST_NAMED = 5  # columns that a sentence names
 
 
 def describe(found: Comparison) -> list[str]:
@@ -138,8 +138,8 @@ CHANCE = "#b8c4ce"
 FOUND = "#b3392f"
 QUIET = "#0b6e4f"
 LIMIT: dict[str, Any] = {"color": "#4d5a66", "linestyle": "--", "linewidth": 1.2}
-MOST_BARS = 12
-LONGEST_NAME = 34
+MOST_BARS = 12  # parts in the picture
+LONGEST_NAME = 34  # characters of a part beside its bar
 
 
 def draw_comparison(found: Comparison, *, title: str) -> bytes:

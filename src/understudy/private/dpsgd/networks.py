@@ -31,7 +31,7 @@ RowLoss = Callable[..., Any]
 RADIUS = 2**20
 """Integer length of a gradient of the clipping norm."""
 
-BLOCK = 64
+BLOCK = 64  # rows whose gradients are in memory at once
 
 
 def noisy_descent(
