@@ -8,8 +8,8 @@ from typing import Any
 
 import typer
 
-from understudy.cli.about import describe_options, description_of
 from understudy.cli.app import app
+from understudy.cli.methods import describe_options, description_of
 from understudy.methods import METHODS as LISTED
 
 INTRODUCTION = """\

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from PIL import Image
 
-from understudy.cli.images import first_images
+from understudy.cli.grid import first_images
 from understudy.errors import MissingExtraError
 from understudy.reports.pictures import GAP, LARGEST_ZOOMED, PAPER
 from understudy.schema import load_schema
@@ -96,11 +96,11 @@ def test_images_without_classes_fill_a_square_in_their_order(studio: Path) -> No
 def test_a_grid_stops_reading_once_it_is_full(studio: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     label = load_schema(studio / "schema.yaml").label
     content = (studio / "set.npz").read_bytes()
-    monkeypatch.setattr("understudy.cli.images.LOOKED_AT_ONCE", 3)
+    monkeypatch.setattr("understudy.cli.grid.LOOKED_AT_ONCE", 3)
     looked_at = []
     whole = first_images.__globals__["_pieces"]
     monkeypatch.setattr(
-        "understudy.cli.images._pieces",
+        "understudy.cli.grid._pieces",
         lambda stream: (looked_at.append(piece.num_rows) or piece for piece in whole(stream)),
     )
     found = first_images(studio / "set.npz", SHAPE, label, per_class=1)

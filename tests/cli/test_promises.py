@@ -13,7 +13,7 @@ import pytest
 import torch
 from command_reference import write_reference
 
-from understudy.cli.about import describe_options, description_of
+from understudy.cli.methods import describe_options, description_of
 from understudy.cli.options import Planning, all_method_options, build_plan, options_of
 from understudy.errors import UsageError
 from understudy.methods import IMAGE_METHODS, METHODS

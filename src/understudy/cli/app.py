@@ -9,7 +9,23 @@ from typing import Annotated
 import typer
 
 from understudy import __version__
-from understudy.cli import about, classify, evaluate, generator, images, ledger, plan, query, release, schema, verify
+from understudy.cli import (
+    classify,
+    compare,
+    demo,
+    encoder,
+    evaluate,
+    generator,
+    grid,
+    ledger,
+    parties,
+    plan,
+    query,
+    release,
+    schema,
+    verify,
+)
+from understudy.cli import methods as listed
 from understudy.cli.options import PlanningCommand, as_command
 from understudy.cli.output import AS_JSON, Outcome, report
 
@@ -53,16 +69,16 @@ def _add_group(name: str, words: str, *verbs: Callable[..., Outcome | None]) -> 
 
 
 _add(app, release.release, release.synth, classify.classify, release.append, panel=READS)
-_add(app, release.partial, release.merge, evaluate.evaluate, panel=READS)
-_add(app, plan.plan, generator.fit, generator.sample, images.grid, query.query, generator.export, panel=FREE)
+_add(app, parties.partial, parties.merge, evaluate.evaluate, panel=READS)
+_add(app, plan.plan, generator.fit, generator.sample, grid.grid, query.query, generator.export, panel=FREE)
 _add(app, verify.verify, evaluate.report, classify.predict, classify.explain, panel=FREE)
-_add(app, evaluate.compare, about.demo, panel=FREE)
+_add(app, compare.compare, demo.demo, panel=FREE)
 _add_group("schema", "Draft and check public schemas.", schema.draft, schema.check)
 _add_group(
-    "encoder", "Public networks that features of images are taken from.", images.train, images.private, images.show
+    "encoder", "Public networks that features of images are taken from.", encoder.train, encoder.private, encoder.show
 )
-methods = _add_group("methods", "Methods, and the options of each.", about.show)
-methods.callback(invoke_without_command=True, no_args_is_help=False)(as_command(about.methods))
+methods = _add_group("methods", "Methods, and the options of each.", listed.show)
+methods.callback(invoke_without_command=True, no_args_is_help=False)(as_command(listed.methods))
 _add_group("ledger", "A budget for all releases from one table.", ledger.init, ledger.show)
 
 

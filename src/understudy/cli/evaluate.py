@@ -1,4 +1,4 @@
-"""The verbs that judge: synthetic rows against real ones, a release against its generator, and two populations."""
+"""The verbs that judge: synthetic rows against real ones, and a release against its generator."""
 
 from __future__ import annotations
 
@@ -9,24 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.files import INTERNAL, PAGES, PICTURES, PUBLIC, check_output, read_frame, read_rows, write_page
-from understudy.cli.generator import generator_of
-from understudy.cli.output import Outcome, facts, stage_bar, table, training_bar, verbatim, waiting
+from understudy.cli.files import INTERNAL, PAGES, PUBLIC, check_output, read_frame, write_page
+from understudy.cli.generator import sampler_of
+from understudy.cli.output import Outcome, facts, stage_bar, table, verbatim
 from understudy.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from understudy.evaluation.image_features import ImageFeatures
     from understudy.evaluation.metrics import Evaluation
-    from understudy.generators import Generator
     from understudy.released import Release
     from understudy.schema import Schema
-    from understudy.two_sample.results import Comparison
-
-GENERATED_ROWS = 4000
-"""Synthetic rows that sampling variation is estimated from, where two releases are compared."""
-
-MOST_SHOWN = 8
-"""Columns in the table of a comparison; JSON has all."""
 
 
 def evaluate(
@@ -133,7 +125,7 @@ def report(
 
     check_output(output, kinds=PAGES)
     made = load_release(release)
-    sampler = _sampler(made, generator)
+    sampler = sampler_of(made, generator)
     with stage_bar() as progress:
         found = examine(made, sampler, seed=seed, progress=progress)
     write_page(render_public(found, version=__version__), output, mode=PUBLIC)
@@ -193,16 +185,6 @@ def _described(release: Path | None, schema: Path | None) -> tuple[Release | Non
     return made, known
 
 
-def _sampler(made: Release, directory: Path | None) -> Generator:
-    """A generator of a release: the given one, or a new one."""
-    from understudy.methods import fit_release
-
-    if directory is not None:
-        return generator_of(made, directory)
-    with training_bar() as progress:
-        return fit_release(made, progress=progress)
-
-
 def _score_table(found: Evaluation) -> str:
     from understudy.reports.charts import decimal
     from understudy.reports.verdict import level_of
@@ -214,78 +196,3 @@ def _score_table(found: Evaluation) -> str:
         rows.append([score.metric.title, *numbers, level.words if level is not None else ""])
     title = f"{found.rows_synthetic:,} synthetic rows against {found.rows_real:,} real ones"
     return table(title, ["score", "synthetic", "real", "indep.", "in a word"], rows)
-
-
-def compare(
-    release: opt.ReleaseDirectory,
-    other: Annotated[
-        Path,
-        typer.Argument(
-            help="File of PUBLIC rows, or the directory of a second release. Rows given here are "
-            "treated as public: what comes out is not protected for them."
-        ),
-    ],
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="New .png file for a picture.")] = None,
-    exact: Annotated[
-        bool,
-        typer.Option(
-            "--exact", help="Ask whether OTHER holds the very same rows, not only rows of the same population."
-        ),
-    ] = False,
-    level: Annotated[float, typer.Option(help="How often a difference may be claimed in error.")] = 0.05,
-    generator: Annotated[
-        Path | None,
-        typer.Option(
-            "--generator", "-g", help="Between two releases: generator of the first, made by fit (default: fit one)."
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the null law's draws.")] = 0,
-) -> Outcome:
-    """Test whether a release and PUBLIC rows, or two releases, come from one population (a kernel two-sample test)."""
-    from understudy.released import load_release
-    from understudy.released.release import DOCUMENT
-    from understudy.two_sample.compare import check_same_columns, compare_releases, compare_with_rows
-    from understudy.two_sample.results import Question, describe, draw_comparison
-
-    if output is not None:
-        check_output(output, kinds=PICTURES)
-    made, is_release = load_release(release), (other / DOCUMENT).is_file()
-    question = Question.SAME_ROWS if exact else Question.SAME_POPULATION
-    if is_release:
-        second, rows = load_release(other), None
-        check_same_columns(made.plan.schema, second.plan.schema)
-        if not exact:
-            rows = _sampler(made, generator).sample(GENERATED_ROWS, seed=seed)
-        with waiting("comparing"):
-            found = compare_releases(made, second, rows=rows, question=question, level=level, seed=seed)
-    else:
-        with waiting("comparing"):
-            public = read_rows(other, (column.name for column in made.plan.schema.used))
-            found = compare_with_rows(made, public, question=question, level=level, seed=seed)
-    words = describe(found)
-    if not is_release:
-        words.append(f"The rows of '{other.name}' were treated as public.")
-    if output is not None:
-        title = f"{made.plan.schema.name}: release '{release.name}' and {'release ' * is_release}'{other.name}'"
-        write_page(draw_comparison(found, title=title), output, mode=PUBLIC)
-    lines = [
-        _comparison_table(found, release.name, other.name),
-        f"[bold]{verbatim(words[0])}[/bold]",
-        *(f"  {verbatim(each)}" for each in words[1:]),
-        *facts({"picture": output}),
-    ]
-    return found.to_dict() | {"statement": words, "picture": output}, lines
-
-
-def _comparison_table(found: Comparison, first: str, other: str) -> str:
-    from understudy.two_sample.results import chance
-
-    entries = [("all", found.distance, found.threshold, found.p_value)]
-    entries += [(each.columns[0], each.distance, each.threshold, each.adjusted) for each in found.columns[:MOST_SHOWN]]
-    rows = [
-        [name, f"{distance:.4f}", f"{most:.4f}", chance(p).removeprefix("p ").removeprefix("= ")]
-        for name, distance, most, p in entries
-    ]
-    title = f"'{first}' (about {found.rows[0]:,.0f} rows) and '{other}' ({found.rows[1]:,.0f} rows)"
-    headings = ["columns", "distance", f"chance, {100 * (1 - found.level):g} %", "p"]
-    return table(title, headings, rows)

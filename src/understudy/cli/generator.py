@@ -119,6 +119,16 @@ def export(
     return document, [headline, *facts(named)]
 
 
+def sampler_of(made: Release, directory: Path | None) -> Generator:
+    """A generator of a release: the given one, or a new one."""
+    from understudy.methods import fit_release
+
+    if directory is not None:
+        return generator_of(made, directory)
+    with training_bar() as progress:
+        return fit_release(made, progress=progress)
+
+
 def generator_of(made: Release, directory: Path) -> Generator:
     """A stored generator, which must be of this release."""
     from understudy.generators import load_generator

@@ -1,15 +1,14 @@
-"""What the program shows of itself: its methods, and the whole pipeline on a public table."""
+"""The verb that lists methods and their options."""
 
 from __future__ import annotations
 
 from inspect import cleandoc
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from understudy.cli import options as opt
-from understudy.cli.output import Outcome, facts, stage_bar, unmarked, verbatim
+from understudy.cli.output import Outcome, unmarked, verbatim
 
 
 def methods(ctx: typer.Context) -> Outcome | None:
@@ -54,18 +53,3 @@ def describe_options(name: str) -> list[dict[str, Any]]:
         }
         for each in opt.options_of(METHODS[name]).values()
     ]
-
-
-def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", help="New directory for the results.")] = Path(
-        "demo-output"
-    ),
-    epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget.")] = 1.0,
-    seed: opt.Seed = 0,
-) -> Outcome:
-    """Run the whole pipeline on a real table that ships with statsmodels."""
-    from understudy.demo import run_demo
-
-    with stage_bar() as progress:
-        results = run_demo(output, epsilon=epsilon, seed=seed, progress=progress)
-    return {**results}, ["[bold green]Done.[/bold green] The results:", *facts(results)]
