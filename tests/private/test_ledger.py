@@ -544,7 +544,7 @@ def test_eight_processes_together_are_granted_exactly_the_cap(folder: Path) -> N
 KILLER = """
 import os, random, signal, sys, time
 from fractions import Fraction
-from understudy.accounting import Budget
+from understudy.accounting.mechanisms import Budget
 from understudy.errors import BudgetError
 from understudy.private.ledger import create_capped_ledger, mark_published, spend
 task, folder, kills = sys.argv[1], sys.argv[2], int(sys.argv[3])
