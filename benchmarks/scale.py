@@ -33,8 +33,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from understudy.features import Fourier, Scales
-from understudy.features.exact import ONE, QUARTER, cosines_and_sines
+from understudy.features.exact import COSINE_SERIES, ONE, QUARTER, SINE_SERIES, cosines_and_sines
 
+C0, C1, C2, C3, C4 = COSINE_SERIES  # numba wants them as numbers
+S0, S1, S2, S3, S4 = SINE_SERIES
 NUM_NUMBERS, NUM_FEATURES, GROUP_ROWS = 30, 2000, 100_000
 NUMBERS = {"age": 90, "weight": 1_500_000, "years": 16, "gain": 99_999, "loss": 4_356, "hours": 99}
 CHOICES = {"work": 9, "education": 16, "marital": 7, "job": 15, "relation": 6, "race": 5, "sex": 2, "country": 42}
@@ -68,8 +70,6 @@ import numpy as np, pyarrow.parquet as pq
 sys.path.insert(0, sys.argv[3])
 from scale import fourier_map
 
-C0, C1, C2, C3, C4 = COSINE_SERIES  # numba wants them as numbers
-S0, S1, S2, S3, S4 = SINE_SERIES
 angular = (2 * np.pi * fourier_map(sys.argv[2]).frequencies).astype(np.float32)
 total = np.zeros((2, angular.shape[1]))
 start = time.process_time()
