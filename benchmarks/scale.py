@@ -69,7 +69,6 @@ PLAIN = (
 import numpy as np, pyarrow.parquet as pq
 sys.path.insert(0, sys.argv[3])
 from scale import fourier_map
-
 angular = (2 * np.pi * fourier_map(sys.argv[2]).frequencies).astype(np.float32)
 total = np.zeros((2, angular.shape[1]))
 start = time.process_time()
