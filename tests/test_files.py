@@ -15,7 +15,16 @@ import safetensors.numpy
 
 from understudy import files
 from understudy.errors import InputError, visible
-from understudy.files import DEEPEST, MOST_ENTRIES, has_file, names_in, parse_json, parse_tensors, read_file
+from understudy.files import (
+    DEEPEST,
+    MOST_ENTRIES,
+    has_file,
+    names_in,
+    parse_json,
+    parse_tensors,
+    read_file,
+    refusing_damage,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -137,3 +146,19 @@ def test_what_a_terminal_acts_on_is_escaped(name: str) -> None:
 def test_words_of_other_languages_are_shown_as_they_are() -> None:
     for words in ("größe", "年齢", "القيمة", "naïve [bold]"):
         assert visible(words) == words
+
+
+def test_a_call_with_arguments_that_do_not_fit_is_no_damage() -> None:
+    @refusing_damage("release")
+    def work(release: object, *, level: float = 0.05) -> None:
+        raise TypeError("of the work")
+
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        work(None, frob=1)  # type: ignore[call-arg]
+    with pytest.raises(InputError, match="not what this is done with"):
+        work(None)
+
+
+def test_a_space_that_keeps_a_number_with_its_unit_is_shown_as_a_space() -> None:
+    assert visible("51\u00a0% of them") == "51 % of them"
+    assert visible("a\u202eb") == "a\\u202eb"

@@ -6,8 +6,10 @@ from __future__ import annotations
 def visible(text: str) -> str:
     """Words with everything escaped that a terminal acts on or hides: a name in a file may hold anything.
 
-    Line breaks, control characters, marks that turn the direction of writing, bytes that are no text.
+    Line breaks, control characters, marks that turn the direction of writing, bytes that are no text; a space that
+    keeps a number with its unit is a space.
     """
+    text = text.replace("\u00a0", " ")
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

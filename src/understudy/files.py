@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,9 @@ def refusing_damage(what: str, remedy: str = "See whether it is whole: understud
     except (UnderstudyError, MemoryError):
         raise
     except Exception as error:
+        frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+        if isinstance(error, TypeError) and frames[-1].f_globals.get("__name__") == "contextlib":
+            raise  # of the call itself, whose arguments do not fit: no work was begun
         rule = "its description and its numbers are not what this is done with"
         raise InputError(what, rule, remedy) from error
 

@@ -28,7 +28,7 @@ from understudy.private.ledger import create_ledger, read_ledger
 from understudy.private.noise import ExactNoise, LongNoise, OpenDPNoise, SeededNoise
 from understudy.private.parties import merge_partials, write_partial
 from understudy.private.release import append_rows, noisy, release_table
-from understudy.private.spending import Receipt, charge, release_bill, training_bill
+from understudy.private.spending import Account, Receipt, charge, release_bill, training_bill
 from understudy.schema import load_schema
 
 SCHEMA = load_schema(
@@ -279,3 +279,9 @@ def test_a_key_of_another_plan_is_refused_before_rows_are_read(
     with pytest.raises(InputError, match="key 'k': was used for another plan"):
         UNREAD[verb](tmp_path, ledger=tmp_path / "ledger")
     assert len(read_ledger(tmp_path / "ledger").rows) == 1
+
+
+def test_a_key_without_a_ledger_is_refused() -> None:
+    """It would name nothing: the next call with it would charge and read anew."""
+    with pytest.raises(UsageError, match="names a release in a ledger"):
+        Account(None, "a", None)

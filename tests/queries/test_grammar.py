@@ -91,6 +91,7 @@ def test_other_names_of_aggregates_mean_the_same():
         ("count where a in (1, 2", " ", "end of the list"),
         ("mean(age, 3)", "3", "nothing else"),
         ("count by sex region", "region", "cannot read on"),
+        ("count by sex where age > 3", "where", "where ..., then by ..., each once"),
         ("count where a between 1 or 2", "or", "between the two ends"),
     ],
 )

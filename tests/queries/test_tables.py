@@ -5,13 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from understudy.accounting.mechanisms import GAUSSIAN
-from understudy.features import Block, Cells, CountTable, Embedding, FeatureMap, Sign
+from understudy.accounting.mechanisms import GAUSSIAN, Budget, Neighbours
+from understudy.errors import UnderstudyError
+from understudy.features import Block, Cells, Constant, CountTable, Embedding, FeatureMap, Sign, Tables
+from understudy.plan.plan import Plan, Stage
+from understudy.private.release import release_table
+from understudy.queries import ask
 from understudy.released.tables import NoisyTable, listed_tables, tables_of, walk_tables
 from understudy.rules.measurement import Measurement
 from understudy.schema.encode import encode_batch
 
-from .conftest import Silence
+from .conftest import NUM_ROWS, Silence
 
 METHODS = {
     "dp-anova": ({}, {"count", "columns", "cells", "looks", "pairs"}),
@@ -87,3 +91,22 @@ def test_a_map_of_any_class_is_walked_by_what_it_says_of_itself(silent):
     ((cells, counts, _),) = listed_tables(reading, block, silent.plan.layout).values()
     assert cells == (Cells(0, 2),)
     assert counts == pytest.approx(np.array([[600, 1400]]), rel=1e-3)
+
+
+def test_cells_of_a_number_that_are_no_runs_of_codes_are_passed_by(world):
+    """Even and odd ages: such a table is no help for ranges, and no hindrance for other questions."""
+    age = next(i for i, column in enumerate(world.schema.used) if column.name == "age")
+    odd = Cells(age, 73, groups=tuple(code % 2 for code in range(73)), is_ordered=True)
+    blocks = (Block("count", Constant(), 0.6), Block("parity", Tables((odd,), ((0,),)), 0.8))
+    plan = Plan(
+        schema=world.schema,
+        method="by hand",
+        budget=Budget(1.0),
+        neighbours=Neighbours.ADD_REMOVE,
+        stages=(Stage("all", Embedding(blocks), 1.0),),
+    )
+    release = release_table(world.table, plan, noise=Silence())
+    assert [table.block for table in tables_of(release).tables] == ["count"]
+    assert ask(release, "count").rows[0].estimate == pytest.approx(NUM_ROWS, abs=1)
+    with pytest.raises(UnderstudyError):
+        ask(release, "mean(age)")

@@ -148,6 +148,15 @@ def test_more_pictures_than_a_batch_are_all_read_in_order(folder: Path, monkeypa
     assert pa.Table.from_batches(batches).to_pydict() == before
 
 
+def test_large_pictures_come_in_short_batches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = read(folder)
+    monkeypatch.setattr("understudy.readers.pictures.BATCH_BYTES", 1)
+    with open_source(folder, columns=[*PIXELS, "label"]) as stream:
+        batches = list(stream)
+    assert [batch.num_rows for batch in batches] == [1, 1, 1]
+    assert pa.Table.from_batches(batches).to_pydict() == before
+
+
 def test_labels_alone_are_read_without_decoding(folder: Path) -> None:
     put(folder, "b/3.png", SECRET.encode())
     assert read(folder, "label") == {"label": ["a", "a", "b", "b"]}

@@ -77,12 +77,15 @@ class Axis(Protocol):
         """Places along the axis."""
 
     def cells_in(self, layout: Layout) -> Cells | None:
-        """The cells of a schema's column that the places are; none if they cannot be told from codes."""
+        """The cells of a schema's column that the places are; none if they cannot be told from codes.
+
+        Queries pass by tables in which a cell of a number is not one run of codes.
+        """
 
     def edges_in(self, layout: Layout) -> tuple[str, Integers] | None:
         """For a chart: the column, and the codes at which runs of numbers begin, and the last one ends.
 
-        No codes: places are categories. None: the axis is no scale that could be drawn.
+        No codes: places are the categories of a choice. None: the axis is no scale that could be drawn.
         """
 
 

@@ -79,6 +79,11 @@ class Cells:
         """The cell that each piece lies in."""
         return np.asarray(self.groups or range(self.num_pieces), dtype=np.int64)
 
+    @property
+    def are_runs(self) -> bool:
+        """Whether each cell of a number is one run of codes, which ranges and quantiles can be told from."""
+        return not self.is_ordered or bool((np.diff(self.cell_of_piece) >= 0).all())
+
     def __call__(self, codes: Integers) -> Integers:
         """The cell of each code; ``dim`` if it is in none.  # (num_rows,) -> (num_rows,)"""
         known = np.clip(codes, 0, self.num_codes - 1)

@@ -98,19 +98,19 @@ def dp_anova(
     if not places:
         raise UsageError("schema", "has no column beside the label", "Use --labels none")
     shares, without_pairs = (SHARES, WITHOUT_PAIRS) if norm is Norm.L2 else (PURE_SHARES, PURE_WITHOUT_PAIRS)
-    looks = _coarse_pairs(len(places), noise(shares[COARSE_PAIRS]), norm, wanted=pairs, seed=seed)
-    parts = dict(shares if looks else without_pairs)
+    coarse_pairs = _coarse_pairs(len(places), noise(shares[COARSE_PAIRS]), norm, wanted=pairs, seed=seed)
+    parts = dict(shares if coarse_pairs else without_pairs)
     bars = first_bars(schema, noise(parts[COLUMNS]) * norm.dilution(len(schema.used)))
     tail = mechanism_for(budget).deviations
     fine = fine_bars(schema, bars, noise(parts[VALUES]), norm=norm, tail=tail) if values else ()
     if not fine:
         parts[CELLS] += parts.pop(VALUES)
-    stages = _stages(terms, bars, fine, places, looks, parts)
+    stages = _stages(terms, bars, fine, places, coarse_pairs, parts)
     planned = {"anova": AnovaTraining(seed=seed)}
     settings = {
         "labels": labels,
         **generator_settings(planned, generator=None, training=training, steps=steps),
-        "explanation": _explanation(schema, places, looks, fine, parts, pairs),
+        "explanation": _explanation(schema, places, coarse_pairs, fine, parts, pairs),
     }
     return terms.plan("dp-anova", stages, settings)
 
@@ -135,7 +135,7 @@ def _stages(
     bars: tuple[Cells, ...],
     fine: tuple[Cells, ...],
     places: list[int],
-    looks: tuple[tuple[int, ...], ...],
+    coarse_pairs: tuple[tuple[int, ...], ...],
     parts: dict[str, float],
 ) -> tuple[Stage, ...]:
     """The three measurements; cells of the last two are stand-ins until the rules have placed them."""
@@ -157,12 +157,12 @@ def _stages(
     second: dict[str, Tables | None] = {CELLS: _tables(cells)}
     if fine:
         first[VALUES] = _tables(fine)
-    if looks:
-        second[COARSE_PAIRS] = _tables(coarse, looks)
+    if coarse_pairs:
+        second[COARSE_PAIRS] = _tables(coarse, coarse_pairs)
     name = "cells" if terms.classes is None else "by label"
     found = [stage("columns", first), stage(name, second, by_label=True, rule="place-cells")]
-    if looks:
-        found.append(stage("pairs", {PAIRS: _tables(finer, looks[:MOST_PAIRS])}, rule="choose-pairs"))
+    if coarse_pairs:
+        found.append(stage("pairs", {PAIRS: _tables(finer, coarse_pairs[:MOST_PAIRS])}, rule="choose-pairs"))
     return tuple(found)
 
 
@@ -198,7 +198,7 @@ def train_anova(release: Release, training: AnovaTraining, *, progress: LossProg
 def _explanation(
     schema: Schema,
     places: list[int],
-    looks: tuple[tuple[int, ...], ...],
+    coarse_pairs: tuple[tuple[int, ...], ...],
     fine: tuple[Cells, ...],
     parts: dict[str, float],
     wanted: bool | None,
@@ -214,9 +214,9 @@ def _explanation(
     by_label = " by label" if has_classes else ""
     found.append(f"{len(places)} columns{by_label}, in cells placed so: {percent[CELLS]}")
     possible = math.comb(len(places), 2)
-    if looks:
+    if coarse_pairs:
         found.append(
-            f"a coarse look at {len(looks)} of {possible} pairs of columns: {percent[COARSE_PAIRS]}; "
+            f"a coarse look at {len(coarse_pairs)} of {possible} pairs of columns: {percent[COARSE_PAIRS]}; "
             f"the pairs that depend on one another are measured again, finer: {percent[PAIRS]}"
         )
     elif wanted is False:

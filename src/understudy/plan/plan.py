@@ -180,6 +180,8 @@ class Plan:
         """What a network has cost that was learnt from the same rows adds up with costs of its kind alone."""
         if self.network_cost is None:
             return
+        if not all(isinstance(self.network_cost.get(name), float | int) for name in ("epsilon", "delta")):
+            raise ValueError("a private network states what it has cost, which the certificate repeats")
         if not self.schema.privacy.is_row:
             raise UsageError(
                 "encoder",

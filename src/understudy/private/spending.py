@@ -209,6 +209,10 @@ class Account:
     directory: str | Path | None
     query: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.key is not None and self.ledger is None:
+            raise UsageError("key", "names a release in a ledger, and none was given", "Give a ledger too")
+
 
 def spend(
     bill: Bill,

@@ -133,7 +133,9 @@ class _Reader:
         by = self.grouping()
         if self.next.kind != "end":
             word = self.next.place.written
-            hint = suggestion(word, ("where", "by")) or "A query goes on with where ... or by ..."
+            hint = "A query goes on with where ..., then by ..., each once"
+            if word.lower() not in ("where", "by"):
+                hint = suggestion(word, ("where", "by")) or hint
             raise self.refuse(f"cannot read on from '{word}'", hint.rstrip("?"))
         if aggregate == "histogram" and by:
             raise QueryError(by[0].place, "a histogram is of one column", "Write: count by x, y")

@@ -33,6 +33,9 @@ from understudy.schema.images import LABEL, MOST_PIXELS, ImageShape, is_pixel, r
 BATCH_IMAGES = 2_000
 """Images are decoded and handed on in batches of this many."""
 
+BATCH_BYTES = 2**26
+"""Encoded pictures of a folder that are in memory at once, unless a single one is larger."""
+
 LARGEST_PICTURE = 16 << 20
 """Bytes that an encoded picture may have; a decoded one has at most MOST_PIXELS."""
 
@@ -216,8 +219,11 @@ class PictureFolder:
 
     def batches(self, columns: list[str], batch_rows: int = BATCH_IMAGES) -> Batches:
         paths, labels = self._listing()
-        for start in range(0, len(paths), batch_rows):
-            chosen = slice(start, start + batch_rows)
+        start = 0
+        while start < len(paths):
+            sizes = [(self.folder / path).stat().st_size for path in paths[start : start + batch_rows]]
+            chosen = slice(start, start + max(1, int((np.cumsum(sizes) <= BATCH_BYTES).sum())))
+            start = chosen.stop
             arrays = {} if labels is None else {LABEL: labels[chosen]}
             if IMAGE in columns:
                 arrays[IMAGE] = pa.array([self._content(path) for path in paths[chosen]], pa.binary())

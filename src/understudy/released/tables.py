@@ -147,13 +147,14 @@ class ReleaseTables:
 
 
 def tables_of(release: Release) -> ReleaseTables:
-    """Find the tables of counts in a release's blocks; those of columns that codes do not tell are no use here."""
+    """Find the tables of counts in a release's blocks; those whose cells are no runs of codes are no use here."""
     layout, tables = release.plan.layout, []
     for measurement in release.measurements:
         for block, axes, table in walk_tables(measurement.embedding):
             cells = [found for axis in axes if (found := axis.cells_in(layout)) is not None]
             columns = tuple(each.column for each in cells)
-            if len(cells) == len(axes) and len(set(columns)) == len(columns):
+            is_whole = len(cells) == len(axes) and len(set(columns)) == len(columns)
+            if is_whole and all(each.are_runs for each in cells):
                 counts = counts_of(axes, table, measurement.all_sums(block.name))
                 noise = measurement.noise_of_sum(block.name) * table.scale
                 tables.append(NoisyTable(block.name, columns, tuple(cells), counts, noise))

@@ -208,6 +208,8 @@ def margins_of(release: Release, agreements: Iterable[Agreement]) -> list[Margin
         if edges is None or edges[0] in found:
             continue
         column, copies = used[edges[0]], len(agreement.measured)
+        if not column.is_choice and not len(edges[1]):
+            continue
         ticks = () if column.is_choice else _values(column, edges[1])
         # A null has a cell, and no place on the axis of a number; unlisted values are not drawn.
         names = ticks[:-1]

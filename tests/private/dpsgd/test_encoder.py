@@ -220,6 +220,15 @@ def test_a_plan_with_a_cost_that_is_none_is_damaged(learnt: PrivateEncoder, cost
         plan_from_dict(document)
 
 
+@pytest.mark.parametrize("name", ["epsilon", "delta"])
+def test_a_plan_that_does_not_say_what_its_network_cost_is_damaged(learnt: PrivateEncoder, name: str):
+    """The certificate repeats it: it must not be missed after the charge."""
+    document = json.loads(json.dumps(release_plan(learnt).to_dict()))
+    del document["settings"]["encoder"]["private_cost"][name]
+    with pytest.raises(InputError, match="damaged"):
+        plan_from_dict(document)
+
+
 def test_a_network_learnt_with_noise_for_tests_is_not_private_nor_is_what_is_made_with_it(
     tested: PrivateEncoder, tmp_path: Path
 ):
