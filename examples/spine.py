@@ -109,7 +109,8 @@ def synthesize(
     third = private.measure({"pairs": tables(factors, chosen)}, noise)
 
     # 6. Shrink the tables towards what their margins explain, fit a mixture of products to them (descent with
-    #    torch), and sample it. The package's plan holds the same decisions as steps 2 to 5, written as a document.
+    #    torch), and sample it. The package's plan holds the same decisions as steps 2 to 5, written as a document: its
+    #    rules settle the same bins and pairs from the same noisy vectors.
     plan = make_plan(schema, budget, method="dp-anova", options={"pairs": True} | fit)
     release = Release(plan, (first.vector, second.vector, third.vector), facts=())
     return Synthesis((first, second, third), tuple(bins), chosen, fit_release(release))
@@ -168,14 +169,15 @@ class PrivateRows:
                 last = len(self.label.categories)  # a copy for each class, and one for rows without a listed class
                 classes, copies = np.where(self.classes < 0, last, self.classes), last + 1
                 unlisted = not self.label.nullable
-            if map_ is None:  # the number of rows: a constant, just inside its norm in units of 2^8
+            if map_ is None:  # the number of rows: a constant, rounded to units of 2^8 and two units inside its norm
                 unit = 2**8 * (math.floor(own.weight * LATTICE) // 2**8 - 2)
                 sums.append(np.bincount(classes, minlength=copies) * unit)
             else:
                 sums.append(count_rows(map_, self.codes, classes, copies).ravel() * own.row_unit(len(map_.subsets)))
             blocks.append(Block(name, map_ or Constant(), own.weight, copies > 1, with_unlisted=unlisted))
-        noisy = self.add_noise(np.concatenate(sums), own.deviation)
-        return Measurement(Embedding(tuple(blocks), span), noisy, own.deviation, LATTICE)
+        deviation = next(iter(noise[name].deviation for name in maps))  # the blocks of a stage share its noise
+        noisy = self.add_noise(np.concatenate(sums), deviation)
+        return Measurement(Embedding(tuple(blocks), span), noisy, deviation, LATTICE)
 
 
 def count_rows(map_: Tables, codes: Integers, classes: Integers, copies: int) -> Integers:
@@ -273,7 +275,10 @@ def dependence(first: Measurement, second: Measurement) -> dict[tuple[int, ...],
 def select_pairs(
     strengths: dict[tuple[int, ...], float], bins: list[Cells], runs: list[Pieces], total: float, noise: float
 ) -> tuple[tuple[tuple[int, ...], ...], list[Cells]]:
-    """The strongest pairs, as many as cost least: each brings noise to all, and each left out its dependence."""
+    """The strongest pairs, as many as cost least: each brings noise to all, and each left out its dependence.
+
+    ``noise`` is that of a count if a single pair were measured; 0.35 of it is left in a cell once tables are shrunk.
+    """
 
     def width(count: int) -> float:
         """Bins per column if so many pairs share the stage: about four deviations of rows in a cell."""
@@ -292,7 +297,7 @@ def select_pairs(
     factors += [bins[j] for j in finest]
     chosen = [(finest[i], finest[j]) if (i, j) in close else (i, j) for i, j in order[:best]]
     sizes = np.cumsum([factors[i].dim * factors[j].dim for i, j in chosen])
-    return tuple(sorted(chosen[: max(1, int((sizes <= 150_000).sum()))])), factors
+    return tuple(sorted(chosen[: max(1, int((sizes <= 150_000).sum()))])), factors  # about a megabyte
 
 
 def main() -> None:
