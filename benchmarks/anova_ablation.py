@@ -33,7 +33,8 @@ from understudy.fits.anova import AnovaTraining
 from understudy.methods import fit_release, make_plan
 from understudy.private.release import release_table
 from understudy.rules import adaptive_bins, pair_selection
-from understudy.rules.adaptive_bins import COLUMNS, Measurement, Pieces, total_rows
+from understudy.rules.adaptive_bins import COLUMNS, Pieces, total_rows
+from understudy.rules.measurement import Measurement
 
 HEADER = ("variant", "epsilon", "seed", "tv1", "tv2", "tv3", "tv4", "roc", "prc", "cpu_seconds")
 MOST_SETS = 300
@@ -63,7 +64,7 @@ def equal_pieces(first: Measurement, column: int) -> Pieces:
     starts = np.arange(bars) * cells.num_known // bars
     lows = tuple(cells.first_codes[starts].tolist())
     even = np.full(bars, total_rows(first) / bars)
-    return Pieces(lows, even, np.zeros(bars, dtype=bool), 0.0)
+    return Pieces(lows, even, np.zeros(bars, dtype=bool))
 
 
 def placed_blindly(learned: Callable[[Measurement, int], Pieces]) -> Callable[[Measurement, int], Pieces]:

@@ -124,6 +124,7 @@ def fourier_map(kernel: str) -> Fourier:
 def parts_of_a_row(kernel: str, num_rows: int = 4096) -> list[float]:
     """CPU microseconds per row: our kernel, plain NumPy, its product alone, cosines and sines alone."""
     from understudy.private import kernels
+    from understudy.private.sums import has_kernel
 
     rng, map_ = np.random.default_rng(0), fourier_map(kernel)
     cells = np.rint(rng.random((num_rows, NUM_NUMBERS)) * 2**16) / 2**16
@@ -132,7 +133,7 @@ def parts_of_a_row(kernel: str, num_rows: int = 4096) -> list[float]:
     single, angular = cells.astype(np.float32), (2 * np.pi * map_.frequencies).astype(np.float32)
     phases = rng.integers(-(2**31), 2**31, (512, NUM_FEATURES // 2)).astype(np.int32)
     target = 2**24 - NUM_FEATURES
-    waves_alone = compiled_waves() if kernels.has_kernel() else cosines_and_sines
+    waves_alone = compiled_waves() if has_kernel() else cosines_and_sines
 
     def plain() -> None:
         for start in range(0, num_rows, 512):
@@ -140,7 +141,7 @@ def parts_of_a_row(kernel: str, num_rows: int = 4096) -> list[float]:
             np.cos(angles).sum(axis=0), np.sin(angles).sum(axis=0)
 
     def ours() -> None:
-        if kernels.has_kernel():
+        if has_kernel():
             amplitude = map_.amplitude(target)
             kernels.fourier_sums(map_, positions, slots, 1, amplitude=amplitude, radius=2**24)
             return
