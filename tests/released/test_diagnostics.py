@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from understudy import Budget, Synthesizer, dp_merf, load_schema, release_table
+from understudy.accounting.mechanisms import GAUSSIAN
 from understudy.errors import SchemaWarning
 from understudy.methods import make_plan
 from understudy.private.noise import SeededNoise
 from understudy.private.spending import Receipt
 from understudy.queries import Asker
 from understudy.released import Release, verify_release
-from understudy.released.diagnostics import release_warnings
-from understudy.released.tables import tables_of
+from understudy.released.diagnostics import DOUBT, _doubt, release_warnings
+from understudy.released.tables import ReleaseTables, tables_of
 
 
 class Silence:
@@ -232,3 +236,11 @@ def test_a_condition_beyond_a_bound_says_that_values_were_clipped():
     rows.loc[:399, "age"] = 99
     answer = Asker(released(rows)).ask("count where age >= 60")
     assert any("upper bound of 'age'" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("count", [1, 15, 600])
+def test_warnings_about_many_columns_are_together_as_seldom_wrong_as_one(count: int) -> None:
+    """Or a table of 600 columns without a fault would be warned about in one release of 25."""
+    measured = cast(ReleaseTables, SimpleNamespace(mechanism=GAUSSIAN, columns=range(count)))
+    assert count * norm.sf(_doubt(measured)) <= 1.0001 * norm.sf(DOUBT)
+    assert _doubt(measured) < DOUBT + 2

@@ -16,7 +16,8 @@ from understudy.released.tables import NoisyCount, ReleaseTables, tables_of, tot
 from understudy.schema.columns import Kind, number_values, spoken
 
 DOUBT = 4.0
-"""Deviations of noise (of a normal law; as many as are as rare of another) that a finding must exceed."""
+"""Deviations of noise (of a normal law; as many as are as rare of another) that a finding about one column must
+exceed; of many columns one is more often wrong, so that it must exceed more."""
 
 LEAST_SHARE = 0.005
 """Of the rows: fewer are not worth a word."""
@@ -136,8 +137,15 @@ def _average(found: list[NoisyCount]) -> NoisyCount | None:
 
 
 def _is_sure(measured: ReleaseTables, found: NoisyCount, total: NoisyCount) -> bool:
-    doubt = measured.mechanism.deviations(DOUBT)
-    return found.rows > max(doubt * found.noise, LEAST_SHARE * total.rows)
+    return found.rows > max(_doubt(measured) * found.noise, LEAST_SHARE * total.rows)
+
+
+def _doubt(measured: ReleaseTables) -> float:
+    """Deviations of the noise that all columns together exceed as seldom as one does ``DOUBT``.
+
+    A normal tail is below exp(-d^2 / 2): an m-th of it (Bonferroni) lies at sqrt(d^2 + 2 log m).
+    """
+    return measured.mechanism.deviations(math.sqrt(DOUBT**2 + 2 * math.log(len(measured.columns))))
 
 
 def _about(found: NoisyCount, total: NoisyCount) -> str:
