@@ -283,5 +283,5 @@ def test_a_key_of_another_plan_is_refused_before_rows_are_read(
 
 def test_a_key_without_a_ledger_is_refused() -> None:
     """It would name nothing: the next call with it would charge and read anew."""
-    with pytest.raises(UsageError, match="names a release in a ledger"):
+    with pytest.raises(UsageError, match="names a product in a ledger"):
         Account(None, "a", None)

@@ -51,7 +51,6 @@ def classify(
     from understudy.private.dpsgd.classifier import train_classifier
     from understudy.schema import load_schema
 
-    opt.check_key(key, ledger)
     training = Training(
         inputs=inputs,
         num_maps=maps,

@@ -95,7 +95,6 @@ def private(
     from understudy.private.dpsgd.encoder import train_private_encoder
     from understudy.schema import load_schema
 
-    opt.check_key(key, ledger, what="an encoder")
     training = EncoderTraining(steps=steps, batch=batch, seed=seed)
     plan = ExtractorPlan(load_schema(schema), Budget(epsilon, delta), training, clip, rows)
     charged_before = rows_charged(ledger)

@@ -242,12 +242,6 @@ def _options(verb: Callable[..., object]) -> list[Parameter]:
     return found
 
 
-def check_key(key: str | None, ledger: Path | None, *, what: str = "a release") -> None:
-    """Refuse a name in a ledger without a ledger."""
-    if key is not None and ledger is None:
-        raise UsageError("key", f"names {what} in a ledger, and none was given", "Add --ledger FILE")
-
-
 def plan_of(ctx: typer.Context, planning: Planning, data: str | None = None) -> Plan:
     """The plan that the command line describes, for a private table."""
     options = ctx.meta[METHOD_OPTIONS]

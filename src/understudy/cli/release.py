@@ -96,7 +96,6 @@ def _release(
     from understudy.methods import needs_torch
     from understudy.private.release import release_table
 
-    opt.check_key(spending.key, spending.ledger)
     guarantee = guarantee_words(plan)
     if is_fitted and needs_torch(plan):
         load_torch()

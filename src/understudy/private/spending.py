@@ -211,7 +211,7 @@ class Account:
 
     def __post_init__(self) -> None:
         if self.key is not None and self.ledger is None:
-            raise UsageError("key", "names a release in a ledger, and none was given", "Give a ledger too")
+            raise UsageError("key", "names a product in a ledger, and none was given", "Add --ledger FILE")
 
 
 def spend(

@@ -184,9 +184,9 @@ def test_a_machine_whose_gradients_hang_on_the_block_is_refused_before_anything_
 
 def test_the_same_key_gives_the_stored_classifier_back(tmp_path: Path) -> None:
     create_ledger(tmp_path / "l", Budget(1.0))
-    settings = {"ledger": tmp_path / "l", "key": "k"}
-    first = train_classifier(table(), plan(), directory=tmp_path / "a", **settings)  # type: ignore[arg-type]
-    again = train_classifier("no such file", plan(), directory=tmp_path / "b", **settings)  # type: ignore[arg-type]
+    settings: dict[str, Any] = {"ledger": tmp_path / "l", "key": "k"}
+    first = train_classifier(table(), plan(), directory=tmp_path / "a", **settings)
+    again = train_classifier("no such file", plan(), directory=tmp_path / "b", **settings)
     assert again.fingerprint == first.fingerprint
     assert len(read_ledger(tmp_path / "l").rows) == 1
     assert (tmp_path / "b" / "certificate.html").is_file()
