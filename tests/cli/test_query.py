@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def release(office, run) -> str:
-    assert run("release", office.parquet, "-s", office.schema, "-e", 1, "-o", office.path("rel")).code == 0
+    assert run("release", office.parquet, "-s", office.schema, "-e", 30, "-o", office.path("rel")).code == 0
     return str(office.path("rel"))
 
 
