@@ -11,6 +11,7 @@ from scipy.special import erfcx
 
 from understudy.arrays import Floats
 from understudy.features import Cells
+from understudy.fits.structural_zeros import Truths, find_function, surely_empty
 from understudy.rules.adaptive_bins import COARSE_PAIRS
 from understudy.rules.denoise import centred, project_to_simplex
 from understudy.rules.marginals import Marginals, unions
@@ -24,6 +25,7 @@ class Target:
 
     table: Floats  # (copies, cells of one, cells of the other)
     weight: float = 1.0
+    zeros: Truths | None = None  # (cells of one, cells of the other): surely empty
 
 
 Targets = dict[tuple[int, ...], Target]
@@ -85,7 +87,13 @@ def pair_targets(marginals: Marginals, third: Measurement) -> Targets:
     for pair, table in zip(map_.subsets, third.tables(PAIRS), strict=True):
         expected = marginals.independent((pair[0], pair[1]), map_.factors).sum(axis=0)
         likely, doubt = likely_table(table[0] / marginals.total, expected, noise)
-        found[pair] = Target(likely[None], weight=1 / math.sqrt(doubt))
+        share = table[0] / marginals.total
+        function = find_function(share, expected, noise, [map_.factors[j].is_ordered for j in pair])
+        if function is None:
+            zeros = surely_empty(share, expected, noise)
+        else:
+            zeros, likely = ~function, np.where(function, likely, 0.0) / max(float(likely[function].sum()), 1e-12)
+        found[pair] = Target(likely[None], weight=1 / math.sqrt(doubt), zeros=zeros)
     return found
 
 

@@ -6,7 +6,7 @@ A grid cuts a column into cells of codes; cells and codes are drawn by inverse-t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Self
@@ -28,6 +28,9 @@ MOST_CELLS_PER_NUMBER = 128
 FEWEST_CELLS_PER_NUMBER = 16
 MOST_CELLS_OF_NUMBERS = 2**13
 """Cells of all numbers of a table together, which a component has probabilities of."""
+
+MOST_NUMBERS_AT_A_TIME = 2**21
+"""Of 8 bytes each: probabilities of cells that differ from row to row."""
 
 GOLDEN_RATIO = (math.sqrt(5) - 1) / 2
 """The number whose multiples, modulo 1, have the lowest discrepancy."""
@@ -142,61 +145,109 @@ def spans_of(grids: tuple[ColumnGrid, ...]) -> list[tuple[int, int]]:
 
 
 @dataclass(frozen=True)
+class Tie:
+    """A column that is drawn given another: its cells' probabilities inside a component times ``ratios``.
+
+    Where two cells never go together the ratio is next to nothing, so that a column which another determines does not
+    contradict it. Ties of a mixture form a forest: every component is then a tree-structured Bayesian network over the
+    same trees (Meila & Jordan 2000).
+    """
+
+    parent: int
+    child: int
+    ratios: Floats  # (cells of the parent, cells of the child)
+
+
+@dataclass(frozen=True)
 class Components:
-    """Weighted products over column grids, with everything that drawing rows needs."""
+    """Weighted products over column grids, with everything that drawing rows needs.
+
+    ``ties`` come in an order in which a parent's own tie precedes those to its children.
+    """
 
     weights: Floats  # (components,), of sum 1
     probabilities: Floats  # (components, cells of all columns)
     grids: tuple[ColumnGrid, ...]
+    ties: tuple[Tie, ...] = ()
 
     def codes(self, num_rows: int, rng: np.random.Generator) -> Integers:
         """Codes of new rows, in random order.  # (num_rows, num_used)
 
         Components get rows in proportion to their weights, to the nearest row, and so do cells
-        as far as may be; inside a component columns are drawn independently.
+        as far as may be; inside a component columns are drawn independently but for its ties.
         """
         marks = (np.arange(num_rows) + rng.random()) / max(1, num_rows)
         zeros = np.zeros(num_rows, dtype=np.int64)
         chosen = pick(self.weights[None, :], zeros, marks)
-        found = np.empty((num_rows, len(self.grids)), dtype=np.int64)
-        for place, (grid, (start, stop)) in enumerate(zip(self.grids, spans_of(self.grids), strict=True)):
+        spans, tied = spans_of(self.grids), {tie.child: tie for tie in self.ties}
+        order = [*(j for j in range(len(self.grids)) if j not in tied), *tied]
+        cells = np.empty((num_rows, len(self.grids)), dtype=np.int64)
+        found = np.empty_like(cells)
+        for place in order:
+            own = self.probabilities[:, slice(*spans[place])]
+            tie = tied.get(place)
+            given = cells[:, tie.parent] if tie else zeros
             # Components in an order of each column's own, and rows of a component too: even
             # marks in one order for all would tie columns together.
             turns = rng.permutation(len(self.weights))[chosen]
             marks = np.empty(num_rows)
-            marks[np.lexsort((rng.random(num_rows), turns))] = even_marks(num_rows, rng)
-            cells = pick(self.probabilities[:, start:stop], chosen, marks)
-            found[:, place] = grid.codes(cells, rng)
+            marks[np.lexsort((rng.random(num_rows), turns, given))] = even_marks(num_rows, rng)
+            cells[:, place] = pick_tied(own, tie.ratios, chosen, given, marks) if tie else pick(own, chosen, marks)
+            found[:, place] = self.grids[place].codes(cells[:, place], rng)
         return rng.permutation(found)
+
+
+def pick_tied(probabilities: Floats, ratios: Floats, chosen: Integers, given: Integers, marks: Floats) -> Integers:
+    """Inverse-transform sampling from the chosen rows of probabilities times the given rows of ratios.
+
+    # (components, width), (cells, width), (num_rows,), (num_rows,), (num_rows,) -> (num_rows,)
+    """
+    found = np.empty(len(chosen), dtype=np.int64)
+    step = max(1, MOST_NUMBERS_AT_A_TIME // ratios.shape[1])
+    for start in range(0, len(chosen), step):
+        part = slice(start, start + step)
+        cumulative = np.cumsum(probabilities[chosen[part]] * ratios[given[part]], axis=1)
+        found[part] = (cumulative <= (marks[part] * cumulative[:, -1])[:, None]).sum(axis=1)
+    return np.asarray(np.minimum(found, ratios.shape[1] - 1))
 
 
 def restrict(components: Components, condition: Condition) -> Components | None:
     """A mixture given a condition, by Bayes' rule; None if it gives the condition no probability.
 
-    P(k | C) is in proportion to w_k P(C | k). Columns are independent inside a component k, so P(C | k) is
-    the product of the probabilities that each column meets its part of C, and the cells of a column, given C and k, are
-    those it had, cut to what is allowed. Codes of a piece are equally likely, so a part of it has its share of them.
-    Products are sums of logarithms: with a thousand columns they would underflow.
+    P(k | C) is in proportion to w_k P(C | k). Columns are independent inside a component k but for its ties, so
+    P(C | k) is the product over trees of the probability that the tree meets its part of C, found from the leaves up
+    (belief propagation, Pearl 1982): a cell of a parent is as likely as it was, times the probability that its children
+    then meet theirs. Cells of a column, given C and k, are those it had, cut to what is allowed. Codes of a piece are
+    equally likely, so a part of it has its share of them. Products are sums of logarithms: with a thousand columns they
+    would underflow.
     """
-    with np.errstate(divide="ignore"):  # log 0 is a component that cannot meet the condition
+    grids, scores = list(components.grids), np.zeros(len(components.weights))
+    pieces = [components.probabilities[:, start:stop] for start, stop in spans_of(components.grids)]
+    before, kept = list(pieces), [np.arange(grid.width) for grid in grids]
+    tied, ties = {tie.child for tie in components.ties}, []
+    for place, allowed in condition.allowed.items():
+        grids[place], pieces[place], kept[place] = cut_cells(grids[place], pieces[place], allowed)
+    with np.errstate(divide="ignore", invalid="ignore"):  # log 0 is a component that cannot meet the condition
+        for tie in reversed(components.ties):
+            ratios = tie.ratios[kept[tie.parent]]
+            met = pieces[tie.child] @ ratios[:, kept[tie.child]].T  # (components, cells of the parent)
+            chance = np.nan_to_num(met / (before[tie.child] @ ratios.T))
+            pieces[tie.parent] = pieces[tie.parent] * chance
+            ties.append(replace(tie, ratios=ratios[:, kept[tie.child]]))
         scores = np.log(components.weights)
-        grids, pieces = list(components.grids), []
-        for place, (start, stop) in enumerate(spans_of(components.grids)):
-            piece = components.probabilities[:, start:stop]
-            if place in condition.allowed:
-                whole = piece.sum(axis=1)
-                grids[place], piece = cut_cells(grids[place], piece, condition.allowed[place])
-                scores = scores + np.log(piece.sum(axis=1) / whole)
-            pieces.append(piece)
+        for place, (own, whole) in enumerate(zip(pieces, before, strict=True)):
+            if place not in tied:
+                scores = scores + np.log(own.sum(axis=1) / whole.sum(axis=1))
     if np.isneginf(scores).all():
         return None
     possible = ~np.isneginf(scores)
     weights = np.exp(scores[possible] - scores.max())
-    return Components(weights / weights.sum(), np.concatenate(pieces, axis=1)[possible], tuple(grids))
+    probabilities = np.concatenate(pieces, axis=1)[possible]
+    return Components(weights / weights.sum(), probabilities, tuple(grids), tuple(reversed(ties)))
 
 
-def cut_cells(grid: ColumnGrid, probabilities: Floats, allowed: CodeSet) -> tuple[ColumnGrid, Floats]:
-    """The cells of a column cut to the allowed codes, and the probabilities that are left."""
+def cut_cells(grid: ColumnGrid, probabilities: Floats, allowed: CodeSet) -> tuple[ColumnGrid, Floats, Integers]:
+    """The cells of a column cut to the allowed codes, the probabilities that are left, and which cells these are."""
     first, last = np.asarray(allowed.ranges, dtype=np.int64).reshape(-1, 2).T
     overlaps = (grid.highs[:, None] >= first) & (grid.lows[:, None] <= last)
     pieces, parts = np.nonzero(overlaps & (grid.share_of_piece > 0)[:, None])
@@ -211,11 +262,12 @@ def cut_cells(grid: ColumnGrid, probabilities: Floats, allowed: CodeSet) -> tupl
     shares = shares / left[cells]
     if not len(cells):  # a column keeps one cell beside that of nulls, if only to be never drawn
         lows, highs, places, shares = grid.lows[:1], grid.highs[:1], np.zeros(1, int), np.ones(1)
+        used = np.zeros(1, int)
         probabilities = np.zeros((len(probabilities), 1))
     has_null = grid.has_null and allowed.has_null
     if has_null:
-        probabilities = np.concatenate([probabilities, null], axis=1)
-    return ColumnGrid(lows, highs, has_null, places, shares), probabilities
+        probabilities, used = np.concatenate([probabilities, null], axis=1), np.append(used, grid.num_known)
+    return ColumnGrid(lows, highs, has_null, places, shares), probabilities, used
 
 
 @GENERATOR_KINDS.register("mixture")
@@ -234,13 +286,14 @@ class Mixture(Generator):
     default_num_rows: int
     label_shares: tuple[float, ...] = (1.0,)
     grids: tuple[ColumnGrid, ...] | None = field(default=None, compare=False)  # by default those of the schema alone
+    ties: tuple[Tie, ...] = field(default=(), compare=False)
 
     @cached_property
     def components(self) -> Components:
         """The components with their weights: a label's share, split equally."""
         weights = np.repeat(np.divide(self.label_shares, self.sizes), self.sizes)
         grids = grids_of(self.schema) if self.grids is None else self.grids
-        return Components(weights / weights.sum(), self.probabilities, grids)
+        return Components(weights / weights.sum(), self.probabilities, grids, self.ties)
 
     def source(self, condition: Condition) -> Source:
         """What draws rows under a condition, exactly by the model's conditional law.
@@ -263,6 +316,9 @@ class Mixture(Generator):
         for place, grid in enumerate(self.grids or ()):
             found[f"pieces {place}"] = np.stack([grid.lows, grid.highs, grid.cell_of_piece])
             found[f"shares {place}"] = np.ascontiguousarray(grid.share_of_piece)
+        if self.ties:
+            found["ties"] = np.array([(tie.parent, tie.child) for tie in self.ties])
+            found |= {f"ratios {tie.child}": np.ascontiguousarray(tie.ratios, np.float32) for tie in self.ties}
         return found
 
     @classmethod
@@ -271,7 +327,11 @@ class Mixture(Generator):
         probabilities, grids = tensors["probabilities"].astype(np.float64), None
         if "pieces 0" in tensors:
             grids = tuple(_grid(tensors, place, column) for place, column in enumerate(schema.used))
-        return decode(cls, document, schema=schema, probabilities=probabilities, grids=grids)
+        ties = tuple(
+            Tie(parent, child, tensors[f"ratios {child}"].astype(np.float64))
+            for parent, child in (tensors["ties"].tolist() if "ties" in tensors else ())
+        )
+        return decode(cls, document, schema=schema, probabilities=probabilities, grids=grids, ties=ties)
 
 
 def _grid(tensors: Tensors, place: int, column: Column) -> ColumnGrid:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Annotated
@@ -32,7 +33,8 @@ from understudy.features import Block, Cells, Embedding, Norm, Sign, Tables
 from understudy.features.tables import fine_bars, first_bars, planned_cells
 from understudy.fits.anova import AnovaTraining, column_grids, fit_components, with_label
 from understudy.fits.shrinkage import coarse_targets, pair_targets, positive_counts
-from understudy.generators.mixture import Mixture
+from understudy.fits.ties import find_ties
+from understudy.generators.mixture import Mixture, Tie
 from understudy.methods.common import Labels, Option, Steps, Terms, draw_subsets, generator_settings, terms_of
 from understudy.plan.plan import Plan, Stage
 from understudy.released import Release
@@ -175,7 +177,7 @@ def _tables(cells: Sequence[Cells], subsets: tuple[tuple[int, ...], ...] | None 
 def train_anova(release: Release, training: AnovaTraining, *, progress: LossProgress | None = None) -> Mixture:
     """Fit a mixture to a release; the same release and settings give the same mixture."""
     marginals = find_marginals(release.measurements, positive=positive_counts)
-    shares = marginals.label_shares
+    shares, ties = marginals.label_shares, list[Tie]()
     if len(release.measurements) < 3:  # no pairs: columns are independent within labels
         sizes, by_column = np.ones(len(shares), dtype=np.int64), list(marginals.by_label)
     else:
@@ -185,6 +187,7 @@ def train_anova(release: Release, training: AnovaTraining, *, progress: LossProg
         sizes, by_column = fit_components(
             marginals, pairs, coarse, measurements=(first, second, third), training=training, progress=progress
         )
+        ties, by_column = find_ties(marginals, pairs, third.map(PAIRS).factors, by_column, sizes)
     return Mixture(
         schema=release.plan.schema,
         # Single precision is what a generator's file holds, so that a stored one samples the same rows.
@@ -193,6 +196,10 @@ def train_anova(release: Release, training: AnovaTraining, *, progress: LossProg
         default_num_rows=release.plan.num_rows or round(marginals.total),
         label_shares=tuple(shares.tolist()),
         grids=column_grids(release, marginals),
+        ties=tuple(
+            replace(tie, parent=marginals.cells[tie.parent].column, child=marginals.cells[tie.child].column)
+            for tie in ties
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from understudy.features.embedding import Embedding
+from understudy.features.tables import Cells
 from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, merged, total_rows
 from understudy.rules.denoise import centred
 from understudy.rules.marginals import Marginals, find_marginals
@@ -18,15 +19,15 @@ PAIRS = "pairs"
 NOISE_PER_CELL = 0.35
 """What a cell of a measured pair adds to the error, in deviations of its noise, once shrunk."""
 
-PAIR_NOISE = 4.0
-"""A cell of a pair of numbers holds about so many deviations of rows."""
+RESOLUTIONS = (3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96)
+"""Cells of a number in a pair, of which the expected error picks one; two cannot show a bend."""
 
-CLOSE = 1.0
-"""Pairs this far from independent, where 2 is as far as can be, are measured in the finest cells:
-columns that nearly determine one another should not contradict one another."""
+NOISE_PER_CATEGORY = 1.5
+"""A category has a cell of its own in a pair if it holds so many deviations of noise in rows."""
 
-FEWEST_CELLS = 3  # of a number in a pair; two cannot show a bend
-MOST_CELLS = 32  # of a number in a pair; the fit has their square in memory
+STRONGEST = 2.0
+"""No table is further from another one than this in the L1 distance."""
+
 MOST_PAIRS = 400  # pairs that are measured
 MOST_NUMBERS = 150_000  # cells of all pairs: the release stays near a megabyte
 
@@ -37,40 +38,57 @@ def select_pairs(planned: Measurement, earlier: Sequence[Measurement]) -> Embedd
     """Select pairs for the third stage, and their cells (a rule of ``RULES``).
 
     The more pairs, the noisier each: taken are the ones whose dependence, if it were left out,
-    would cost more than the noise that they bring to all.
+    would cost more than the noise that they bring to all. Each is as fine as its own dependence deserves.
     """
     first, second = earlier[0], earlier[1]
     strengths = dependence(find_marginals(earlier), second)
     order = sorted(strengths, key=lambda pair: -strengths[pair])
-    total, block = total_rows(first), planned.embedding.block(PAIRS)
-    template = planned.map(PAIRS)
-    dilution = block.norm.dilution
-    noise_of_one = planned.noise_of_count(PAIRS) / dilution(len(template.subsets))
+    total, template = total_rows(first), planned.map(PAIRS)
+    dilution, finest = planned.embedding.block(PAIRS).norm.dilution, second.map(CELLS).factors
+    noise_of_one = planned.noise_of_count(PAIRS) / dilution(len(template.subsets)) / total
     left_out = sum(strengths.values())
     best, least = 1, math.inf
     for count, pair in enumerate(order[:MOST_PAIRS], start=1):
         left_out -= strengths[pair]
         noise = noise_of_one * dilution(count)
-        error = count * NOISE_PER_CELL * noise / total * cells_per_column(total, noise) ** 2
+        error = sum(resolution(strengths[each], [finest[j] for j in each], noise)[1] for each in order[:count])
         if error + left_out < least:
             best, least = count, error + left_out
-    wanted = cells_per_column(total, noise_of_one * dilution(best))
-    finest = second.map(CELLS).factors
-    cells = [merged(first, each, wanted) for each in finest]
-    close = [pair for pair in order[:best] if strengths[pair] >= CLOSE]
-    in_close = sorted({j for pair in close for j in pair})
-    fine = {j: len(cells) + place for place, j in enumerate(in_close)}
-    cells += [finest[j] for j in in_close]
-    wishes: list[Pair] = [(fine[i], fine[j]) if (i, j) in close else (i, j) for i, j in order[:best]]
+    noise, cells, wishes = noise_of_one * dilution(best), dict[Cells, int](), list[Pair]()
+    for pair in order[:best]:
+        count, _ = resolution(strengths[pair], [finest[j] for j in pair], noise)
+        factors = [_coarsened(first, finest[j], count, noise) for j in pair]
+        wishes.append(tuple(cells.setdefault(each, len(cells)) for each in factors))
     chosen = _affordable(wishes, [each.dim for each in cells])
     tables = replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen)))
     return planned.embedding.with_map(PAIRS, tables)
 
 
-def cells_per_column(total: float, noise: float) -> float:
-    """Cells of a number inside a pair."""
-    wanted = math.sqrt(max(total, 1.0) / (PAIR_NOISE * noise))
-    return min(MOST_CELLS, max(FEWEST_CELLS, wanted))
+def resolution(strength: float, finest: Sequence[Cells], noise: float) -> tuple[int, float]:
+    """Cells of a number in a pair of this dependence that give the least expected error, and that error (L1).
+
+    Coarse cells lose about their share of the dependence, fine ones bring noise. If a choice hangs on a number nearly
+    as a function, few cells are in use, and shrinkage clears the others: even margins of which a share u of the cells
+    is in use lie 2 (1 - u) from independence.
+    """
+    found = (RESOLUTIONS[0], math.inf)
+    for count in RESOLUTIONS:
+        dims = [min(count, cells.dim) if cells.is_ordered else cells.dim for cells in finest]
+        merged_numbers = sum(cells.is_ordered and cells.dim > count for cells in finest)
+        in_use = float(math.prod(dims))
+        if not all(cells.is_ordered for cells in finest):
+            in_use = max(in_use * (1 - strength / STRONGEST), max(dims))
+        error = merged_numbers * strength / count + NOISE_PER_CELL * noise * in_use
+        if error < found[1]:
+            found = (count, error)
+    return found
+
+
+def _coarsened(first: Measurement, finest: Cells, count: int, noise: float) -> Cells:
+    """A column as it is cut in a pair."""
+    if not finest.is_ordered:
+        return merged(first, finest, 1 / (4 * NOISE_PER_CATEGORY * noise))
+    return finest if finest.dim <= count else merged(first, finest, count)
 
 
 def dependence(margins: Marginals, second: Measurement) -> dict[Pair, float]:
@@ -87,7 +105,7 @@ def dependence(margins: Marginals, second: Measurement) -> dict[Pair, float]:
         rows, columns = apart.shape
         variance = len(table) * (noise / margins.total) ** 2
         energy = float((apart**2).sum()) - (rows - 1) * (columns - 1) * variance
-        found[pair] = math.sqrt(max(0.0, energy) * apart.size)
+        found[pair] = min(STRONGEST, math.sqrt(max(0.0, energy) * apart.size))
     return found
 
 
