@@ -11,8 +11,9 @@ import numpy.typing as npt
 from understudy.arrays import Floats, Integers
 from understudy.features.embedding import Embedding
 from understudy.features.tables import Cells
-from understudy.rules.denoise import haar_threshold, project_to_simplex, universal_threshold
+from understudy.rules.denoise import haar_threshold, scale_to_total, universal_threshold
 from understudy.rules.measurement import Measurement
+from understudy.rules.tails import Tails, doubling_breaks, fit_tails
 
 COLUMNS = "columns"
 VALUES = "values"
@@ -120,13 +121,17 @@ def _level_pieces(first: Measurement, column: int) -> Pieces:
     # Bounds have bars of one code, which share no level with the wide ones between them.
     has_bounds = cells.is_ordered and cells.num_codes > cells.num_pieces > 4
     inner = slice(1, -1) if has_bounds else slice(None)
+    tails = Tails(np.zeros(len(known), dtype=bool), np.zeros(len(known)))
     if cells.is_ordered and cells.num_known > 2:
+        tails = fit_tails(np.append(cells.first_codes, cells.num_codes), known, np.full(len(known), noise**2))
+        known = np.where(tails.is_tail, tails.counts, known)
         known[inner] = haar_threshold(known[inner], noise, deviations=TOP_DEVIATIONS)
-    masses = project_to_simplex(np.append(known, counts[cells.num_known :]), total_rows(first))
+    total = total_rows(first)
+    masses = tails.put(scale_to_total(np.append(known, counts[cells.num_known :]), total), total)
     masses = masses[: cells.num_known]  # the rest are nulls
     fine = _fine(first, column)
     if has_bounds:
-        stands_out = known[[0, -1]] > TOP_DEVIATIONS * noise
+        stands_out = (known[[0, -1]] > TOP_DEVIATIONS * noise) & ~tails.is_tail[[0, -1]]
         cells, masses = _without_bounds(cells, masses, stands_out)
         if fine is not None and fine[0].num_codes > fine[0].num_pieces:
             fine = (*_without_bounds(fine[0], fine[1], stands_out), fine[2])
@@ -134,7 +139,8 @@ def _level_pieces(first: Measurement, column: int) -> Pieces:
         lows = tuple(cells.first_codes.tolist())
         is_atom = cells.is_ordered & (masses > ATOM_DEVIATIONS * noise) & (cells.num_codes > cells.num_pieces)
         return Pieces(lows, masses, is_atom & (cells.last_codes == cells.first_codes))
-    return _refined(cells, masses, *fine, tail=first.tail)
+    tail_starts = first.map(COLUMNS).factors[column].first_codes[tails.is_tail]
+    return _refined(cells, masses, *fine, is_tail=np.isin(cells.first_codes, tail_starts), tail=first.tail)
 
 
 def _without_bounds(cells: Cells, masses: Floats, kept: npt.NDArray[np.bool_]) -> tuple[Cells, Floats]:
@@ -159,7 +165,14 @@ def _fine(first: Measurement, column: int) -> tuple[Cells, Floats, float] | None
 
 
 def _refined(
-    tops: Cells, masses: Floats, fine: Cells, counts: Floats, noise: float, *, tail: Callable[[float], float]
+    tops: Cells,
+    masses: Floats,
+    fine: Cells,
+    counts: Floats,
+    noise: float,
+    *,
+    is_tail: npt.NDArray[np.bool_],
+    tail: Callable[[float], float],
 ) -> Pieces:
     """Masses of coarse cells shared out by the finer histogram, where that tells of anything.
 
@@ -168,6 +181,7 @@ def _refined(
     """
     level = np.maximum(haar_threshold(counts, noise, deviations=tail(universal_threshold(len(counts)))), 0.0)
     top = np.searchsorted(tops.first_codes, fine.first_codes, side="right") - 1
+    level[is_tail[top]] = 0.0  # a law knows more of them than noise does
     within = np.bincount(top, weights=level, minlength=len(masses))
     widths = np.bincount(top, minlength=len(masses))
     even = masses[top] / np.maximum(widths[top], 1)
@@ -189,7 +203,8 @@ def _cut(first: Measurement, column: int, noise: float, most: int) -> Cells:
         atoms = pieces.atoms & (pieces.masses > ATOM_DEVIATIONS * noise)
         if atoms.sum() > most // 2:  # the most frequent ones; runs between them need cells too
             atoms &= pieces.masses > np.sort(pieces.masses[atoms])[-(most // 2) - 1]
-        groups = _runs(pieces.masses, atoms, least, most)
+        breaks = doubling_breaks(np.asarray(pieces.lows), pieces.masses, whole.num_codes)
+        groups = _runs(pieces.masses, atoms, least, most, breaks=breaks)
     else:
         least = max(2 * first.noise_of_count(COLUMNS), noise)
         counts = first.tables(COLUMNS)[column][0][: whole.num_known]
@@ -204,22 +219,32 @@ def merged(first: Measurement, cells: Cells, count: float) -> Cells:
     total = float(masses.sum())
     if cells.is_ordered:
         nothing = np.zeros(len(masses), dtype=bool)
-        union = _runs(masses, nothing, total / count, max(2, round(count)), has_tails=False)
+        union = _runs(masses, nothing, total / count, max(2, round(count)))
     else:
         union = _largest(masses, total / count / 4, MOST_CELLS)
     return replace(cells, groups=tuple(union[cells.cell_of_piece].tolist()))
 
 
-def _runs(masses: Floats, atoms: npt.NDArray[np.bool_], least: float, most: int, *, has_tails: bool = True) -> Integers:
+def _runs(
+    masses: Floats,
+    atoms: npt.NDArray[np.bool_],
+    least: float,
+    most: int,
+    *,
+    breaks: npt.NDArray[np.bool_] | None = None,
+) -> Integers:
     """The run of each piece: neighbours together until they hold enough rows.
 
-    Towards both ends less is enough (half of what lies beyond), so that tails are seen.
+    With breaks, at which a run ends in any case, there are tails: towards both ends less is enough (half of what lies
+    beyond).
     """
+    has_tails, breaks = breaks is not None, np.zeros(len(masses), dtype=bool) if breaks is None else breaks
     total = float(masses.sum())
     largest = max(least, total / most)
     groups = np.empty(len(masses), dtype=np.int64)
     group, held, beyond, is_open = -1, 0.0, 0.0, False
-    for i, (mass, is_atom) in enumerate(zip(masses.tolist(), atoms.tolist(), strict=True)):
+    for i, (mass, is_atom, is_break) in enumerate(zip(masses.tolist(), atoms.tolist(), breaks.tolist(), strict=True)):
+        is_open = is_open and not is_break
         enough = largest
         if has_tails:
             enough = min(largest, max(least, 0.5 * min(beyond, total - beyond)))
