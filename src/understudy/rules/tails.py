@@ -27,6 +27,9 @@ BODY_DEVIATIONS = 5.0
 TAIL_DEVIATIONS = 2.5
 """A tail whose rows, weighed by the law that fits best, are fewer is empty."""
 
+FITTED_BODY = 2
+"""Bars of the body that a law is fitted to together with the tail: they tell best how fast it falls."""
+
 SQUARINGS = (1, 2, 4)
 """Laws (1 + d / (p scale)) ** -p with p = 2, 4 and 16, by repeated squaring: heavy with a variance, lighter, nearly
 exponential."""
@@ -88,9 +91,9 @@ def fit_tails(edges: Integers, counts: Floats, variances: Floats) -> Tails:
         bars, spread = counts[side][::flip], variances[side][::flip]
         starts = _tail_start(np.where(free, bars, 0.0), spread)
         outward = distances[middle + 1 :] if flip == 1 else distances[middle] - distances[middle::-1]
-        outward = outward[starts:] - outward[starts]
-        law = _fit_law(outward, bars[starts:], spread[starts:], free[starts:])
-        rows = np.append(np.zeros(starts), law)
+        back = max(0, starts - FITTED_BODY)
+        law = _fit_law(outward[back:] - outward[back], bars[back:], spread[back:], free[back:])
+        rows = np.append(np.zeros(back), law)
         fitted[side] = rows[::flip]
         own[side] = (free & (np.arange(len(bars)) >= starts))[::flip]
         is_tail |= own
@@ -108,37 +111,42 @@ def _tail_start(bars: Floats, variances: Floats) -> int:
 
 
 def _fit_law(distances: Floats, bars: Floats, variances: Floats, free: Mask) -> Floats:
-    """Rows in each bar by the generalised Pareto law that explains most of the noisy ones, or none.
+    """Rows in each bar by generalised Pareto laws, averaged by how well each explains the noisy ones; or none.
 
-    With rows M p_i expected in bar i, the best M is sum(c p / v) / sum(p^2 / v), and the law to take has the largest
-    sum(c p / v) / sqrt(sum(p^2 / v)): a matched filter, in deviations of noise.
+    With rows M p_i expected in bar i, the best M is sum(c p / v) / sum(p^2 / v), and what it explains of the squares
+    is z^2 with z = sum(c p / v) / sqrt(sum(p^2 / v)): a matched filter, in deviations of noise.
     """
-    best, found = TAIL_DEVIATIONS, np.zeros(len(bars))
+    found = np.zeros(len(bars))
     if not free.any():
         return found
     weight = np.where(free, 1.0, 0.0) / np.maximum(variances, 1e-300)
-    scale, longest = float(np.diff(distances).min()) / 4, float(distances[-1])
-    while scale <= longest:
-        for law in _laws(distances, scale):
-            power = float((law * law * weight).sum())
-            if power <= 0:
-                continue
-            match = float((bars * law * weight).sum())
-            if match > best * math.sqrt(power):
-                best, found = match / math.sqrt(power), law * (match / power)
+    laws = _laws(distances)  # (laws, bars)
+    power = np.maximum((laws * laws * weight).sum(axis=1), 1e-300)
+    match = (laws * (bars * weight)).sum(axis=1)
+    explained = np.where(match > 0, match * match / power, 0.0)
+    best = float(explained.max())
+    if best < TAIL_DEVIATIONS**2:
+        return found
+    # The likelihood exp(-x / 2), as a product that is the same everywhere.
+    likely = 1 / (1 + (best - explained) / 32)
+    for _ in range(4):
+        likely = likely * likely
+    likely *= explained > 0
+    return np.asarray(((likely * match / power)[:, None] * laws).sum(axis=0) / likely.sum())
+
+
+def _laws(distances: Floats) -> Floats:
+    """Shares of bars, cut at the last distance: even ones and heavier ones, of many scales.  # (laws, bars)"""
+    scale, found = float(np.diff(distances).min()) / 4, []
+    while scale <= distances[-1]:
+        found.append(np.diff(np.minimum(distances / scale, 1.0)))
+        for squarings in SQUARINGS:
+            left = 1 / (1 + distances / (2**squarings * scale))
+            for _ in range(squarings):
+                left = left * left
+            found.append((left[:-1] - left[1:]) / (1 - left[-1]))
         scale *= math.sqrt(2)
-    return found
-
-
-def _laws(distances: Floats, scale: float) -> list[Floats]:
-    """Shares of bars under laws of one scale, cut at the last distance: evenly up to it, and heavy tails."""
-    found = [np.diff(np.minimum(distances / scale, 1.0))]
-    for squarings in SQUARINGS:
-        left = 1 / (1 + distances / (2**squarings * scale))
-        for _ in range(squarings):
-            left = left * left
-        found.append((left[:-1] - left[1:]) / (1 - left[-1]))
-    return found
+    return np.stack(found)
 
 
 def doubling_breaks(starts: Integers, masses: Floats, num_codes: int) -> Mask:
