@@ -102,10 +102,10 @@ def _pieces(first: Measurement, column: int) -> Pieces:
 
 
 def _split(pieces: Pieces, num_codes: int, limit: float) -> Pieces:
-    """Pieces with more rows than a cell should have, in parts of equal numbers of codes."""
+    """Pieces with more rows than a cell should have, in parts of equal numbers of codes; values that repeat stay."""
     lows = np.asarray(pieces.lows, dtype=np.int64)
     spans = np.diff(np.append(lows, num_codes))
-    parts = np.clip(np.ceil(pieces.masses / limit), 1, spans).astype(np.int64)
+    parts = np.clip(np.ceil(np.where(pieces.atoms, 0.0, pieces.masses) / limit), 1, spans).astype(np.int64)
     whole = np.repeat(np.arange(len(lows)), parts)
     place = np.arange(len(whole)) - np.repeat(np.cumsum(parts) - parts, parts)
     starts = lows[whole] + place * spans[whole] // parts[whole]
@@ -154,14 +154,20 @@ def _without_bounds(cells: Cells, masses: Floats, kept: npt.NDArray[np.bool_]) -
 
 def _fine(first: Measurement, column: int) -> tuple[Cells, Floats, float] | None:
     """The value-by-value histogram of a column, if there is one."""
-    if not first.has(VALUES):
-        return None
-    factors = first.map(VALUES).factors
-    place = next((i for i, factor in enumerate(factors) if factor.column == column), None)
-    if place is None:
-        return None
-    counts = first.tables(VALUES)[place][0][: factors[place].num_known]
-    return factors[place], counts, first.noise_of_count(VALUES)
+    return _of_values(first, column, has_steps=False)
+
+
+def round_counts(first: Measurement, column: int) -> tuple[Cells, Floats, float] | None:
+    """The rows of a column by how round their values are, if that was counted, and the noise of a count."""
+    return _of_values(first, column, has_steps=True)
+
+
+def _of_values(first: Measurement, column: int, *, has_steps: bool) -> tuple[Cells, Floats, float] | None:
+    factors = first.map(VALUES).factors if first.has(VALUES) else ()
+    for place, cells in enumerate(factors):
+        if cells.column == column and bool(cells.steps) == has_steps:
+            return cells, first.tables(VALUES)[place][0][: cells.num_known], first.noise_of_count(VALUES)
+    return None
 
 
 def _refined(
@@ -191,7 +197,9 @@ def _refined(
     lows = fine.first_codes[starts]
     singles = np.append(np.diff(starts), len(level) - starts[-1]) == 1
     single_codes = fine.last_codes[starts] == lows
-    atoms = singles & single_codes & (level[starts] > ATOM_DEVIATIONS * noise)
+    beside = np.append(level[1:], 0.0) + np.append(0.0, level[:-1])
+    is_spike = single_codes | (level[starts] > beside[starts])  # a value that repeats, somewhere in a bar
+    atoms = singles & is_spike & (level[starts] > ATOM_DEVIATIONS * noise)
     return Pieces(tuple(lows.tolist()), runs, atoms)
 
 
