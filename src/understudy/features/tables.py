@@ -14,7 +14,7 @@ from understudy.arrays import Floats, Integers
 from understudy.codec import OMIT_DEFAULT
 from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, Norm, Sign
 from understudy.schema import Column, Layout, Schema
-from understudy.schema.columns import CONTINUOUS_STEPS, NULL, UNLISTED, Choice, from_position
+from understudy.schema.columns import CODES_PER_DECIMAL, CONTINUOUS_STEPS, NULL, UNLISTED, Choice, from_position
 
 MOST_LISTED = 2**17
 """Up to so many codes (1 MiB of int64) a lookup table is faster than a binary search for each row."""
@@ -292,9 +292,6 @@ the rows."""
 MOST_DIGITS = 12
 """Steps 1, 2.5 and 5 times a power of ten are told apart over so many powers."""
 
-FEWEST_CODES_PER_STEP = 256.0
-"""A decimal step of a continuous column has so many codes, so that other values are seldom taken for multiples."""
-
 ROWS_PER_VALUE = 20.0
 """Values are counted one by one if a value with a 20th of the rows stands out."""
 
@@ -354,7 +351,7 @@ def round_steps(place: int, column: Column) -> Cells | None:
     codes_per_unit = column.num_steps / (high - low)
     largest = math.floor(math.log10(high - low))
     sizes = [float(f"{digits}e{largest - k}") for k in range(MOST_DIGITS) for digits in (5, 2.5, 1)]
-    least = 1.0 if column.num_steps < CONTINUOUS_STEPS else FEWEST_CODES_PER_STEP
+    least = 1.0 if column.num_steps < CONTINUOUS_STEPS else CODES_PER_DECIMAL
     steps = [size * codes_per_unit for size in sizes if size <= high - low and size * codes_per_unit >= least]
     if column.num_steps < CONTINUOUS_STEPS:
         steps = [step for step in steps if step == round(step)]

@@ -25,6 +25,7 @@ from understudy.rules.adaptive_bins import (
     COLUMNS,
     level_starts,
     masses_in,
+    pieces_of,
     round_counts,
     total_rows,
 )
@@ -259,4 +260,8 @@ def _grid(first: Measurement, cells: Cells, counts_of_cells: Floats) -> ColumnGr
     held = np.bincount(groups, weights=masses, minlength=cells.num_known)
     grid = ColumnGrid(cells.first_codes, cells.last_codes, cells.has_null, groups, masses / held[groups])
     counted = round_counts(first, cells.column)
-    return grid if counted is None else with_heaps(grid, counts_of_cells[: cells.num_known], *counted)
+    if counted is None:
+        return grid
+    bars, pieces = first.map(COLUMNS).factors[cells.column], pieces_of(first, cells.column)
+    spikes = np.isin(cells.first_codes, np.asarray(pieces.lows)[pieces.atoms])
+    return with_heaps(grid, counts_of_cells[: cells.num_known], bars, spikes, *counted)

@@ -7,6 +7,8 @@ multiples that lie in each run of codes, by iterative proportional fitting of (r
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +20,9 @@ Mask = npt.NDArray[np.bool_]
 
 HEAP_DEVIATIONS = 4.0
 """Multiples of a step are heaps if there are so many deviations of noise more of them than evenly spread codes have."""
+
+REST_DEVIATIONS = 2.0
+"""If fewer rows than so many deviations are on no heap, none is: a column with two decimals has them everywhere."""
 
 LEAST_SHARE = 0.002
 """Heaps of fewer of the rows are not worth their pieces."""
@@ -32,12 +37,16 @@ ROUNDS = 30
 """Rounds of proportional fitting."""
 
 
-def with_heaps(grid: ColumnGrid, rows: Floats, steps: Cells, counts: Floats, noise: float) -> ColumnGrid:
+def with_heaps(
+    grid: ColumnGrid, rows: Floats, bars: Cells, spikes: Mask, steps: Cells, counts: Floats, noise: float
+) -> ColumnGrid:
     """A grid whose runs of codes have part of their rows on round numbers.
 
     Args:
         grid: the cells of a column and their pieces, which are in order and leave no code out.
         rows: estimated rows of each cell.
+        bars: the column's histogram; where in a bar rows lie is guessed, so they may move inside it,
+        spikes: but for pieces that hold a value that repeats, which are known better.
         steps: the column by how round its codes are.
         counts: noisy rows of each of these classes.
         noise: its deviation.
@@ -53,10 +62,16 @@ def with_heaps(grid: ColumnGrid, rows: Floats, steps: Cells, counts: Floats, noi
     wanted = np.where((excess > least) & per_run.any(axis=0), excess, 0.0)
     if not wanted.any():
         return grid
-    beside = _nearest(grid, is_run & (masses >= LEAST_ROWS) & ~per_run.any(axis=1), steps, int(np.flatnonzero(wanted)[-1]))
-    codes, runs, classes = (np.append(one, other) for one, other in zip((codes, runs, classes), beside, strict=True))
-    np.add.at(per_run, beside[1:], 1.0)
-    taken = _fitted(np.where(is_run, masses, 0.0), wanted, per_run / widths[:, None])
+    others = np.append(counts[:-1][wanted == 0], counts[-1])
+    if others.sum() <= REST_DEVIATIONS * noise * math.sqrt(len(others)):  # as far as is known all values are heaps
+        wanted *= masses[is_run].sum() / wanted.sum()
+    density = per_run / widths[:, None]
+    is_missing = (per_run == 0) & (wanted > 0) & ~spikes[:, None]
+    *near, bar_widths = _nearest(grid, is_run & (masses >= LEAST_ROWS), bars, steps, is_missing)
+    codes, runs, classes = (np.append(one, other) for one, other in zip((codes, runs, classes), near, strict=True))
+    np.add.at(per_run, tuple(near[1:]), 1.0)
+    np.add.at(density, tuple(near[1:]), 1 / bar_widths)
+    taken = _fitted(np.where(is_run, masses, 0.0), wanted, density)
     used = taken[runs, classes] > 0
     codes, runs, classes = codes[used], runs[used], classes[used]
     share = np.divide(grid.share_of_piece, masses, out=np.zeros(len(masses)), where=masses > 0)
@@ -84,13 +99,30 @@ def _multiples(grid: ColumnGrid, in_use: Mask, steps: Cells, is_likely: Mask) ->
     return codes[inside], runs[inside], classes[inside]
 
 
-def _nearest(grid: ColumnGrid, is_narrow: Mask, steps: Cells, finest: int) -> tuple[Integers, Integers, Integers]:
-    """For runs between two multiples of the finest step, the nearer one: cells may be narrower than decimals are."""
-    runs = np.flatnonzero(is_narrow & (grid.highs - grid.lows < steps.steps[finest]))
-    middle = (grid.lows[runs] + grid.highs[runs]) / 2 - steps.origin
-    codes = np.rint(np.rint(middle / steps.steps[finest]) * steps.steps[finest] + steps.origin)
-    codes = np.clip(codes, 0, steps.num_codes - 1).astype(np.int64)
-    return codes, runs, np.full(len(runs), finest)
+def _nearest(
+    grid: ColumnGrid, in_use: Mask, bars: Cells, steps: Cells, is_missing: Mask
+) -> tuple[Integers, Integers, Integers, Floats]:
+    """The nearest multiples of steps that a run has none of: in its bar, or if no run between two multiples has any.
+
+    Also the width of the bar of each.
+    """
+    middles = (grid.lows + grid.highs) / 2 - steps.origin
+    missing = np.flatnonzero(is_missing.any(axis=0))
+    finest = missing[-1] if len(missing) else 0
+    is_bare = is_missing[:, finest] & (grid.highs - grid.lows < steps.steps[finest])
+    bar = np.searchsorted(bars.first_codes, grid.lows, side="right") - 1
+    widths = (bars.last_codes - bars.first_codes + 1.0)[bar]
+    none = np.zeros(0, dtype=np.int64)
+    found = [(none, none, none, np.zeros(0))]
+    for place in missing:
+        step = steps.steps[place]
+        codes = np.rint(np.rint(middles / step) * step + steps.origin)
+        is_near = (codes >= bars.first_codes[bar]) & (codes <= bars.last_codes[bar])
+        is_near |= is_bare & (place == finest) & (codes >= 0) & (codes < steps.num_codes)
+        runs = np.flatnonzero(in_use & is_missing[:, place] & is_near)
+        found.append((codes[runs].astype(np.int64), runs, np.full(len(runs), place), widths[runs]))
+    codes, runs, classes, sizes = (np.concatenate(parts) for parts in zip(*found, strict=True))
+    return codes, runs, classes, sizes
 
 
 def _fitted(masses: Floats, wanted: Floats, density: Floats) -> Floats:

@@ -131,7 +131,8 @@ def _level_pieces(first: Measurement, column: int) -> Pieces:
     masses = masses[: cells.num_known]  # the rest are nulls
     fine = _fine(first, column)
     if has_bounds:
-        stands_out = (known[[0, -1]] > TOP_DEVIATIONS * noise) & ~tails.is_tail[[0, -1]]
+        is_far = tails.is_tail[[0, -1]] & tails.is_tail[[1, -2]]
+        stands_out = (known[[0, -1]] > TOP_DEVIATIONS * noise) & ~is_far
         cells, masses = _without_bounds(cells, masses, stands_out)
         if fine is not None and fine[0].num_codes > fine[0].num_pieces:
             fine = (*_without_bounds(fine[0], fine[1], stands_out), fine[2])
