@@ -111,9 +111,9 @@ def _nearest(
     finest = missing[-1] if len(missing) else 0
     is_bare = is_missing[:, finest] & (grid.highs - grid.lows < steps.steps[finest])
     bar = np.searchsorted(bars.first_codes, grid.lows, side="right") - 1
-    widths = (bars.last_codes - bars.first_codes + 1.0)[bar]
+    widths: Floats = (bars.last_codes - bars.first_codes + 1)[bar].astype(np.float64)
     none = np.zeros(0, dtype=np.int64)
-    found = [(none, none, none, np.zeros(0))]
+    found: list[tuple[Integers, Integers, Integers, Floats]] = [(none, none, none, np.zeros(0))]
     for place in missing:
         step = steps.steps[place]
         codes = np.rint(np.rint(middles / step) * step + steps.origin)

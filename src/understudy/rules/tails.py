@@ -19,7 +19,8 @@ from understudy.rules.denoise import median_around
 Mask = npt.NDArray[np.bool_]
 
 BAR_DEVIATIONS = 4.0
-"""A bar so many deviations of noise above zero belongs to the body; above those around it, it is a value that repeats."""
+"""A bar so many deviations of noise above zero belongs to the body; above those around it, it is a value that
+repeats."""
 
 BODY_DEVIATIONS = 5.0
 """All bars from here to the end hold more rows than so many deviations: the body goes on."""
@@ -151,16 +152,21 @@ def _laws(distances: Floats) -> Floats:
 
 def doubling_breaks(starts: Integers, masses: Floats, num_codes: int) -> Mask:
     """Whether a cell should begin with a piece: the first one at or after each doubling distance beyond the 1 % and
-    99 % points. Near and far codes of a tail differ too much to be counted together."""
+    99 % points, and where rows begin and end. Near and far codes of a tail differ too much to be counted together.
+    """
     found = np.zeros(len(starts), dtype=bool)
-    below = np.cumsum(masses)
-    if below[-1] <= 0:
+    below, held = np.cumsum(masses), np.flatnonzero(masses > 0)
+    if not len(held):
         return found
+    first, last = int(held[0]), int(held[-1])
+    found[first] = True
+    found[last + 1 : last + 2] = True
     low, middle, high = (int(starts[np.searchsorted(below, part * below[-1])]) for part in (0.01, 0.5, 0.99))
     for point, sign in ((high, 1), (low, -1)):
         step = max(1, abs(point - middle))
         while 0 < middle + sign * step < num_codes:
-            place = np.searchsorted(starts, middle + sign * step)
-            found[place : place + 1] = True
+            place = int(np.searchsorted(starts, middle + sign * step))
+            if first < place <= last:
+                found[place] = True
             step *= 2
     return found

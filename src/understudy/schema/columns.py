@@ -7,8 +7,8 @@ because the features of a choice are linear in its membership, that gives expect
 
 from __future__ import annotations
 
-import math
 import datetime as dt
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -185,7 +185,7 @@ def number_values(column: Column, codes: Codes) -> npt.NDArray[Any]:
 
 
 def _short_decimals(column: Column, codes: Codes, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Values of codes, each as the decimal with few digits that has this code, if there is one: 0.7, not 0.70000000012."""
+    """Values of codes; a decimal with few digits that has the same code instead, 0.7 and not 0.70000000012."""
     low, high = column.low_high
     if low == high:
         return values
