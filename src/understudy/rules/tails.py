@@ -28,12 +28,15 @@ BODY_DEVIATIONS = 5.0
 TAIL_DEVIATIONS = 2.5
 """A tail whose rows, weighed by the law that fits best, are fewer is empty."""
 
+LEAST_VARIANCE = 1e-12
+"""Of noise in rows: counts without noise are not divided by nothing."""
+
 FITTED_BODY = 2
 """Bars of the body that a law is fitted to together with the tail: they tell best how fast it falls."""
 
-SQUARINGS = (1, 2, 4)
-"""Laws (1 + d / (p scale)) ** -p with p = 2, 4 and 16, by repeated squaring: heavy with a variance, lighter, nearly
-exponential."""
+SQUARINGS = (2, 4)
+"""Laws (1 + d / (p scale)) ** -p with p = 4 and 16, by repeated squaring: heavy, and nearly exponential. Heavier ones
+(p = 2) are taken for lighter ones under noise, and put far quantiles too far."""
 
 LABEL_DEVIATIONS = 3.5
 """The tail of one label has its own number of rows if it differs by so much from its share of all."""
@@ -120,7 +123,7 @@ def _fit_law(distances: Floats, bars: Floats, variances: Floats, free: Mask) -> 
     found = np.zeros(len(bars))
     if not free.any():
         return found
-    weight = np.where(free, 1.0, 0.0) / np.maximum(variances, 1e-300)
+    weight = np.where(free, 1.0, 0.0) / np.maximum(variances, LEAST_VARIANCE)
     laws = _laws(distances)  # (laws, bars)
     power = np.maximum((laws * laws * weight).sum(axis=1), 1e-300)
     match = (laws * (bars * weight)).sum(axis=1)
@@ -152,21 +155,17 @@ def _laws(distances: Floats) -> Floats:
 
 def doubling_breaks(starts: Integers, masses: Floats, num_codes: int) -> Mask:
     """Whether a cell should begin with a piece: the first one at or after each doubling distance beyond the 1 % and
-    99 % points, and where rows begin and end. Near and far codes of a tail differ too much to be counted together.
+    99 % points. Near and far codes of a tail differ too much to be counted together.
     """
     found = np.zeros(len(starts), dtype=bool)
-    below, held = np.cumsum(masses), np.flatnonzero(masses > 0)
-    if not len(held):
+    below = np.cumsum(masses)
+    if below[-1] <= 0:
         return found
-    first, last = int(held[0]), int(held[-1])
-    found[first] = True
-    found[last + 1 : last + 2] = True
     low, middle, high = (int(starts[np.searchsorted(below, part * below[-1])]) for part in (0.01, 0.5, 0.99))
     for point, sign in ((high, 1), (low, -1)):
         step = max(1, abs(point - middle))
         while 0 < middle + sign * step < num_codes:
-            place = int(np.searchsorted(starts, middle + sign * step))
-            if first < place <= last:
-                found[place] = True
+            place = np.searchsorted(starts, middle + sign * step)
+            found[place : place + 1] = True
             step *= 2
     return found
