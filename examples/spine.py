@@ -38,6 +38,7 @@ from understudy.rules.adaptive_bins import Pieces, pieces_of
 from understudy.rules.denoise import centred
 from understudy.rules.marginals import find_marginals
 from understudy.rules.measurement import Measurement
+from understudy.rules.tails import doubling_breaks
 from understudy.schema import Column, Schema
 from understudy.schema.columns import UNLISTED
 from understudy.schema.encode import encode_batch
@@ -209,7 +210,8 @@ def cut(first: Measurement, column: int, run: Pieces, noise: float) -> Cells:
         alone = run.atoms & (run.masses > 2.0 * noise)
         if alone.sum() > most // 2:
             alone &= run.masses > np.sort(run.masses[alone])[-(most // 2) - 1]
-        groups = neighbours_together(run.masses, alone, least=6.0 * noise, most=most)
+        breaks = doubling_breaks(np.asarray(run.lows), run.masses, whole.num_codes)
+        groups = neighbours_together(run.masses, alone, least=6.0 * noise, most=most, breaks=breaks)
     else:
         noisy = first.tables("columns")[column][0][: whole.num_known]
         groups = rare_together(noisy, max(2 * first.noise_of_count("columns"), noise), most)
@@ -221,18 +223,22 @@ def coarsened(cells: Cells, rows: Floats, count: float) -> Cells:
     held = np.bincount(cells.cell_of_piece, weights=rows).astype(np.float64)
     share = float(held.sum()) / count
     if cells.is_ordered:
-        union = neighbours_together(held, np.zeros(len(held), dtype=bool), share, max(2, round(count)), has_tails=False)
+        union = neighbours_together(held, np.zeros(len(held), dtype=bool), share, max(2, round(count)))
     else:
         union = rare_together(held, share / 4, 100)
     return replace(cells, groups=tuple(union[cells.cell_of_piece].tolist()))
 
 
-def neighbours_together(rows: Floats, alone: Truths, least: float, most: int, *, has_tails: bool = True) -> Integers:
-    """Close a bin once it holds enough rows; towards both tails half of what lies beyond is enough."""
+def neighbours_together(
+    rows: Floats, alone: Truths, least: float, most: int, *, breaks: Truths | None = None
+) -> Integers:
+    """Close a bin once it holds enough rows, and at breaks; towards both tails half of what lies beyond is enough."""
+    has_tails, breaks = breaks is not None, np.zeros(len(rows), dtype=bool) if breaks is None else breaks
     total = float(rows.sum())
     largest = max(least, total / most)
     groups, group, held, beyond, is_open = [], -1, 0.0, 0.0, False
-    for own, is_alone in zip(rows.tolist(), alone.tolist(), strict=True):
+    for own, is_alone, is_break in zip(rows.tolist(), alone.tolist(), breaks.tolist(), strict=True):
+        is_open = is_open and not is_break
         enough = min(largest, max(least, 0.5 * min(beyond, total - beyond))) if has_tails else largest
         if is_alone or own >= (largest if has_tails else 0.5 * largest):
             group, is_open = group + 1, False

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from understudy.codec import encode
 from understudy.features import Block, Cells, Sign, Tables
 from understudy.features.base import MAP_KINDS
+from understudy.features.tables import round_steps
+from understudy.schema import load_schema
 from understudy.schema.columns import NULL, UNLISTED
 
 Integers = npt.NDArray[np.int64]
@@ -325,3 +327,40 @@ def test_cells_that_some_code_would_fall_out_of_are_refused(wrong: dict[str, Any
     """A request could make a party refuse if, and only if, somebody has a chosen value."""
     with pytest.raises(ValueError, match="piece"):
         Cells(**{"column": 0, "num_codes": 10, "is_ordered": True} | wrong)
+
+
+def test_round_steps_put_every_code_in_one_cell_by_the_largest_step_it_is_a_multiple_of() -> None:
+    schema = load_schema({"name": "t", "columns": [{"name": "x", "kind": "integer", "bounds": [-30, 1200]}]})
+    steps = round_steps(0, schema.used[0])
+    assert steps is not None
+    codes = np.arange(1231)
+    found = steps(codes)
+    assert np.array_equal(codes[found == 0] - 30, [0])
+    assert np.array_equal(codes[found == 1] - 30, [1000])
+    for code, cell in zip(codes, found, strict=True):
+        by_hand = next(i for i, step in enumerate(steps.steps) if (code - 30) % step == 0)
+        assert cell == by_hand
+    assert np.array_equal(steps(np.array([NULL, UNLISTED])), [steps.num_known] * 2)
+    table = Tables((steps,), ((0,),), with_unlisted=True)
+    assert np.asarray(table(np.array([[0], [30], [NULL], [UNLISTED]]))).sum(axis=1) == pytest.approx(1)
+    assert MAP_KINDS.decode(json.loads(json.dumps(encode(table)))) == table
+
+
+def test_decimals_are_told_from_codes_of_continuous_columns() -> None:
+    schema = load_schema({"name": "t", "columns": [{"name": "x", "kind": "continuous", "bounds": [-3, 7]}]})
+    steps = round_steps(0, schema.used[0])
+    assert steps is not None
+    values = np.array([0.0, 5.0, 2.5, 1.0, 0.7, 0.35, -0.25, 0.01])
+    codes = np.rint((values + 3) / 10 * 2**32).astype(np.int64)
+    sizes = np.asarray(steps.steps)[steps(codes)] / 2**32 * 10
+    assert sizes[1:] == pytest.approx([5, 2.5, 1, 0.1, 0.05, 0.25, 0.01])
+    assert steps(codes)[0] == 0
+    assert np.mean(steps(np.random.default_rng(0).integers(0, 2**32, 10_000)) == steps.num_known - 1) > 0.98
+
+
+def test_steps_of_less_than_a_code_are_refused() -> None:
+    for steps in ((0.5,), (0.0,), (math.inf,), (math.nan,)):
+        with pytest.raises(ValueError, match="steps"):
+            Cells(0, 100, lows=(0,), steps=steps)
+    with pytest.raises(ValueError, match="steps"):
+        Cells(0, 100, steps=(10.0,))

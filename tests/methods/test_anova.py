@@ -188,7 +188,7 @@ def values_of(plan: Plan) -> dict[str, Cells]:
     if "values" not in blocks_of(plan):
         return {}
     names = [column.name for column in plan.schema.used]
-    return {names[cells.column]: cells for cells in tables_of(plan, "values").factors}
+    return {names[cells.column]: cells for cells in tables_of(plan, "values").factors if not cells.steps}
 
 
 def test_only_numbers_with_many_values_are_counted_finer():

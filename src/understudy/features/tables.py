@@ -14,7 +14,7 @@ from understudy.arrays import Floats, Integers
 from understudy.codec import OMIT_DEFAULT
 from understudy.features.base import MAP_KINDS, Array, CountTable, FeatureGroup, FeatureMap, Norm, Sign
 from understudy.schema import Column, Layout, Schema
-from understudy.schema.columns import NULL, UNLISTED, Choice, from_position
+from understudy.schema.columns import CODES_PER_DECIMAL, CONTINUOUS_STEPS, NULL, UNLISTED, Choice, from_position
 
 MOST_LISTED = 2**17
 """Up to so many codes (1 MiB of int64) a lookup table is faster than a binary search for each row."""
@@ -29,6 +29,9 @@ class Cells:
     the next cell if ``has_null``; unlisted values, and nulls that have no cell, have the last one if
     ``has_unlisted``, and are in no cell otherwise. ``is_ordered`` says whether neighbouring codes are
     alike, as numbers are and categories are not.
+
+    With ``steps``, cells are not runs: a code is in the cell of the first step that it is a multiple of, counted from
+    ``origin``, and in one more if of none. Steps and origin are in codes, and need not be whole: multiples are rounded.
     """
 
     column: int
@@ -38,6 +41,8 @@ class Cells:
     lows: tuple[int, ...] = ()
     groups: tuple[int, ...] = ()
     has_unlisted: bool = field(default=False, metadata=OMIT_DEFAULT)
+    steps: tuple[float, ...] = field(default=(), metadata=OMIT_DEFAULT)
+    origin: float = field(default=0.0, metadata=OMIT_DEFAULT)
 
     def __post_init__(self) -> None:
         """Every code has a cell: a plan from elsewhere must not fail on the rows that hold some code."""
@@ -48,6 +53,9 @@ class Cells:
         cells = np.arange(groups.max(initial=-1) + 1)
         if self.groups and (len(groups) != self.num_pieces or not np.array_equal(np.unique(groups), cells)):
             raise ValueError("every piece has a cell, and every cell a piece")
+        numbers = (self.origin, *self.steps)
+        if self.steps and (self.lows != (0,) or not all(map(math.isfinite, numbers)) or min(self.steps) < 1):
+            raise ValueError("steps are of one code or more, and cut one piece")
 
     @cached_property
     def num_pieces(self) -> int:
@@ -57,6 +65,8 @@ class Cells:
     @cached_property
     def num_known(self) -> int:
         """Cells of codes that are not null."""
+        if self.steps:
+            return len(self.steps) + 1
         return max(self.groups) + 1 if self.groups else self.num_pieces
 
     @cached_property
@@ -87,7 +97,10 @@ class Cells:
     def __call__(self, codes: Integers) -> Integers:
         """The cell of each code; ``dim`` if it is in none.  # (num_rows,) -> (num_rows,)"""
         known = np.clip(codes, 0, self.num_codes - 1)
-        found = self.listed[known] if self.num_codes <= MOST_LISTED else self._searched(known)
+        if self.steps:
+            found = self._stepped(known)
+        else:
+            found = self.listed[known] if self.num_codes <= MOST_LISTED else self._searched(known)
         found[codes == NULL] = self.num_known
         found[codes == UNLISTED] = self.num_known + self.has_null
         return found
@@ -97,17 +110,24 @@ class Cells:
         """The cell of every code."""
         return self._searched(np.arange(self.num_codes))
 
-    def cells_in(self, layout: Layout) -> Cells:
-        """As the axis of a table: itself."""
-        return self
+    def cells_in(self, layout: Layout) -> Cells | None:
+        """As the axis of a table: itself, unless cells are no runs of codes in any order."""
+        return None if self.steps else self
 
     def edges_in(self, layout: Layout) -> tuple[str, Integers] | None:
         """The first code of every run, and the last code of all; nothing for groups of runs."""
         column = layout.schema.used[self.column]
-        if self.groups:
+        if self.groups or self.steps:
             return None
         no_edges = np.zeros(0, dtype=np.int64)
         return column.name, no_edges if column.is_choice else np.append(self.first_codes, self.num_codes - 1)
+
+    def _stepped(self, codes: Integers) -> Integers:
+        found = np.full(len(codes), len(self.steps), dtype=np.int64)
+        for cell, step in reversed(list(enumerate(self.steps))):
+            multiple = np.rint(np.rint((codes - self.origin) / step) * step + self.origin)
+            found[multiple == codes] = cell
+        return found
 
     def _searched(self, codes: Integers) -> Integers:
         pieces = np.searchsorted(self.first_codes, codes, side="right") - 1 if self.lows else codes
@@ -269,6 +289,9 @@ ROWS_PER_BAR = 4.0
 """A histogram has as many bars, of n, as leave the noise of its half (sqrt(n) deviations) below a quarter of
 the rows."""
 
+MOST_DIGITS = 12
+"""Steps 1, 2.5 and 5 times a power of ten are told apart over so many powers."""
+
 ROWS_PER_VALUE = 20.0
 """Values are counted one by one if a value with a 20th of the rows stands out."""
 
@@ -312,8 +335,30 @@ def fine_bars(
             found.append(replace(fine, has_null=False))
             room -= fine.num_known
     longest = max((fine.num_known for fine in found), default=2)
+    found += [steps for fine in found if (steps := round_steps(fine.column, schema.used[fine.column]))]
     stands_out = noise * norm.dilution(len(found)) * tail(math.sqrt(2 * math.log(longest)))
     return tuple(found) if stands_out * ROWS_PER_VALUE <= 1 else ()
+
+
+def round_steps(place: int, column: Column) -> Cells | None:
+    """A number by how round it is: 0 itself, then multiples of 1, 2.5 and 5 times powers of ten, the largest first.
+
+    Values heap on round numbers (incomes on thousands) and have few decimals; one small table tells which.
+    """
+    low, high = column.low_high
+    if column.resolution is not None or high <= low:
+        return None
+    codes_per_unit = column.num_steps / (high - low)
+    largest = math.floor(math.log10(high - low))
+    sizes = [float(f"{digits}e{largest - k}") for k in range(MOST_DIGITS) for digits in (5, 2.5, 1)]
+    least = 1.0 if column.num_steps < CONTINUOUS_STEPS else CODES_PER_DECIMAL
+    steps = [size * codes_per_unit for size in sizes if size <= high - low and size * codes_per_unit >= least]
+    if column.num_steps < CONTINUOUS_STEPS:
+        steps = [step for step in steps if step == round(step)]
+    whole = 2.0 * (column.num_steps + 1 + abs(low * codes_per_unit))  # only 0 is a multiple of it
+    return Cells(
+        place, column.num_steps + 1, is_ordered=True, lows=(0,), steps=(whole, *steps), origin=-low * codes_per_unit
+    )
 
 
 def planned_cells(cells: Cells, count: int) -> Cells:

@@ -14,11 +14,21 @@ import numpy as np
 
 from understudy.arrays import Floats, Integers, LossProgress, load_torch, one_thread
 from understudy.features import Cells
+from understudy.fits.heaping import with_heaps
 from understudy.fits.mmd_loss import Term, descend, rows_per_label
 from understudy.fits.shrinkage import Targets, expected_counts, members
 from understudy.generators.mixture import ColumnGrid
 from understudy.released import Release
-from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, level_starts, masses_in, total_rows
+from understudy.rules.adaptive_bins import (
+    CELLS,
+    COARSE_PAIRS,
+    COLUMNS,
+    level_starts,
+    masses_in,
+    pieces_of,
+    round_counts,
+    total_rows,
+)
 from understudy.rules.marginals import Marginals
 from understudy.rules.measurement import Measurement
 from understudy.rules.pair_selection import PAIRS
@@ -248,4 +258,10 @@ def _grid(first: Measurement, cells: Cells, counts_of_cells: Floats) -> ColumnGr
     held = np.bincount(groups, weights=masses, minlength=cells.num_known)
     masses = np.where(held[groups] > 0, masses, widths)  # nothing is known inside: spread evenly
     held = np.bincount(groups, weights=masses, minlength=cells.num_known)
-    return ColumnGrid(cells.first_codes, cells.last_codes, cells.has_null, groups, masses / held[groups])
+    grid = ColumnGrid(cells.first_codes, cells.last_codes, cells.has_null, groups, masses / held[groups])
+    counted = round_counts(first, cells.column)
+    if counted is None:
+        return grid
+    bars, pieces = first.map(COLUMNS).factors[cells.column], pieces_of(first, cells.column)
+    spikes = np.isin(cells.first_codes, np.asarray(pieces.lows)[pieces.atoms])
+    return with_heaps(grid, counts_of_cells[: cells.num_known], bars, spikes, *counted)

@@ -13,7 +13,7 @@ from understudy.arrays import Floats
 from understudy.features import Cells
 from understudy.fits.structural_zeros import Truths, find_function, surely_empty
 from understudy.rules.adaptive_bins import COARSE_PAIRS
-from understudy.rules.denoise import centred, project_to_simplex
+from understudy.rules.denoise import centred, project_to_simplex, scale_to_total
 from understudy.rules.marginals import Marginals, unions
 from understudy.rules.measurement import Measurement
 from understudy.rules.pair_selection import PAIRS
@@ -36,7 +36,7 @@ def positive_counts(cells: Cells, counts: Floats, noise: float, total: float) ->
 
     A rare category whose noisy count is below zero is rare, not impossible.
     """
-    return project_to_simplex(counts, total) if cells.is_ordered else expected_counts(counts, noise, total)
+    return scale_to_total(counts, total) if cells.is_ordered else expected_counts(counts, noise, total)
 
 
 def expected_counts(counts: Floats, noise: float, total: float) -> Floats:

@@ -215,7 +215,7 @@ def _explanation(
     percent = {name: f"{100 * part:.0f} %" for name, part in parts.items()}
     found = [f"histograms of {len(schema.used)} columns place the cells: {percent[COLUMNS]} of the budget"]
     if fine:
-        names = [schema.used[cells.column].name for cells in fine]
+        names = [schema.used[cells.column].name for cells in fine if not cells.steps]
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         found.append(f"finer histograms find values that repeat ({shown}): {percent[VALUES]}")
     has_classes = len(places) < len(schema.used)

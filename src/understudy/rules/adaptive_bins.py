@@ -11,8 +11,9 @@ import numpy.typing as npt
 from understudy.arrays import Floats, Integers
 from understudy.features.embedding import Embedding
 from understudy.features.tables import Cells
-from understudy.rules.denoise import haar_threshold, project_to_simplex, universal_threshold
+from understudy.rules.denoise import haar_threshold, scale_to_total, universal_threshold
 from understudy.rules.measurement import Measurement
+from understudy.rules.tails import Tails, doubling_breaks, fit_tails
 
 COLUMNS = "columns"
 VALUES = "values"
@@ -101,10 +102,10 @@ def _pieces(first: Measurement, column: int) -> Pieces:
 
 
 def _split(pieces: Pieces, num_codes: int, limit: float) -> Pieces:
-    """Pieces with more rows than a cell should have, in parts of equal numbers of codes."""
+    """Pieces with more rows than a cell should have, in parts of equal numbers of codes; values that repeat stay."""
     lows = np.asarray(pieces.lows, dtype=np.int64)
     spans = np.diff(np.append(lows, num_codes))
-    parts = np.clip(np.ceil(pieces.masses / limit), 1, spans).astype(np.int64)
+    parts = np.clip(np.ceil(np.where(pieces.atoms, 0.0, pieces.masses) / limit), 1, spans).astype(np.int64)
     whole = np.repeat(np.arange(len(lows)), parts)
     place = np.arange(len(whole)) - np.repeat(np.cumsum(parts) - parts, parts)
     starts = lows[whole] + place * spans[whole] // parts[whole]
@@ -120,13 +121,18 @@ def _level_pieces(first: Measurement, column: int) -> Pieces:
     # Bounds have bars of one code, which share no level with the wide ones between them.
     has_bounds = cells.is_ordered and cells.num_codes > cells.num_pieces > 4
     inner = slice(1, -1) if has_bounds else slice(None)
+    tails = Tails(np.zeros(len(known), dtype=bool), np.zeros(len(known)))
     if cells.is_ordered and cells.num_known > 2:
+        tails = fit_tails(np.append(cells.first_codes, cells.num_codes), known, np.full(len(known), noise**2))
+        known = np.where(tails.is_tail, tails.counts, known)
         known[inner] = haar_threshold(known[inner], noise, deviations=TOP_DEVIATIONS)
-    masses = project_to_simplex(np.append(known, counts[cells.num_known :]), total_rows(first))
+    total = total_rows(first)
+    masses = tails.put(scale_to_total(np.append(known, counts[cells.num_known :]), total), total)
     masses = masses[: cells.num_known]  # the rest are nulls
     fine = _fine(first, column)
     if has_bounds:
-        stands_out = known[[0, -1]] > TOP_DEVIATIONS * noise
+        is_far = tails.is_tail[[0, -1]] & tails.is_tail[[1, -2]]
+        stands_out = (known[[0, -1]] > TOP_DEVIATIONS * noise) & ~is_far
         cells, masses = _without_bounds(cells, masses, stands_out)
         if fine is not None and fine[0].num_codes > fine[0].num_pieces:
             fine = (*_without_bounds(fine[0], fine[1], stands_out), fine[2])
@@ -134,7 +140,8 @@ def _level_pieces(first: Measurement, column: int) -> Pieces:
         lows = tuple(cells.first_codes.tolist())
         is_atom = cells.is_ordered & (masses > ATOM_DEVIATIONS * noise) & (cells.num_codes > cells.num_pieces)
         return Pieces(lows, masses, is_atom & (cells.last_codes == cells.first_codes))
-    return _refined(cells, masses, *fine, tail=first.tail)
+    tail_starts = first.map(COLUMNS).factors[column].first_codes[tails.is_tail]
+    return _refined(cells, masses, *fine, is_tail=np.isin(cells.first_codes, tail_starts), tail=first.tail)
 
 
 def _without_bounds(cells: Cells, masses: Floats, kept: npt.NDArray[np.bool_]) -> tuple[Cells, Floats]:
@@ -148,18 +155,31 @@ def _without_bounds(cells: Cells, masses: Floats, kept: npt.NDArray[np.bool_]) -
 
 def _fine(first: Measurement, column: int) -> tuple[Cells, Floats, float] | None:
     """The value-by-value histogram of a column, if there is one."""
-    if not first.has(VALUES):
-        return None
-    factors = first.map(VALUES).factors
-    place = next((i for i, factor in enumerate(factors) if factor.column == column), None)
-    if place is None:
-        return None
-    counts = first.tables(VALUES)[place][0][: factors[place].num_known]
-    return factors[place], counts, first.noise_of_count(VALUES)
+    return _of_values(first, column, has_steps=False)
+
+
+def round_counts(first: Measurement, column: int) -> tuple[Cells, Floats, float] | None:
+    """The rows of a column by how round their values are, if that was counted, and the noise of a count."""
+    return _of_values(first, column, has_steps=True)
+
+
+def _of_values(first: Measurement, column: int, *, has_steps: bool) -> tuple[Cells, Floats, float] | None:
+    factors = first.map(VALUES).factors if first.has(VALUES) else ()
+    for place, cells in enumerate(factors):
+        if cells.column == column and bool(cells.steps) == has_steps:
+            return cells, first.tables(VALUES)[place][0][: cells.num_known], first.noise_of_count(VALUES)
+    return None
 
 
 def _refined(
-    tops: Cells, masses: Floats, fine: Cells, counts: Floats, noise: float, *, tail: Callable[[float], float]
+    tops: Cells,
+    masses: Floats,
+    fine: Cells,
+    counts: Floats,
+    noise: float,
+    *,
+    is_tail: npt.NDArray[np.bool_],
+    tail: Callable[[float], float],
 ) -> Pieces:
     """Masses of coarse cells shared out by the finer histogram, where that tells of anything.
 
@@ -168,6 +188,7 @@ def _refined(
     """
     level = np.maximum(haar_threshold(counts, noise, deviations=tail(universal_threshold(len(counts)))), 0.0)
     top = np.searchsorted(tops.first_codes, fine.first_codes, side="right") - 1
+    level[is_tail[top]] = 0.0  # a law knows more of them than noise does
     within = np.bincount(top, weights=level, minlength=len(masses))
     widths = np.bincount(top, minlength=len(masses))
     even = masses[top] / np.maximum(widths[top], 1)
@@ -177,7 +198,9 @@ def _refined(
     lows = fine.first_codes[starts]
     singles = np.append(np.diff(starts), len(level) - starts[-1]) == 1
     single_codes = fine.last_codes[starts] == lows
-    atoms = singles & single_codes & (level[starts] > ATOM_DEVIATIONS * noise)
+    beside = np.append(level[1:], 0.0) + np.append(0.0, level[:-1])
+    is_spike = single_codes | (level[starts] > beside[starts])  # a value that repeats, somewhere in a bar
+    atoms = singles & is_spike & (level[starts] > ATOM_DEVIATIONS * noise)
     return Pieces(tuple(lows.tolist()), runs, atoms)
 
 
@@ -189,7 +212,8 @@ def _cut(first: Measurement, column: int, noise: float, most: int) -> Cells:
         atoms = pieces.atoms & (pieces.masses > ATOM_DEVIATIONS * noise)
         if atoms.sum() > most // 2:  # the most frequent ones; runs between them need cells too
             atoms &= pieces.masses > np.sort(pieces.masses[atoms])[-(most // 2) - 1]
-        groups = _runs(pieces.masses, atoms, least, most)
+        breaks = doubling_breaks(np.asarray(pieces.lows), pieces.masses, whole.num_codes)
+        groups = _runs(pieces.masses, atoms, least, most, breaks=breaks)
     else:
         least = max(2 * first.noise_of_count(COLUMNS), noise)
         counts = first.tables(COLUMNS)[column][0][: whole.num_known]
@@ -204,22 +228,32 @@ def merged(first: Measurement, cells: Cells, count: float) -> Cells:
     total = float(masses.sum())
     if cells.is_ordered:
         nothing = np.zeros(len(masses), dtype=bool)
-        union = _runs(masses, nothing, total / count, max(2, round(count)), has_tails=False)
+        union = _runs(masses, nothing, total / count, max(2, round(count)))
     else:
         union = _largest(masses, total / count / 4, MOST_CELLS)
     return replace(cells, groups=tuple(union[cells.cell_of_piece].tolist()))
 
 
-def _runs(masses: Floats, atoms: npt.NDArray[np.bool_], least: float, most: int, *, has_tails: bool = True) -> Integers:
+def _runs(
+    masses: Floats,
+    atoms: npt.NDArray[np.bool_],
+    least: float,
+    most: int,
+    *,
+    breaks: npt.NDArray[np.bool_] | None = None,
+) -> Integers:
     """The run of each piece: neighbours together until they hold enough rows.
 
-    Towards both ends less is enough (half of what lies beyond), so that tails are seen.
+    With breaks, at which a run ends in any case, there are tails: towards both ends less is enough (half of what lies
+    beyond).
     """
+    has_tails, breaks = breaks is not None, np.zeros(len(masses), dtype=bool) if breaks is None else breaks
     total = float(masses.sum())
     largest = max(least, total / most)
     groups = np.empty(len(masses), dtype=np.int64)
     group, held, beyond, is_open = -1, 0.0, 0.0, False
-    for i, (mass, is_atom) in enumerate(zip(masses.tolist(), atoms.tolist(), strict=True)):
+    for i, (mass, is_atom, is_break) in enumerate(zip(masses.tolist(), atoms.tolist(), breaks.tolist(), strict=True)):
+        is_open = is_open and not is_break
         enough = largest
         if has_tails:
             enough = min(largest, max(least, 0.5 * min(beyond, total - beyond)))

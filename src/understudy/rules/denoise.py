@@ -32,6 +32,18 @@ def project_to_simplex(counts: Floats, total: float) -> Floats:
     return np.asarray(np.maximum(counts - excess[last], 0.0))
 
 
+def scale_to_total(counts: Floats, total: float) -> Floats:
+    """Nonnegative counts of that sum: scaled where there are rows if too few, the nearest ones if too many.
+
+    The nearest ones alone would add one amount to all counts if there are too few, also to empty ones.
+    """
+    positive = np.maximum(counts, 0.0)
+    held = float(positive.sum())
+    if 0 < held <= total:
+        return np.asarray(positive * (total / held))
+    return project_to_simplex(counts, total)
+
+
 def universal_threshold(count: int) -> float:
     """sqrt(2 log n): deviations that the largest of n normal noises seldom passes (Donoho & Johnstone 1994)."""
     return math.sqrt(2 * math.log(max(2, count)))
@@ -47,7 +59,7 @@ def haar_threshold(counts: Floats, noise: float, *, deviations: float | None = N
     """
     if deviations is None:
         deviations = universal_threshold(len(counts))
-    around = _around(counts)
+    around = median_around(counts)
     is_peak = counts - around > deviations * noise * math.sqrt(1 + 1 / (2 * NEIGHBOURS))
     level, details = _differences(np.where(is_peak, around, counts))
     kept: list[Floats] = []
@@ -58,7 +70,7 @@ def haar_threshold(counts: Floats, noise: float, *, deviations: float | None = N
     return np.where(is_peak, counts, _joined(level, kept)[: len(counts)])
 
 
-def _around(counts: Floats) -> Floats:
+def median_around(counts: Floats) -> Floats:
     """The middle one of the counts around each: other peaks among them do not matter."""
     padded = np.pad(counts, NEIGHBOURS, mode="symmetric")
     windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * NEIGHBOURS + 1)

@@ -11,8 +11,9 @@ import numpy.typing as npt
 from understudy.arrays import Floats
 from understudy.features.tables import Cells
 from understudy.rules.adaptive_bins import CELLS, COLUMNS, total_rows
-from understudy.rules.denoise import james_stein, project_to_simplex, shrink_levels
+from understudy.rules.denoise import james_stein, scale_to_total, shrink_levels
 from understudy.rules.measurement import Measurement
+from understudy.rules.tails import Tails, fit_tails
 
 Positive = Callable[[Cells, Floats, float, float], Floats]
 """Noisy counts of a column's cells, their noise and total, to counts that are not negative."""
@@ -56,7 +57,7 @@ def unions(finer: Cells, coarser: Cells) -> npt.NDArray[np.int64]:
 
 def project_positive(cells: Cells, counts: Floats, noise: float, total: float) -> Floats:
     """The nearest nonnegative counts of that total."""
-    return project_to_simplex(counts, total)
+    return scale_to_total(counts, total)
 
 
 def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = project_positive) -> Marginals:
@@ -77,13 +78,23 @@ def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = 
         for union, sums, spread in evidence.get(own.column, []):
             known, variance = _updated(known, variance, unions(own, union), sums, spread)
         adjusted = table + (known - table.sum(axis=0)) / num_labels
-        pooled = project_to_simplex(known, total)
-        likely = [
-            positive(own, _likely(own, row, pooled * share, noise), noise, total * share) / (total * share)
-            for row, share in zip(adjusted, shares, strict=True)
-        ]
+        tails = _tails(own, known, variance)
+        pooled = tails.put(scale_to_total(known, total), total)
+        likely = []
+        for row, share in zip(adjusted, shares, strict=True):
+            found = positive(own, _likely(own, row, pooled * share, noise), noise, total * share)
+            likely.append(tails.of_label(share, row, noise).put(found, total * share) / (total * share))
         by_label.append(np.stack(likely))
     return Marginals(total, shares, tuple(by_label), cells)
+
+
+def _tails(cells: Cells, counts: Floats, variance: Floats) -> Tails:
+    """The tails of a column that is a number."""
+    size = cells.num_known
+    if not cells.is_ordered or size < 3:
+        return Tails(np.zeros(size, dtype=bool), np.zeros(size))
+    starts = cells.first_codes[np.flatnonzero(np.diff(cells.cell_of_piece, prepend=-1))]
+    return fit_tails(np.append(starts, cells.num_codes), counts[:size], variance[:size])
 
 
 def _likely(cells: Cells, counts: Floats, expected: Floats, noise: float) -> Floats:

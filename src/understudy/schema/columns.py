@@ -8,6 +8,7 @@ because the features of a choice are linear in its membership, that gives expect
 from __future__ import annotations
 
 import datetime as dt
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -31,6 +32,9 @@ no number or date. It counts as null wherever it is not."""
 
 CONTINUOUS_STEPS = 2**32
 """Steps between the bounds of a continuous column: its codes are fixed-point numbers of 32 bits."""
+
+CODES_PER_DECIMAL = 256
+"""The last decimal of a short number is worth so many codes, so that few other numbers are taken for one."""
 
 BLANKS = " \t\n\v\f\r"
 """What is trimmed from both ends of a text cell and of a category."""
@@ -174,10 +178,21 @@ def number_values(column: Column, codes: Codes) -> npt.NDArray[Any]:
     low, high = column.low_high
     if column.kind is Kind.CONTINUOUS:
         share = codes / (column.num_steps or 1)
-        return low * (1.0 - share) + high * share
+        return _short_decimals(column, codes, low * (1.0 - share) + high * share)
     if column.resolution is not None:
         return int(low) + codes * column.resolution.microseconds
     return codes + int(low)
+
+
+def _short_decimals(column: Column, codes: Codes, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Values of codes; a decimal with few digits that has the same code instead, 0.7 and not 0.70000000012."""
+    low, high = column.low_high
+    if low == high:
+        return values
+    codes_per_unit = column.num_steps / (high - low)
+    short = np.round(values, math.floor(math.log10(codes_per_unit / CODES_PER_DECIMAL)))
+    is_same = (np.rint((short - low) / (high - low) * column.num_steps) == codes) & (short >= low) & (short <= high)
+    return np.where(is_same, short, values)
 
 
 def spoken(column: Column, value: float) -> str:
