@@ -38,7 +38,15 @@ from understudy.generators.mixture import Mixture, Tie
 from understudy.methods.common import Labels, Option, Steps, Terms, draw_subsets, generator_settings, terms_of
 from understudy.plan.plan import Plan, Stage
 from understudy.released import Release
-from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, VALUES
+from understudy.rules.adaptive_bins import (
+    CELLS,
+    COARSE_PAIRS,
+    COLUMNS,
+    LEAST_COVERAGE,
+    VALUES,
+    looks_at_pairs,
+    pairs_carried,
+)
 from understudy.rules.marginals import find_marginals
 from understudy.rules.pair_selection import MOST_PAIRS, PAIRS
 from understudy.schema import Schema
@@ -57,11 +65,8 @@ PURE_SHARES = {"count": 0.02, COLUMNS: 0.24, VALUES: 0.02, CELLS: 0.16, COARSE_P
 PURE_WITHOUT_PAIRS = {"count": 0.03, COLUMNS: 0.35, VALUES: 0.05, CELLS: 0.57}
 """The same of epsilon, if delta is 0: noise then grows with the number of tables, not its root."""
 
-ROWS_PER_COARSE_PAIR = {Norm.L2: 12.0, Norm.L1: 24.0}
-"""Pairs are looked at if the table has so many times the noise of one of their counts in rows."""
-
-LEAST_COVERAGE = 0.5
-"""If noise allows fewer of the pairs, there are none: the budget serves single columns better."""
+MOST_LOOKED = 3_000
+"""Pairs that are planned for if nobody has stated a row count, which then settles whether they are measured."""
 
 
 def dp_anova(
@@ -101,19 +106,21 @@ def dp_anova(
     if not places:
         raise UsageError("schema", "has no column beside the label", "Use --labels none")
     shares, without_pairs = (SHARES, WITHOUT_PAIRS) if norm is Norm.L2 else (PURE_SHARES, PURE_WITHOUT_PAIRS)
-    coarse_pairs = _coarse_pairs(len(places), noise(shares[COARSE_PAIRS]), norm, wanted=pairs, seed=seed)
+    by_rows = terms.num_rows is None and pairs is None and math.comb(len(places), 2) <= MOST_LOOKED
+    wanted = True if by_rows else pairs
+    coarse_pairs = _coarse_pairs(len(places), noise(shares[COARSE_PAIRS]), norm, wanted=wanted, seed=seed)
     parts = dict(shares if coarse_pairs else without_pairs)
     bars = first_bars(schema, noise(parts[COLUMNS]) * norm.dilution(len(schema.used)))
     tail = mechanism_for(budget).deviations
     fine = fine_bars(schema, bars, noise(parts[VALUES]), norm=norm, tail=tail) if values else ()
     if not fine:
         parts[CELLS] += parts.pop(VALUES)
-    stages = _stages(terms, bars, fine, places, coarse_pairs, parts)
+    stages = _stages(terms, bars, fine, places, coarse_pairs, parts, by_rows=by_rows)
     planned = {"anova": AnovaTraining(seed=seed)}
     settings = {
         "labels": labels,
         **generator_settings(planned, generator=None, training=training, steps=steps),
-        "explanation": _explanation(schema, places, coarse_pairs, fine, parts, pairs),
+        "explanation": _explanation(schema, places, coarse_pairs, fine, parts, pairs, by_rows=by_rows),
     }
     return terms.plan("dp-anova", stages, settings)
 
@@ -125,7 +132,7 @@ def _coarse_pairs(
     every = tuple(combinations(range(num_columns), 2))
     if wanted is False or not every:
         return ()
-    allowed = math.floor(norm.parts(1 / (ROWS_PER_COARSE_PAIR[norm] * noise)))
+    allowed = pairs_carried(noise, norm)
     if allowed >= len(every) or wanted:
         return every
     if allowed < LEAST_COVERAGE * len(every):
@@ -140,6 +147,8 @@ def _stages(
     places: list[int],
     coarse_pairs: tuple[tuple[int, ...], ...],
     parts: dict[str, float],
+    *,
+    by_rows: bool,
 ) -> tuple[Stage, ...]:
     """The three measurements; cells of the last two are stand-ins until the rules have placed them."""
 
@@ -163,7 +172,8 @@ def _stages(
     if coarse_pairs:
         second[COARSE_PAIRS] = _tables(coarse, coarse_pairs)
     name = "cells" if terms.classes is None else "by label"
-    found = [stage("columns", first), stage(name, second, by_label=True, rule="place-cells")]
+    rule = "place-cells-by-rows" if by_rows and coarse_pairs else "place-cells"
+    found = [stage("columns", first), stage(name, second, by_label=True, rule=rule)]
     if coarse_pairs:
         found.append(stage("pairs", {PAIRS: _tables(finer, coarse_pairs[:MOST_PAIRS])}, rule="choose-pairs"))
     return tuple(found)
@@ -178,7 +188,7 @@ def train_anova(release: Release, training: AnovaTraining, *, progress: LossProg
     """Fit a mixture to a release; the same release and settings give the same mixture."""
     marginals = find_marginals(release.measurements, positive=positive_counts)
     shares, ties = marginals.label_shares, list[Tie]()
-    if len(release.measurements) < 3:  # no pairs: columns are independent within labels
+    if not looks_at_pairs(release.measurements[1]):  # no pairs: columns are independent within labels
         sizes, by_column = np.ones(len(shares), dtype=np.int64), list(marginals.by_label)
     else:
         first, second, third = release.measurements
@@ -210,6 +220,8 @@ def _explanation(
     fine: tuple[Cells, ...],
     parts: dict[str, float],
     wanted: bool | None,
+    *,
+    by_rows: bool,
 ) -> list[str]:
     """What the plan has chosen, for people."""
     percent = {name: f"{100 * part:.0f} %" for name, part in parts.items()}
@@ -227,6 +239,8 @@ def _explanation(
             f"a coarse look at {len(coarse_pairs)} of {possible} pairs of columns: {percent[COARSE_PAIRS]}; "
             f"the pairs that depend on one another are measured again, finer: {percent[PAIRS]}"
         )
+        if by_rows:
+            found.append("no row count is stated: if the noisy one carries no pairs, columns are measured instead")
     elif wanted is False:
         found.append("no pairs of columns, as asked")
     elif possible:

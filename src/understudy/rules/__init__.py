@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from understudy.features.embedding import Embedding
-from understudy.rules.adaptive_bins import place_bins
+from understudy.rules.adaptive_bins import place_bins, place_bins_by_rows
 from understudy.rules.clipping_norm import choose_clipping_norm, scale_by_histograms, split_classes
 from understudy.rules.measurement import Measurement
 from understudy.rules.pair_selection import select_pairs
@@ -18,6 +18,7 @@ and no vector yet; what comes out must have the sensitivity that was planned."""
 RULES: dict[str, Rule] = {
     "scale-by-histograms": scale_by_histograms,
     "place-cells": place_bins,
+    "place-cells-by-rows": place_bins_by_rows,
     "choose-pairs": select_pairs,
     "choose-landmarks": choose_landmarks,
     "place-reach": choose_clipping_norm,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -9,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from understudy.arrays import Floats, Integers
+from understudy.features.base import Norm
 from understudy.features.embedding import Embedding
-from understudy.features.tables import Cells
+from understudy.features.tables import Cells, Tables
 from understudy.rules.denoise import haar_threshold, scale_to_total, universal_threshold
 from understudy.rules.measurement import Measurement
 from understudy.rules.tails import Tails, doubling_breaks, fit_tails
@@ -37,6 +39,12 @@ TOP_DEVIATIONS = 3.0
 COARSE_CELLS = (2, 8)
 COARSE_NOISE = 1.5
 """Cells per column in the first look at pairs: a pair's cell should hold 1.5 deviations of rows."""
+
+ROWS_PER_COARSE_PAIR = {Norm.L2: 12.0, Norm.L1: 24.0}
+"""Pairs are looked at if the table has so many times the noise of one of their counts in rows."""
+
+LEAST_COVERAGE = 0.5
+"""If noise allows fewer of the pairs, there are none: the budget serves single columns better."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,36 @@ def place_bins(planned: Measurement, earlier: Sequence[Measurement]) -> Embeddin
         coarse = tuple(merged(first, each, count) for each in cells)
         embedding = embedding.with_map(COARSE_PAIRS, replace(planned.map(COARSE_PAIRS), factors=coarse))
     return embedding
+
+
+def place_bins_by_rows(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
+    """The same where nobody has stated a row count: the noisy one decides if pairs are looked at (a rule of ``RULES``).
+
+    If it carries fewer than half of them, their share of the budget measures columns by label once more.
+    """
+    embedding, template = place_bins(planned, earlier), planned.map(COARSE_PAIRS)
+    norm, every = planned.embedding.block(COARSE_PAIRS).norm, template.subsets
+    noise = planned.noise_of_count(COARSE_PAIRS) / norm.dilution(len(every)) / total_rows(earlier[0])
+    allowed = pairs_carried(noise, norm)
+    if allowed >= len(every):
+        return embedding
+    if allowed < LEAST_COVERAGE * len(every):
+        cells = embedding.block(CELLS).map_of(Tables).factors
+        columns = tuple((j,) for j in range(len(cells)))
+        return embedding.with_map(COARSE_PAIRS, replace(template, factors=cells, subsets=columns))
+    looks = embedding.block(COARSE_PAIRS).map_of(Tables)
+    some = tuple(every[i * len(every) // allowed] for i in range(allowed))
+    return embedding.with_map(COARSE_PAIRS, replace(looks, subsets=some))
+
+
+def pairs_carried(noise: float, norm: Norm) -> int:
+    """How many pairs a table carries, given the noise on the share of rows in a cell of a single one."""
+    return math.floor(min(norm.parts(1 / (ROWS_PER_COARSE_PAIR[norm] * noise)), 1e9))
+
+
+def looks_at_pairs(second: Measurement) -> bool:
+    """Whether the second stage looked at pairs, and not at columns once more."""
+    return second.has(COARSE_PAIRS) and len(second.map(COARSE_PAIRS).subsets[0]) > 1
 
 
 def total_rows(first: Measurement) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import numpy.typing as npt
 
 from understudy.arrays import Floats
 from understudy.features.tables import Cells
-from understudy.rules.adaptive_bins import CELLS, COLUMNS, total_rows
+from understudy.rules.adaptive_bins import CELLS, COLUMNS, looks_at_pairs, total_rows
 from understudy.rules.denoise import james_stein, scale_to_total, shrink_levels
 from understudy.rules.measurement import Measurement
 from understudy.rules.tails import Tails, fit_tails
@@ -67,12 +68,12 @@ def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = 
     """
     first, second = measurements[0], measurements[1]
     total = total_rows(first)
-    tables, noise = second.tables(CELLS), second.noise_of_count(CELLS)
+    tables, noise = _columns_by_label(measurements)
     num_labels = len(tables[0])
     counts = np.maximum(first.sums("count")[:, 0], 1.0)
     shares = counts / counts.sum() if len(counts) == num_labels else np.full(num_labels, 1 / num_labels)
     cells, by_label = second.map(CELLS).factors, []
-    evidence = _pair_margins(measurements[1:])
+    evidence = _pair_margins(measurements[1:]) if looks_at_pairs(second) else {}
     for own, table in zip(cells, tables, strict=True):
         known, variance = _from_histogram(first, own, table, noise)
         for union, sums, spread in evidence.get(own.column, []):
@@ -86,6 +87,25 @@ def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = 
             likely.append(tails.of_label(share, row, noise).put(found, total * share) / (total * share))
         by_label.append(np.stack(likely))
     return Marginals(total, shares, tuple(by_label), cells)
+
+
+def _columns_by_label(measurements: Sequence[Measurement]) -> tuple[list[Floats], float]:
+    """Columns by label and the deviation of their noise: by inverse variance, if they were measured in place of pairs.
+
+    # (labels, cells) of each column
+    """
+    second = measurements[1]
+    ways = [(second.tables(CELLS), second.noise_of_count(CELLS))]
+    if not looks_at_pairs(second):
+        names = [(m, b.name) for m in measurements[1:] for b in m.embedding.blocks if b.name != CELLS]
+        ways += [(m.tables(name), m.noise_of_count(name)) for m, name in names]
+    weights = [noise**-2 for _, noise in ways]
+    found = [
+        sum(weight * table.reshape(-1, table.shape[-1]) for weight, table in zip(weights, tables, strict=True))
+        / sum(weights)
+        for tables in zip(*(tables for tables, _ in ways), strict=True)
+    ]
+    return found, 1 / math.sqrt(sum(weights))
 
 
 def _tails(cells: Cells, counts: Floats, variance: Floats) -> Tails:

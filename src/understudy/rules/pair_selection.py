@@ -9,8 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from understudy.features.embedding import Embedding
-from understudy.features.tables import Cells
-from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, merged, total_rows
+from understudy.features.tables import Cells, Tables
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, looks_at_pairs, merged, total_rows
 from understudy.rules.denoise import centred
 from understudy.rules.marginals import Marginals, find_marginals
 from understudy.rules.measurement import Measurement
@@ -38,9 +38,12 @@ def select_pairs(planned: Measurement, earlier: Sequence[Measurement]) -> Embedd
     """Select pairs for the third stage, and their cells (a rule of ``RULES``).
 
     The more pairs, the noisier each: taken are the ones whose dependence, if it were left out,
-    would cost more than the noise that they bring to all. Each is as fine as its own dependence deserves.
+    would cost more than the noise that they bring to all. Each is as fine as its own dependence deserves. If the row
+    count carries no pairs, columns by label are measured once more.
     """
     first, second = earlier[0], earlier[1]
+    if not looks_at_pairs(second):
+        return planned.embedding.with_map(PAIRS, _columns_again(first, second))
     strengths = dependence(find_marginals(earlier), second)
     order = sorted(strengths, key=lambda pair: -strengths[pair])
     total, template = total_rows(first), planned.map(PAIRS)
@@ -62,6 +65,15 @@ def select_pairs(planned: Measurement, earlier: Sequence[Measurement]) -> Embedd
     chosen = _affordable(wishes, [each.dim for each in cells])
     tables = replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen)))
     return planned.embedding.with_map(PAIRS, tables)
+
+
+def _columns_again(first: Measurement, second: Measurement) -> Tables:
+    """Every column by label, or by itself if there is none: the label is the one column without cells."""
+    template, bars = second.map(CELLS), first.map(COLUMNS).factors
+    label = tuple(each for each in bars if each.column not in {own.column for own in template.factors})
+    beside = tuple(range(len(template.factors), len(template.factors) + len(label)))
+    subsets = tuple((*beside, j) for j in range(len(template.factors)))
+    return replace(template, factors=(*template.factors, *label), subsets=subsets)
 
 
 def resolution(strength: float, finest: Sequence[Cells], noise: float) -> tuple[int, float]:
