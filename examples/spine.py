@@ -106,7 +106,7 @@ def synthesize(
     second = private.measure({"cells": each_alone(bins), "looks": tables(coarse, pairs)}, noise)
 
     # 5. Stage three: the pairs whose dependence is worth its noise, counted again in finer bins.
-    chosen, factors = select_pairs(dependence(first, second), bins, runs, total, noise["pairs"].of_count(1))
+    chosen, factors = select_pairs(dependence(first, second), bins, runs, noise["pairs"].of_count(1) / total)
     third = private.measure({"pairs": tables(factors, chosen)}, noise)
 
     # 6. Shrink the tables towards what their margins explain, fit a mixture of products to them (descent with
@@ -266,44 +266,66 @@ def rare_together(counts: Floats, least: float, most: int) -> Integers:
 
 
 def dependence(first: Measurement, second: Measurement) -> dict[tuple[int, ...], float]:
-    """How far each coarse table is from independent within classes, without what noise alone would add."""
+    """How far each coarse table is from independent within classes, without what noise and chance would add."""
     margins = find_marginals([first, second])  # one estimate of every column, by inverse-variance weighting
     looks, found = second.map("looks"), {}
     for pair, table in zip(looks.subsets, second.tables("looks"), strict=True):
         expected = margins.independent((pair[0], pair[1]), looks.factors).sum(axis=0)
         apart = centred(table.sum(axis=0) / margins.total - expected)
-        variance = len(table) * (second.noise_of_count("looks") / margins.total) ** 2
+        variance = len(table) * (second.noise_of_count("looks") / margins.total) ** 2 + 1 / (apart.size * margins.total)
         energy = float((apart**2).sum()) - (apart.shape[0] - 1) * (apart.shape[1] - 1) * variance
-        found[pair] = math.sqrt(max(0.0, energy) * apart.size)
+        found[pair] = min(2.0, math.sqrt(max(0.0, energy) * apart.size))  # an L1 distance is at most 2
     return found
 
 
 def select_pairs(
-    strengths: dict[tuple[int, ...], float], bins: list[Cells], runs: list[Pieces], total: float, noise: float
+    strengths: dict[tuple[int, ...], float], bins: list[Cells], runs: list[Pieces], noise_of_one: float
 ) -> tuple[tuple[tuple[int, ...], ...], list[Cells]]:
     """The strongest pairs, as many as cost least: each brings noise to all, and each left out its dependence.
 
-    ``noise`` is that of a count if a single pair were measured; 0.35 of it is left in a cell once tables are shrunk.
+    ``noise_of_one`` is that of a share of the rows if a single pair were measured.
     """
-
-    def width(count: int) -> float:
-        """Bins per column if so many pairs share the stage: about four deviations of rows in a cell."""
-        return min(32, max(3, math.sqrt(total / (4.0 * noise * math.sqrt(count)))))
-
     order = sorted(strengths, key=lambda pair: -strengths[pair])[:400]
-    left_out = sum(strengths.values())
-    errors = []
+    left_out, errors = sum(strengths.values()), []
     for count, pair in enumerate(order, start=1):
         left_out -= strengths[pair]
-        errors.append(count * 0.35 * noise * math.sqrt(count) / total * width(count) ** 2 + left_out)
+        noise = noise_of_one * math.sqrt(count)
+        errors.append(
+            sum(width(strengths[each], [bins[j] for j in each], noise)[1] for each in order[:count]) + left_out
+        )
     best = int(np.argmin(errors)) + 1
-    factors = [coarsened(own, run.masses, width(best)) for own, run in zip(bins, runs, strict=True)]
-    close = [pair for pair in order[:best] if strengths[pair] >= 1.0]  # they nearly determine one another: finest bins
-    finest = {j: len(bins) + i for i, j in enumerate(sorted({j for pair in close for j in pair}))}
-    factors += [bins[j] for j in finest]
-    chosen = [(finest[i], finest[j]) if (i, j) in close else (i, j) for i, j in order[:best]]
-    sizes = np.cumsum([factors[i].dim * factors[j].dim for i, j in chosen])
-    return tuple(sorted(chosen[: max(1, int((sizes <= 150_000).sum()))])), factors  # about a megabyte
+    noise, factors, chosen = noise_of_one * math.sqrt(best), dict[Cells, int](), list[tuple[int, ...]]()
+    for pair in order[:best]:
+        count, _ = width(strengths[pair], [bins[j] for j in pair], noise)
+        own = [in_pair(bins[j], runs[j].masses, count, noise) for j in pair]
+        chosen.append(tuple(factors.setdefault(each, len(factors)) for each in own))
+    dims = [own.dim + 1 for own in factors]
+    sizes = np.cumsum([dims[i] * dims[j] for i, j in chosen])
+    return tuple(sorted(chosen[: max(1, int((sizes <= 150_000).sum()))])), list(factors)  # about a megabyte
+
+
+def in_pair(own: Cells, rows: Floats, count: int, noise: float) -> Cells:
+    """A column as it is cut in a pair; a category has a bin if it holds 1.5 deviations of rows."""
+    if own.is_ordered and own.dim <= count:
+        return own
+    return coarsened(own, rows, count if own.is_ordered else 1 / (6 * noise))
+
+
+def width(strength: float, pair: list[Cells], noise: float) -> tuple[int, float]:
+    """Bins of a number in a pair for the least expected error, and that error: coarse bins lose, fine ones bring noise.
+
+    0.35 of the noise is left in a cell once tables are shrunk. A choice that a number determines uses few cells.
+    """
+    found = (3, math.inf)
+    for count in (3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96):
+        dims = [min(count, own.dim) if own.is_ordered else own.dim for own in pair]
+        in_use = float(math.prod(dims))
+        if not all(own.is_ordered for own in pair):
+            in_use = max(in_use * (1 - strength / 2), max(dims))
+        error = sum(own.is_ordered and own.dim > count for own in pair) * strength / count + 0.35 * noise * in_use
+        if error < found[1]:
+            found = (count, error)
+    return found
 
 
 def main() -> None:

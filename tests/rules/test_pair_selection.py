@@ -10,15 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from understudy.accounting.mechanisms import Budget
-from understudy.features import Embedding, Tables
+from understudy.features import Cells, Embedding, Tables
 from understudy.methods import dp_anova
 from understudy.plan.plan import Plan
 from understudy.private.sums import Rows, partial_sum
 from understudy.rules import pair_selection
-from understudy.rules.adaptive_bins import CELLS
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, looks_at_pairs
 from understudy.rules.marginals import find_marginals
 from understudy.rules.measurement import Measurement
-from understudy.rules.pair_selection import FEWEST_CELLS, MOST_CELLS, PAIRS, cells_per_column, dependence, select_pairs
+from understudy.rules.pair_selection import PAIRS, RESOLUTIONS, STRONGEST, dependence, resolution, select_pairs
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]
@@ -47,9 +47,13 @@ def independent_rows(seed: int) -> Integers:
 
 def readings_of(plan: Plan, codes: Integers, *, seed: int = 0) -> list[Measurement]:
     """The first two stages with noise."""
+    return stages_of(plan, codes, seed=seed, count=2)
+
+
+def stages_of(plan: Plan, codes: Integers, *, seed: int = 0, count: int = 3) -> list[Measurement]:
     rng = np.random.default_rng(seed)
     found: list[Measurement] = []
-    for index, noise in enumerate(plan.noise_stds[:2]):
+    for index, noise in enumerate(plan.noise_stds[:count]):
         embedding = plan.embeddings([measurement.vector for measurement in found])[index]
         vector = partial_sum(Rows(plan.layout, codes), embedding=embedding, lattice=plan.lattice)
         vector = vector + np.rint(rng.normal(0, noise, embedding.dim)).astype(np.int64)
@@ -67,6 +71,10 @@ def tables_of(settled: Embedding) -> Tables:
     map_ = settled.block(PAIRS).map
     assert isinstance(map_, Tables)
     return map_
+
+
+def columns_of(tables: Tables) -> list[tuple[int, ...]]:
+    return [tuple(tables.factors[j].column for j in subset) for subset in tables.subsets]
 
 
 def tied(codes: Integers, pair: tuple[int, int], *, by: float, seed: int = 9) -> Integers:
@@ -93,7 +101,7 @@ def test_a_pair_that_depends_comes_before_all_that_do_not(pair: tuple[int, int],
     assert max(strengths, key=lambda each: strengths[each]) == pair
     others = [strength for each, strength in strengths.items() if each != pair]
     assert strengths[pair] > 2 * max(others)
-    assert pair in tables_of(chosen_by(plan, earlier)).subsets
+    assert pair in columns_of(tables_of(chosen_by(plan, earlier)))
 
 
 def test_the_stronger_of_two_dependent_pairs_comes_first() -> None:
@@ -118,13 +126,14 @@ def test_a_pair_that_depends_only_through_the_label_is_not_taken_for_dependent()
     assert found["auto"] < 0.25 * found["none"]
 
 
-def test_where_nothing_depends_few_pairs_are_measured() -> None:
+def test_where_nothing_depends_no_more_pairs_are_measured_than_chance_shows() -> None:
+    """Half of the strengths are above zero by chance, and at this budget a pair in few cells costs next to nothing."""
     counts = []
     for seed in range(8):
         earlier = readings_of(plan_for(), independent_rows(seed), seed=seed)
         counts.append(len(tables_of(chosen_by(plan_for(), earlier)).subsets))
     assert min(counts) >= 1
-    assert np.mean(counts) <= 5, f"{counts} of 15 pairs"
+    assert np.mean(counts) <= 8, f"{counts} of 15 pairs"
 
 
 def test_where_noise_drowns_everything_few_pairs_are_measured() -> None:
@@ -133,7 +142,7 @@ def test_where_noise_drowns_everything_few_pairs_are_measured() -> None:
     for seed in range(8):
         earlier = readings_of(plan, tied(independent_rows(seed), (0, 1), by=0.5), seed=seed)
         counts.append(len(tables_of(chosen_by(plan, earlier)).subsets))
-    assert np.mean(counts) <= 5, f"{counts} of 15 pairs"
+    assert np.mean(counts) <= 6, f"{counts} of 15 pairs"
 
 
 def test_where_everything_depends_many_pairs_are_measured() -> None:
@@ -198,11 +207,76 @@ def test_never_more_pairs_than_allowed(most: int, monkeypatch: pytest.MonkeyPatc
     assert 1 <= len(found.subsets) <= most
 
 
-@settings(max_examples=100, deadline=None)
-@given(total=st.floats(-1e9, 1e9), noise=st.floats(1e-6, 1e9))
-def test_cells_per_column_stay_within_their_limits(total: float, noise: float) -> None:
-    assert FEWEST_CELLS <= cells_per_column(total, noise) <= MOST_CELLS
-    assert cells_per_column(total, 2 * noise) <= cells_per_column(total, noise)
+def cells_of(dim: int, *, is_ordered: bool = True) -> Cells:
+    return Cells(0, dim, is_ordered=is_ordered)
+
+
+@settings(max_examples=200, deadline=None)
+@given(strength=st.floats(0, STRONGEST), noise=st.floats(1e-9, 1e9), dims=st.tuples(*[st.integers(1, 200)] * 2))
+def test_a_pair_is_never_finer_for_more_noise_nor_for_less_dependence(
+    strength: float, noise: float, dims: tuple[int, int]
+) -> None:
+    numbers = [cells_of(dim) for dim in dims]
+    count, error = resolution(strength, numbers, noise)
+    assert count in RESOLUTIONS
+    assert error >= 0
+    assert resolution(strength, numbers, 2 * noise)[0] <= count
+    assert resolution(strength / 2, numbers, noise)[0] <= count
+
+
+def test_two_tied_amounts_are_not_drowned_in_cells() -> None:
+    """24,000 rows and a noise of 51: in 73 x 74 cells rank correlation 0.91 came back as 0.45."""
+    count, _ = resolution(1.5, [cells_of(73), cells_of(74)], 51 / 24_000)
+    assert 8 <= count <= 16
+
+
+def test_a_group_of_a_number_is_measured_value_by_value() -> None:
+    """Else a group that begins inside a cell contradicts the number in half of the cell's rows."""
+    number, group = cells_of(60), cells_of(8, is_ordered=False)
+    assert resolution(1.9, [number, group], 78 / 20_000)[0] >= 32
+    assert resolution(0.3, [number, group], 78 / 20_000)[0] <= 12
+
+
+def test_dependence_is_never_said_to_be_more_than_it_can_be() -> None:
+    codes = tied(independent_rows(8), (4, 5), by=1.0)
+    earlier = readings_of(plan_for(30.0), codes)
+    assert 1.0 < dependence(find_marginals(earlier), earlier[1])[4, 5] <= STRONGEST
+
+
+# Where no row count is stated
+
+
+@pytest.mark.parametrize("labels", ["auto", "none"])
+def test_a_row_count_that_carries_no_pairs_lets_columns_be_measured_again(labels: str) -> None:
+    plan = dp_anova(SCHEMA, Budget(0.05), labels=labels)
+    codes = independent_rows(0)[:800]
+    earlier = readings_of(plan, codes)
+    assert not looks_at_pairs(earlier[1])
+    found = tables_of(chosen_by(plan, earlier))
+    beside = (6,) if labels == "auto" else ()
+    assert columns_of(found) == [(*beside, j) for j in range(6 if beside else 7)]
+    assert [cells for cells in found.factors if cells.column not in beside] == list(earlier[1].map(CELLS).factors)
+
+
+def test_columns_measured_again_are_nearer_to_the_truth() -> None:
+    plan, errors = dp_anova(SCHEMA, Budget(0.5)), []
+    for seed in range(6):
+        readings = stages_of(plan, independent_rows(seed)[:500], seed=seed)
+        assert not looks_at_pairs(readings[1])
+        found = [find_marginals(each).by_label[4:] for each in (readings, readings[:2])]
+        errors.append([sum(float(np.abs(each - 0.25).sum()) for each in shares) for shares in found])
+    assert np.mean(errors, axis=0)[0] < 0.9 * np.mean(errors, axis=0)[1]
+
+
+def test_a_row_count_that_carries_pairs_looks_at_them_without_being_stated() -> None:
+    plan = dp_anova(SCHEMA, Budget(3.0))
+    assert looks_at_pairs(readings_of(plan, independent_rows(0))[1])
+
+
+def test_a_row_count_between_looks_at_some_of_the_pairs() -> None:
+    plan = dp_anova(SCHEMA, Budget(1.0))
+    found = {len(readings_of(plan, independent_rows(0)[:rows])[1].map(COARSE_PAIRS).subsets) for rows in (430, 500)}
+    assert all(8 <= count < 15 for count in found)
 
 
 # Whatever the noisy vectors
@@ -222,7 +296,7 @@ def test_any_vectors_at_all_choose_pairs_that_were_looked_at_at_the_planned_sens
         earlier.append(Measurement(embedding, vector, noise, plan.lattice))
     settled = chosen_by(plan, earlier)
     found = tables_of(settled)
-    looks = earlier[1].map(pair_selection.COARSE_PAIRS)
+    looks = earlier[1].map(COARSE_PAIRS)
     looked_at, pairs = (
         [tuple(each.factors[j].column for j in pair) for pair in each.subsets] for each in (looks, found)
     )

@@ -10,13 +10,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Floats, Integers
+from understudy.arrays import Floats, Integers, Truths
 from understudy.features.tables import Cells
 from understudy.generators.mixture import ColumnGrid
-
-Mask = npt.NDArray[np.bool_]
 
 HEAP_DEVIATIONS = 4.0
 """Multiples of a step are heaps if there are so many deviations of noise more of them than evenly spread codes have."""
@@ -38,7 +35,7 @@ ROUNDS = 30
 
 
 def with_heaps(
-    grid: ColumnGrid, rows: Floats, bars: Cells, spikes: Mask, steps: Cells, counts: Floats, noise: float
+    grid: ColumnGrid, rows: Floats, bars: Cells, spikes: Truths, steps: Cells, counts: Floats, noise: float
 ) -> ColumnGrid:
     """A grid whose runs of codes have part of their rows on round numbers.
 
@@ -81,7 +78,9 @@ def with_heaps(
     return ColumnGrid(np.append(grid.lows, codes), np.append(grid.highs, codes), grid.has_null, cells, shares)
 
 
-def _multiples(grid: ColumnGrid, in_use: Mask, steps: Cells, is_likely: Mask) -> tuple[Integers, Integers, Integers]:
+def _multiples(
+    grid: ColumnGrid, in_use: Truths, steps: Cells, is_likely: Truths
+) -> tuple[Integers, Integers, Integers]:
     """Round codes with their runs and classes: of likely steps, the largest first, as far as they are not too many."""
     found, count = [np.zeros(0)], 0
     for step in np.asarray(steps.steps)[is_likely]:
@@ -100,7 +99,7 @@ def _multiples(grid: ColumnGrid, in_use: Mask, steps: Cells, is_likely: Mask) ->
 
 
 def _nearest(
-    grid: ColumnGrid, in_use: Mask, bars: Cells, steps: Cells, is_missing: Mask
+    grid: ColumnGrid, in_use: Truths, bars: Cells, steps: Cells, is_missing: Truths
 ) -> tuple[Integers, Integers, Integers, Floats]:
     """The nearest multiples of steps that a run has none of: in its bar, or if no run between two multiples has any.
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import erfcx
 
-from understudy.arrays import Floats
+from understudy.arrays import Floats, Truths
 from understudy.features import Cells
-from understudy.fits.structural_zeros import Truths, find_function, surely_empty
+from understudy.fits.structural_zeros import find_function, surely_empty
 from understudy.rules.adaptive_bins import COARSE_PAIRS
 from understudy.rules.denoise import centred, project_to_simplex, scale_to_total
 from understudy.rules.marginals import Marginals, unions

@@ -6,12 +6,9 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Floats, Integers
+from understudy.arrays import Floats, Integers, Truths
 from understudy.rules.denoise import universal_threshold
-
-Truths = npt.NDArray[np.bool_]
 
 FUNCTION_DEVIATIONS = 2.0
 """A table is that of a function if what is left beside it is within so many deviations of what noise leaves."""

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from understudy.arrays import Floats, Integers
+from understudy.arrays import Floats, Integers, Truths
 from understudy.features import Cells
 from understudy.fits.shrinkage import Targets, members
-from understudy.fits.structural_zeros import Truths
 from understudy.generators.mixture import Tie
 from understudy.rules.marginals import Marginals
 

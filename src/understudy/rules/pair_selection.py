@@ -62,7 +62,7 @@ def select_pairs(planned: Measurement, earlier: Sequence[Measurement]) -> Embedd
         count, _ = resolution(strengths[pair], [finest[j] for j in pair], noise)
         factors = [_coarsened(first, finest[j], count, noise) for j in pair]
         wishes.append(tuple(cells.setdefault(each, len(cells)) for each in factors))
-    chosen = _affordable(wishes, [each.dim for each in cells])
+    chosen = _affordable(wishes, [each.dim + template.with_unlisted for each in cells])
     tables = replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen)))
     return planned.embedding.with_map(PAIRS, tables)
 
@@ -106,8 +106,9 @@ def _coarsened(first: Measurement, finest: Cells, count: int, noise: float) -> C
 def dependence(margins: Marginals, second: Measurement) -> dict[Pair, float]:
     """How far each pair is from independent within labels, beyond its noise: an estimate of the L1 distance.
 
-    The squared interactions have the noise's variance in each of their (r - 1)(c - 1) degrees of freedom on top, which
-    is taken off; by Cauchy and Schwarz, the root of what is left times the number of cells bounds the L1 distance.
+    The squared interactions have the noise's variance in each of their (r - 1)(c - 1) degrees of freedom on top, and
+    that of a sample of so many rows, on average 1 / (r c n); both are taken off. By Cauchy and Schwarz, the root of
+    what is left times the number of cells bounds the L1 distance.
     """
     map_, noise = second.map(COARSE_PAIRS), second.noise_of_count(COARSE_PAIRS)
     found = {}
@@ -115,7 +116,7 @@ def dependence(margins: Marginals, second: Measurement) -> dict[Pair, float]:
         expected = margins.independent((pair[0], pair[1]), map_.factors).sum(axis=0)
         apart = centred(table.sum(axis=0) / margins.total - expected)
         rows, columns = apart.shape
-        variance = len(table) * (noise / margins.total) ** 2
+        variance = len(table) * (noise / margins.total) ** 2 + 1 / (apart.size * margins.total)
         energy = float((apart**2).sum()) - (rows - 1) * (columns - 1) * variance
         found[pair] = min(STRONGEST, math.sqrt(max(0.0, energy) * apart.size))
     return found

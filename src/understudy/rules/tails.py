@@ -11,12 +11,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from understudy.arrays import Floats, Integers
+from understudy.arrays import Floats, Integers, Truths
 from understudy.rules.denoise import median_around
-
-Mask = npt.NDArray[np.bool_]
 
 BAR_DEVIATIONS = 4.0
 """A bar so many deviations of noise above zero belongs to the body; above those around it, it is a value that
@@ -38,17 +35,17 @@ SQUARINGS = (2, 4)
 """Laws (1 + d / (p scale)) ** -p with p = 4 and 16, by repeated squaring: heavy, and nearly exponential. Heavier ones
 (p = 2) are taken for lighter ones under noise, and put far quantiles too far."""
 
-LABEL_DEVIATIONS = 3.5
-"""The tail of one label has its own number of rows if it differs by so much from its share of all."""
+LABEL_DEVIATIONS = 3.0
+"""The tail of one label is its own if rows in a part of it differ by so much from its share of all."""
 
 
 @dataclass(frozen=True)
 class Tails:
     """Which cells of an ordered column are tails, and how many rows the fitted laws give them (none elsewhere)."""
 
-    is_tail: Mask
+    is_tail: Truths
     counts: Floats
-    sides: tuple[Mask, ...] = ()
+    sides: tuple[Truths, ...] = ()
 
     def put(self, counts: Floats, total: float) -> Floats:
         """Counts with the tails put in, and everything else scaled so that the total stays."""
@@ -63,14 +60,18 @@ class Tails:
         return found
 
     def of_label(self, share: float, counts: Floats, noise: float) -> Tails:
-        """The tails of a label: its share of all, or as many rows as its own noisy counts say if they stand out."""
-        found = share * self.counts
+        """The tails of a label: its share of all, unless its own noisy counts stand out from that, which then stay.
+
+        Counts are added up from both ends of a tail, so that rows spread over many cells are seen.
+        """
+        is_tail = self.is_tail.copy()
         for side in self.sides:
-            expected, seen = float(found[side].sum()), float(counts[: len(side)][side].sum())
-            stands_out = abs(seen - expected) > LABEL_DEVIATIONS * noise * math.sqrt(side.sum())
-            if expected > 0 and stands_out:
-                found[side] *= max(0.0, seen) / expected
-        return Tails(self.is_tail, found, self.sides)
+            apart = (counts[: len(side)] - share * self.counts)[side]
+            deviations = noise * np.sqrt(np.arange(1, len(apart) + 1))
+            sums = np.concatenate([np.cumsum(apart) / deviations, np.cumsum(apart[::-1]) / deviations])
+            if (np.abs(sums) > LABEL_DEVIATIONS).any():
+                is_tail &= ~side
+        return Tails(is_tail, np.where(is_tail, share * self.counts, 0.0))
 
 
 def fit_tails(edges: Integers, counts: Floats, variances: Floats) -> Tails:
@@ -114,7 +115,7 @@ def _tail_start(bars: Floats, variances: Floats) -> int:
     return int(found[-1]) + 1 if len(found) else 0
 
 
-def _fit_law(distances: Floats, bars: Floats, variances: Floats, free: Mask) -> Floats:
+def _fit_law(distances: Floats, bars: Floats, variances: Floats, free: Truths) -> Floats:
     """Rows in each bar by generalised Pareto laws, averaged by how well each explains the noisy ones; or none.
 
     With rows M p_i expected in bar i, the best M is sum(c p / v) / sum(p^2 / v), and what it explains of the squares
@@ -153,7 +154,7 @@ def _laws(distances: Floats) -> Floats:
     return np.stack(found)
 
 
-def doubling_breaks(starts: Integers, masses: Floats, num_codes: int) -> Mask:
+def doubling_breaks(starts: Integers, masses: Floats, num_codes: int) -> Truths:
     """Whether a cell should begin with a piece: the first one at or after each doubling distance beyond the 1 % and
     99 % points. Near and far codes of a tail differ too much to be counted together.
     """
