@@ -14,7 +14,7 @@ from scipy.stats import chisquare
 from understudy import load_schema
 from understudy.errors import UsageError
 from understudy.generators.conditioning import Condition
-from understudy.generators.mixture import ColumnGrid, Components, Mixture, restrict, spans_of
+from understudy.generators.mixture import ColumnGrid, Components, Mixture, Tie, restrict, spans_of
 from understudy.schema import NULL
 from understudy.schema.values import CodeSet, code_set
 
@@ -119,6 +119,70 @@ def test_far_less_likely_conditions_than_floats_can_hold_are_met():
     assert restricted is not None
     np.testing.assert_allclose(restricted.weights, [0.25, 0.75])
     assert (restricted.codes(5, np.random.default_rng(0)) == 7).all()
+
+
+# Ties: columns that are drawn given others.
+
+
+def tied_components(seed: int = 0) -> Components:
+    """The same with a tree 1 -> 0 -> 3: a few pairs of cells never go together."""
+    rng = np.random.default_rng(seed)
+    ratios = [rng.random((GRIDS[parent].width, GRIDS[child].width)) for parent, child in ((1, 0), (0, 3))]
+    for each in ratios:
+        each[rng.random(each.shape) < 0.2] = 0
+        each[:, 0] += 0.01
+    ties = tuple(Tie(parent, child, own) for (parent, child), own in zip(((1, 0), (0, 3)), ratios, strict=True))
+    untied = random_components(seed)
+    return Components(untied.weights, untied.probabilities, GRIDS, ties)
+
+
+def tied_joint(components: Components) -> Floats:
+    """The probability of every possible row: roots as they are, children given their parents' cells."""
+    spans, found = spans_of(components.grids), np.zeros(len(TABLE))
+    parent = {tie.child: tie for tie in components.ties}
+    widths = [grid.width for grid in components.grids]
+    for weight, row in zip(components.weights, components.probabilities, strict=True):
+        own = [row[start:stop] for start, stop in spans]
+        for cells in product(*(range(width) for width in widths)):
+            chance = weight
+            for place, cell in enumerate(cells):
+                law = own[place] * (parent[place].ratios[cells[parent[place].parent]] if place in parent else 1.0)
+                chance *= law[cell] / law.sum() if law.sum() > 0 else 0.0
+            if chance > 0:
+                points = [np.eye(width)[cell] for width, cell in zip(widths, cells, strict=True)]
+                codes = [
+                    [code_chance(grid, point, code) for code in each]
+                    for grid, point, each in zip(components.grids, points, CODES, strict=True)
+                ]
+                whole = np.array([chance])
+                for each in codes:
+                    whole = np.outer(whole, each).ravel()
+                found += whole
+    return found
+
+
+@given(seed=st.integers(0, 50), allowed=st.dictionaries(st.integers(0, 3), sets, max_size=3))
+@settings(deadline=None, max_examples=12)
+def test_a_restricted_mixture_with_ties_is_the_conditional_law(seed: int, allowed: dict[int, CodeSet]):
+    components, condition = tied_components(seed), Condition(allowed)
+    wanted = tied_joint(components) * condition.holds(np.asarray(TABLE))
+    found = restrict(components, condition)
+    if wanted.sum() == 0:
+        assert found is None
+        return
+    assert found is not None
+    np.testing.assert_allclose(tied_joint(found), wanted / wanted.sum(), atol=1e-10)
+
+
+def test_rows_drawn_along_ties_follow_their_law():
+    components = tied_components(3)
+    wanted, codes = tied_joint(components), components.codes(100_000, np.random.default_rng(0))
+    place = {row: i for i, row in enumerate(TABLE)}
+    seen = np.bincount([place[tuple(row)] for row in codes.tolist()], minlength=len(TABLE))
+    likely = wanted > 1e-12
+    assert not seen[~likely].any()
+    # Rows are drawn evenly, so that counts are nearer to their expectations than independent draws would be.
+    assert chisquare(seen[likely], wanted[likely] / wanted[likely].sum() * len(codes)).pvalue > 1e-3
 
 
 # The mixture with labels and rules.

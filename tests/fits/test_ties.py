@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+
+from understudy.arrays import Floats
+from understudy.features import Cells
+from understudy.fits.shrinkage import Target
+from understudy.fits.ties import find_ties
+from understudy.generators.mixture import ColumnGrid, Components
+from understudy.rules.marginals import Marginals
+
+COUNT, WIDTH = 60, 5
+
+
+def components(num_columns: int, seed: int = 0) -> tuple[Marginals, list[Floats]]:
+    """A mixture in which neighbouring columns agree in most rows, and all columns have even margins."""
+    rng = np.random.default_rng(seed)
+    kind = np.arange(COUNT) % WIDTH
+    by_column = [0.8 * np.eye(WIDTH)[kind] + 0.2 * rng.dirichlet(np.ones(WIDTH), COUNT) for _ in range(num_columns)]
+    cells = tuple(Cells(j, WIDTH) for j in range(num_columns))
+    means = tuple(each.mean(axis=0)[None] for each in by_column)
+    return Marginals(1000.0, np.ones(1), means, cells), by_column
+
+
+def equal_values(pairs: list[tuple[int, int]]) -> dict[tuple[int, ...], Target]:
+    return {pair: Target(np.eye(WIDTH)[None] / WIDTH, zeros=~np.eye(WIDTH, dtype=bool)) for pair in pairs}
+
+
+def drawn(marginals: Marginals, targets: dict[tuple[int, ...], Target], by_column: list[Floats]) -> Floats:
+    ties, found = find_ties(marginals, targets, marginals.cells, by_column, np.array([COUNT]))
+    values = np.arange(WIDTH)
+    grids = (ColumnGrid(values, values, has_null=False),) * len(by_column)
+    mixture = Components(np.full(COUNT, 1 / COUNT), np.concatenate(found, axis=1), grids, tuple(ties))
+    return np.asarray(mixture.codes(20_000, np.random.default_rng(1)))
+
+
+def test_columns_that_determine_one_another_never_contradict_one_another() -> None:
+    marginals, by_column = components(4)
+    before = drawn(marginals, {}, by_column)
+    assert (before[:, 0] != before[:, 1]).mean() > 0.2
+    codes = drawn(marginals, equal_values([(0, 1), (1, 2)]), by_column)
+    assert (codes[:, 0] == codes[:, 1]).all()
+    assert (codes[:, 1] == codes[:, 2]).all()
+    assert (codes[:, 0] != codes[:, 3]).mean() > 0.1
+
+
+def test_margins_stay_as_they_were() -> None:
+    marginals, by_column = components(3)
+    codes = drawn(marginals, equal_values([(0, 1), (1, 2)]), by_column)
+    for place, own in enumerate(marginals.by_label):
+        shares = np.bincount(codes[:, place], minlength=WIDTH) / len(codes)
+        assert np.abs(shares - own[0]).sum() / 2 < 0.02
+
+
+def test_pairs_that_would_close_a_circle_are_left_out() -> None:
+    marginals, by_column = components(3)
+    targets = equal_values([(0, 1), (1, 2), (0, 2)])
+    ties, _ = find_ties(marginals, targets, marginals.cells, by_column, np.array([COUNT]))
+    assert len(ties) == 2
+    assert len({tie.child for tie in ties}) == 2
+
+
+def test_without_structural_zeros_nothing_changes() -> None:
+    marginals, by_column = components(3)
+    targets = {(0, 1): Target(np.full((1, WIDTH, WIDTH), WIDTH**-2), zeros=np.zeros((WIDTH, WIDTH), dtype=bool))}
+    ties, found = find_ties(marginals, targets, marginals.cells, by_column, np.array([COUNT]))
+    assert not ties
+    for own, same in zip(by_column, found, strict=True):
+        np.testing.assert_array_equal(own, same)
+
+
+def test_tables_that_no_row_could_be_in_do_not_break_a_mixture() -> None:
+    marginals, by_column = components(2)
+    targets = {(0, 1): Target(np.zeros((1, WIDTH, WIDTH)), zeros=np.ones((WIDTH, WIDTH), dtype=bool))}
+    ties, found = find_ties(marginals, targets, marginals.cells, by_column, np.array([COUNT]))
+    assert all(np.isfinite(tie.ratios).all() for tie in ties)
+    assert all(np.isfinite(own).all() for own in found)
