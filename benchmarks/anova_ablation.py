@@ -28,7 +28,7 @@ from command_line import add_data_argument, load_table
 from understudy.accounting.mechanisms import Budget
 from understudy.evaluation.columns import marginal_distance
 from understudy.evaluation.tables import code_table
-from understudy.fits import shrinkage
+from understudy.fits import shrinkage, ties
 from understudy.fits.anova import AnovaTraining
 from understudy.methods import fit_release, make_plan
 from understudy.private.release import release_table
@@ -84,11 +84,12 @@ VARIANTS = {
     ),
     "values not counted one by one": Variant({"values": False}),
     "coarse cells (20 a column)": Variant(replaced=((adaptive_bins, "MOST_CELLS", 20),)),
-    "coarse pairs (5 cells)": Variant(replaced=((pair_selection, "MOST_CELLS", 5),)),
+    "coarse pairs (4 cells)": Variant(replaced=((pair_selection, "RESOLUTIONS", (3, 4)),)),
     "nothing by label": Variant({"labels": "none"}),
     "no pairs": Variant({"pairs": False}),
     "all pairs, none chosen": Variant(replaced=((pair_selection, "NOISE_PER_CELL", 0.0),)),
-    "close pairs no finer": Variant(replaced=((pair_selection, "CLOSE", 9.0),)),
+    "all pairs in 12 cells": Variant(replaced=((pair_selection, "RESOLUTIONS", (12,)),)),
+    "no ties": Variant(replaced=((ties, "LEAST_MISSED", 1.0),)),
     "noise not shrunk": Variant(replaced=((shrinkage, "shrunk", lambda table, noise: table),)),
     "no caution": Variant(training={"caution": 0.0}),
     "caution 3": Variant(training={"caution": 3.0}),

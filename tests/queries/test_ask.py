@@ -243,5 +243,5 @@ def test_rows_that_break_the_schema_show_in_the_answer(world):
         (name,) = dict(row.group).values()
         assert row.low < (rows["sex"] == name).sum() < row.high
     note, *_ = asker.ask("mean(age)").notes
-    assert note.startswith("In about 8")
+    assert abs(int(note.split()[2]) - 800) < 40
     assert "'age' cannot be read as a whole number, or is blank" in note
