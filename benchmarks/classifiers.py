@@ -39,7 +39,7 @@ def twelve_scores(
     classifier that refuses its rows counts as a constant guess and is named on stderr.
     """
     task = task_of(schema.label)
-    exam = Exam(task, protocol, {"train": _examples(schema, train)}, _examples(schema, test))
+    exam = Exam(task, protocol, {"train": examples_of(schema, train)}, examples_of(schema, test))
     outcomes = run_exam(exam, models_for(task, protocol), num_jobs=num_jobs)
     for outcome in outcomes:
         if outcome.refusal is not None:
@@ -54,7 +54,7 @@ def train_on_synthetic(schema: Schema, train: pd.DataFrame, test: pd.DataFrame) 
         "forest": RandomForestClassifier(100, random_state=0, n_jobs=2),
         "boosting": GradientBoostingClassifier(random_state=0),
     }
-    seen, unseen = _examples(schema, train), _examples(schema, test)
+    seen, unseen = examples_of(schema, train), examples_of(schema, test)
     return {
         name: float(
             roc_auc_score(unseen.target, classifier.fit(seen.inputs, seen.target).predict_proba(unseen.inputs)[:, 1])
@@ -73,7 +73,7 @@ def three_scores(schema: Schema, train: pd.DataFrame, test: pd.DataFrame) -> dic
         "forest": RandomForestClassifier(100, random_state=0, n_jobs=2),
         "boosting": HistGradientBoostingClassifier(random_state=0, early_stopping=False),
     }
-    seen, unseen = _examples(schema, train), _examples(schema, test)
+    seen, unseen = examples_of(schema, train), examples_of(schema, test)
     is_binary = task_of(schema.label) == "binary"
     if is_binary and len(np.unique(seen.target)) == 1:  # a class that was never generated
         return dict.fromkeys(classifiers, (0.5, float(unseen.target.mean())))
@@ -91,5 +91,6 @@ def three_scores(schema: Schema, train: pd.DataFrame, test: pd.DataFrame) -> dic
     return found
 
 
-def _examples(schema: Schema, frame: pd.DataFrame) -> Examples:
+def examples_of(schema: Schema, frame: pd.DataFrame) -> Examples:
+    """Rows as classifiers take them."""
     return examples(code_table(schema, frame), label=schema.label)
