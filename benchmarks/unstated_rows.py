@@ -3,11 +3,12 @@
     python benchmarks/unstated_rows.py [--data DIR] [--tables tv16 storms ...] [--epsilons 1 0.3 0.1] [--seeds 0 1 2]
                                        [--method dp-anova]
 
-A seed draws an 80/20 split of at most --most-rows rows; the method sees the 80 %. `tv1` to `tv3` are distances to them
-on 20 bins over at most 150 sets of columns, `told` a boosted tree's chance to tell 8,000 rows of both apart. `logistic`
-and `boosting` are ROC-AUC (two classes) or weighted F1 on the 20 %, trained on at most 20,000 synthetic rows. Means over
-the numbers of a table: `mean` is the error of the mean in standard deviations, `sd` the absolute logarithm of the ratio
-of standard deviations, `q999` the relative error of the 99.9 % quantile. The method `real` hands out its training rows.
+A seed draws an 80/20 split of at most --most-rows rows; the method sees the 80 %. `tv1` to `tv3` are distances to
+them on 20 bins over at most 150 sets of columns, `told` a boosted tree's chance to tell 8,000 rows of both apart.
+`logistic` and `boosting` are ROC-AUC (two classes) or weighted F1 on the 20 %, trained on at most 20,000 synthetic
+rows. Means over the numbers of a table: `mean` is the error of the mean in standard deviations, `sd` the absolute
+logarithm of the ratio of standard deviations, `q999` the relative error of the 99.9 % quantile. The method `real`
+hands out its training rows.
 Prints CSV.
 """
 

@@ -17,7 +17,7 @@ from understudy.features import Block, Cells, Sign, Tables
 from understudy.features.base import MAP_KINDS
 from understudy.features.tables import round_steps
 from understudy.schema import load_schema
-from understudy.schema.columns import NULL, UNLISTED
+from understudy.schema.columns import NULL, UNLISTED, number_values
 
 Integers = npt.NDArray[np.int64]
 LATTICE = 2**32
@@ -364,3 +364,21 @@ def test_steps_of_less_than_a_code_are_refused() -> None:
             Cells(0, 100, lows=(0,), steps=steps)
     with pytest.raises(ValueError, match="steps"):
         Cells(0, 100, steps=(10.0,))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"origin": math.nan}, {"origin": 2.0**70}, {"steps": (0.5,)}, {"steps": (math.inf,)}, {"steps": (2.0,) * 65}],
+    ids=str,
+)
+def test_steps_that_no_schema_asks_for_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="steps"):
+        Cells(0, 100, is_ordered=True, lows=(0,), **wrong)
+
+
+def test_a_column_too_narrow_for_steps_has_none() -> None:
+    schema = load_schema(
+        {"name": "t", "columns": [{"name": "x", "kind": "continuous", "bounds": [0, 1e-300], "nullable": False}]}
+    )
+    assert round_steps(0, schema.used[0]) is None
+    assert np.isfinite(number_values(schema.used[0], np.array([0, 5, 2**32]))).all()

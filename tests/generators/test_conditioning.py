@@ -185,6 +185,46 @@ def test_rows_drawn_along_ties_follow_their_law():
     assert chisquare(seen[likely], wanted[likely] / wanted[likely].sum() * len(codes)).pvalue > 1e-3
 
 
+SQUARE = np.ones((3, 3))
+
+
+@pytest.mark.parametrize(
+    "ties",
+    [
+        [Tie(1, 0, SQUARE), Tie(0, 1, SQUARE)],
+        [Tie(1, 2, SQUARE), Tie(0, 1, SQUARE)],
+        [Tie(0, 1, SQUARE), Tie(2, 1, SQUARE)],
+        [Tie(0, 0, SQUARE)],
+        [Tie(0, 3, SQUARE)],
+        [Tie(3, 0, SQUARE)],
+        [Tie(0, -1, SQUARE)],
+        [Tie(0, 1, np.ones((3, 1)))],
+        [Tie(0, 1, np.ones(3))],
+        [Tie(0, 1, SQUARE * np.nan)],
+        [Tie(0, 1, -SQUARE)],
+    ],
+    ids=[
+        "circle",
+        "child first",
+        "twice",
+        "itself",
+        "no child",
+        "no parent",
+        "negative",
+        "narrow",
+        "flat",
+        "nan",
+        "minus",
+    ],
+)
+def test_ties_that_are_no_forest_in_order_are_refused(ties: list[Tie]):
+    """Drawn in another order, a parent's cells were whatever memory held before: rows of a private table, say."""
+    values = np.arange(3)
+    grids = (ColumnGrid(values, values, has_null=False),) * 3
+    with pytest.raises(ValueError, match=r"ties|ratios"):
+        Components(np.ones(1), np.full((1, 9), 1 / 3), grids, tuple(ties))
+
+
 # The mixture with labels and rules.
 
 COLUMNS = [

@@ -20,6 +20,13 @@ MOST_LISTED = 2**17
 """Up to so many codes (1 MiB of int64) a lookup table is faster than a binary search for each row."""
 
 
+MOST_STEP = 2.0**66
+"""Codes that a step or its origin may be of: twice the longest column and its origin."""
+
+MOST_STEPS = 64
+"""Steps that a column is told apart by: each is a pass over the rows."""
+
+
 @dataclass(frozen=True)
 class Cells:
     """A column's codes 0 .. ``num_codes`` - 1 cut into cells.
@@ -53,8 +60,9 @@ class Cells:
         cells = np.arange(groups.max(initial=-1) + 1)
         if self.groups and (len(groups) != self.num_pieces or not np.array_equal(np.unique(groups), cells)):
             raise ValueError("every piece has a cell, and every cell a piece")
-        numbers = (self.origin, *self.steps)
-        if self.steps and (self.lows != (0,) or not all(map(math.isfinite, numbers)) or min(self.steps) < 1):
+        if not all(abs(number) < MOST_STEP for number in (self.origin, *self.steps)):  # not a number is refused too
+            raise ValueError("steps and their origin are codes")
+        if self.steps and (self.lows != (0,) or min(self.steps) < 1 or len(self.steps) > MOST_STEPS):
             raise ValueError("steps are of one code or more, and cut one piece")
 
     @cached_property
@@ -346,9 +354,9 @@ def round_steps(place: int, column: Column) -> Cells | None:
     Values heap on round numbers (incomes on thousands) and have few decimals; one small table tells which.
     """
     low, high = column.low_high
-    if column.resolution is not None or high <= low:
+    codes_per_unit = column.num_steps / (high - low) if high > low else math.inf
+    if column.resolution is not None or not abs(codes_per_unit * low) < MOST_STEP / 4:
         return None
-    codes_per_unit = column.num_steps / (high - low)
     largest = math.floor(math.log10(high - low))
     sizes = [float(f"{digits}e{largest - k}") for k in range(MOST_DIGITS) for digits in (5, 2.5, 1)]
     least = 1.0 if column.num_steps < CONTINUOUS_STEPS else CODES_PER_DECIMAL

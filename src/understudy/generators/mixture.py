@@ -6,6 +6,7 @@ A grid cuts a column into cells of codes; cells and codes are drawn by inverse-t
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -158,6 +159,18 @@ class Tie:
     ratios: Floats  # (cells of the parent, cells of the child)
 
 
+def check_ties(ties: Sequence[Tie], widths: Sequence[int]) -> None:
+    """Refuse ties that are no forest in order: a parent's cells would be whatever memory held before they are drawn."""
+    drawn = set(range(len(widths))) - {tie.child for tie in ties}
+    for tie in ties:
+        is_new = 0 <= tie.child < len(widths) and tie.child not in drawn
+        if not is_new or tie.parent not in drawn or tie.ratios.shape != (widths[tie.parent], widths[tie.child]):
+            raise ValueError("ties are of columns that there are, each child once and after its parent")
+        if not (np.isfinite(tie.ratios).all() and (tie.ratios >= 0).all()):
+            raise ValueError("ratios are finite and not negative")
+        drawn.add(tie.child)
+
+
 @dataclass(frozen=True)
 class Components:
     """Weighted products over column grids, with everything that drawing rows needs.
@@ -170,6 +183,9 @@ class Components:
     grids: tuple[ColumnGrid, ...]
     ties: tuple[Tie, ...] = ()
 
+    def __post_init__(self) -> None:
+        check_ties(self.ties, [grid.width for grid in self.grids])
+
     def codes(self, num_rows: int, rng: np.random.Generator) -> Integers:
         """Codes of new rows, in random order.  # (num_rows, num_used)
 
@@ -181,8 +197,8 @@ class Components:
         chosen = pick(self.weights[None, :], zeros, marks)
         spans, tied = spans_of(self.grids), {tie.child: tie for tie in self.ties}
         order = [*(j for j in range(len(self.grids)) if j not in tied), *tied]
-        cells = np.empty((num_rows, len(self.grids)), dtype=np.int64)
-        found = np.empty_like(cells)
+        cells = np.zeros((num_rows, len(self.grids)), dtype=np.int64)
+        found = np.zeros_like(cells)
         for place in order:
             own = self.probabilities[:, slice(*spans[place])]
             tie = tied.get(place)
@@ -331,6 +347,7 @@ class Mixture(Generator):
             Tie(parent, child, tensors[f"ratios {child}"].astype(np.float64))
             for parent, child in (tensors["ties"].tolist() if "ties" in tensors else ())
         )
+        check_ties(ties, [grid.width for grid in grids or grids_of(schema)])
         return decode(cls, document, schema=schema, probabilities=probabilities, grids=grids, ties=ties)
 
 

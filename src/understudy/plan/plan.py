@@ -373,7 +373,9 @@ class Plan:
         return tuple(measurement.embedding for measurement in found)
 
     def _check_settled(self, planned: Embedding, settled: Embedding) -> None:
-        """A rule may choose what is measured, never how far a row can move it."""
+        """A rule may choose what is measured, never how far a row can move it, nor more than memory holds."""
+        if settled.dim > MOST_NUMBERS:
+            raise ValueError("a rule would release more numbers than memory holds")
         for replaced in (False, True):
             before, after = (
                 embedding.mechanism_sensitivities(self.lattice, replace=replaced) for embedding in (planned, settled)
@@ -404,7 +406,7 @@ def plan_from_dict(document: dict[str, Any]) -> Plan:
         # Whatever else it says has no say: noise and cost follow from these fields.
         fields = {key: value for key, value in document.items() if key in keys_of(Plan)}
         return decode(Plan, fields | {"settings": list(document["settings"].items())})
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, UsageError):
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError, UsageError):
         pass
     raise InputError(
         "plan",

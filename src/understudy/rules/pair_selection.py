@@ -71,6 +71,8 @@ def _columns_again(first: Measurement, second: Measurement) -> Tables:
     """Every column by label, or by itself if there is none: the label is the one column without cells."""
     template, bars = second.map(CELLS), first.map(COLUMNS).factors
     label = tuple(each for each in bars if each.column not in {own.column for own in template.factors})
+    if len(label) > 1:
+        raise ValueError("all columns but the label have cells")
     beside = tuple(range(len(template.factors), len(template.factors) + len(label)))
     subsets = tuple((*beside, j) for j in range(len(template.factors)))
     return replace(template, factors=(*template.factors, *label), subsets=subsets)

@@ -187,9 +187,9 @@ def number_values(column: Column, codes: Codes) -> npt.NDArray[Any]:
 def _short_decimals(column: Column, codes: Codes, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Values of codes; a decimal with few digits that has the same code instead, 0.7 and not 0.70000000012."""
     low, high = column.low_high
-    if low == high:
+    codes_per_unit = column.num_steps / (high - low) if high > low else math.inf
+    if not math.isfinite(codes_per_unit):
         return values
-    codes_per_unit = column.num_steps / (high - low)
     short = np.round(values, math.floor(math.log10(codes_per_unit / CODES_PER_DECIMAL)))
     is_same = (np.rint((short - low) / (high - low) * column.num_steps) == codes) & (short >= low) & (short <= high)
     return np.where(is_same, short, values)
