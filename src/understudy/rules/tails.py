@@ -25,6 +25,9 @@ BODY_DEVIATIONS = 5.0
 TAIL_DEVIATIONS = 2.5
 """A tail whose rows, weighed by the law that fits best, are fewer is empty."""
 
+MOST_DOUBT = 0.08
+"""Share of the rows that noise could hide in a tail at one deviation: beyond it nobody can say that a tail is thin."""
+
 LEAST_VARIANCE = 1e-12
 """Of noise in rows: counts without noise are not divided by nothing."""
 
@@ -96,6 +99,8 @@ def fit_tails(edges: Integers, counts: Floats, variances: Floats) -> Tails:
         bars, spread = counts[side][::flip], variances[side][::flip]
         starts = _tail_start(np.where(free, bars, 0.0), spread)
         outward = distances[middle + 1 :] if flip == 1 else distances[middle] - distances[middle::-1]
+        if math.sqrt(float(spread[starts:].sum())) > MOST_DOUBT * below[-1]:
+            continue
         back = max(0, starts - FITTED_BODY)
         law = _fit_law(outward[back:] - outward[back], bars[back:], spread[back:], free[back:])
         rows = np.append(np.zeros(back), law)
