@@ -2,7 +2,8 @@
 
 The kernel is an ANOVA kernel of order two, k = sum_j k_j + sum_{i<j} k_i k_j, and the same times the label's kernel.
 Each k_j asks whether two values lie in the same cell of column j, so that the mean embedding is tables of counts.
-Stages two and three are settled by rules of ``rules/``, which a plan names ("place-cells", "choose-pairs").
+Stages two and three are settled by rules of ``rules/``, which a plan names ("place-cells", "choose-pairs"); if nobody has
+stated a row count, the noisy one settles whether pairs are measured at all ("place-cells-by-rows").
 The story, in the order of this file; every measurement is a sum of integers with noise, and the rest reads only those:
 
 1. ``dp_anova`` splits the budget over three stages and plans equal bars (``features.tables.first_bars``).
@@ -10,9 +11,10 @@ The story, in the order of this file; every measurement is a sum of integers wit
 3. Adaptive bins: ``place_bins`` removes noise from the histograms (Haar thresholds) and cuts columns where rows are.
 4. Measure: columns by label in these bins, and all pairs of columns by label, coarsely.
 5. Pair selection: ``select_pairs`` takes the pairs whose dependence is worth the noise that they bring to all.
-6. Measure: the selected pairs, in finer bins.
+6. Measure: the selected pairs, each as finely as its dependence and the noise deserve.
 7. ``train_anova``: marginals that agree (``find_marginals``); pairs shrunk towards independence (``pair_targets``,
-   ``coarse_targets``); a mixture of products fitted to all of them by descent (``fit_components``).
+   ``coarse_targets``); a mixture of products fitted to all of them by descent (``fit_components``), whose components
+   are kept out of structural zeros (``find_ties``).
 """
 
 from __future__ import annotations
