@@ -2,8 +2,8 @@
 
 The kernel is an ANOVA kernel of order two, k = sum_j k_j + sum_{i<j} k_i k_j, and the same times the label's kernel.
 Each k_j asks whether two values lie in the same cell of column j, so that the mean embedding is tables of counts.
-Stages two and three are settled by rules of ``rules/``, which a plan names ("place-cells", "choose-pairs"); if nobody has
-stated a row count, the noisy one settles whether pairs are measured at all ("place-cells-by-rows").
+Stages two and three are settled by rules of ``rules/``, which a plan names ("place-cells", "choose-pairs"); if
+nobody has stated a row count, the noisy one settles whether pairs are measured at all ("place-cells-by-rows").
 The story, in the order of this file; every measurement is a sum of integers with noise, and the rest reads only those:
 
 1. ``dp_anova`` splits the budget over three stages and plans equal bars (``features.tables.first_bars``).
