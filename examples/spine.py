@@ -1,14 +1,14 @@
 """The default method, DP-ANOVA, from private rows to synthetic rows, to be read from top to bottom.
 
 Rows become integer codes; codes are counted in tables; counts get noise; noisy counts decide what is counted next.
-Three stages share one budget: histograms of all columns tell where bins should lie; columns and coarse pairs of
-columns in those bins tell which columns depend on one another; those pairs are counted again in finer bins. All that
-follows the noise is post-processing, and free.
+Four stages share one budget: the number of rows tells how fine histograms may be; histograms of all columns tell where
+bins should lie; columns and coarse pairs of columns in those bins tell which columns depend on one another; those pairs
+are counted again in finer bins, and columns too. All that follows the noise is post-processing, and free.
 
 The package does the same for more kinds of noise and neighbours, in parallel, with a ledger and a certificate. A test
 holds that both give the same integers, bins, pairs and rows. Left out here: tables with so few rows that the budget
-does not carry all pairs; ``understudy.methods.anova`` decides that by the noise. Taken from the package: the first
-bars, which follow from the schema and the noise, and the denoising of histograms (``understudy.rules``).
+does not carry all pairs, and row counts that are public. Taken from the package: the first bars, which follow from the
+schema and the noise, the denoising of histograms, and bins that are cut anew (``understudy.rules``).
 
     python examples/spine.py
 """
@@ -29,14 +29,13 @@ from understudy.accounting.mechanisms import Budget, mechanism_for
 from understudy.arrays import Floats, Integers, Truths
 from understudy.demo import demo_schema, demo_table
 from understudy.features import Block, Cells, Constant, Embedding, Norm, Tables
-from understudy.features.tables import fine_bars, first_bars
+from understudy.features.tables import bars_carried, coarser_bars, fine_bars, first_bars, values_stand_out
 from understudy.generators.base import Generator
 from understudy.methods import fit_release, make_plan
-from understudy.methods.common import ROWS_IF_UNSAID
 from understudy.released import Release
-from understudy.rules.adaptive_bins import Pieces, pieces_of
+from understudy.rules.adaptive_bins import Pieces, most_cells, pieces_of, refined
 from understudy.rules.denoise import centred
-from understudy.rules.marginals import find_marginals
+from understudy.rules.marginals import Marginals, find_marginals
 from understudy.rules.measurement import Measurement
 from understudy.rules.tails import doubling_breaks
 from understudy.schema import Column, Schema
@@ -44,8 +43,12 @@ from understudy.schema.columns import UNLISTED
 from understudy.schema.encode import encode_batch
 
 LATTICE = 2**32  # a contribution of norm 1 as an integer: sums are exact, and so is the noise on them
-SHARES = {"count": 0.015, "columns": 0.15, "values": 0.02, "cells": 0.33, "looks": 0.1, "pairs": 0.385}  # of the budget
-STAGES = (("count", "columns", "values"), ("cells", "looks"), ("pairs",))
+STAGES = (  # blocks, and their shares of the budget
+    {"rows": 0.005},
+    {"count": 0.015, "columns": 0.15, "values": 0.02},
+    {"cells": 0.315, "looks": 0.1},
+    {"finer": 0.04, "pairs": 0.355},
+)
 
 AddNoise = Callable[[Integers, int], Integers]
 """From integer sums and a standard deviation to noisy sums."""
@@ -64,7 +67,7 @@ def discrete_gaussian(sums: Integers, deviation: int) -> Integers:
 class Synthesis:
     """What the steps have come to."""
 
-    measurements: tuple[Measurement, ...]  # of the three stages: all that is ever learnt of the rows
+    measurements: tuple[Measurement, ...]  # of all stages: all that is ever learnt of the rows
     bins: tuple[Cells, ...]  # of every column but the label
     pairs: tuple[tuple[int, ...], ...]  # places in ``bins`` (or in finer ones after them) of columns counted together
     generator: Generator
@@ -82,17 +85,18 @@ def synthesize(
     columns = [j for j, column in enumerate(schema.used) if column is not label]
     pairs = tuple(combinations(range(len(columns)), 2))
 
-    # 2. Stage one: the number of rows, and a histogram of every column in bars of equal width.
-    mechanism, rows_planned = mechanism_for(budget), schema.rows or ROWS_IF_UNSAID
-    alone = {name: 1 / (rows_planned * math.sqrt(mechanism.total(budget) * share)) for name, share in SHARES.items()}
-    bars = first_bars(schema, alone["columns"] * math.sqrt(len(schema.used)))
-    fine = fine_bars(schema, bars, alone["values"], norm=Norm.L2, tail=mechanism.deviations)
-    shares, maps = dict(SHARES), {"count": None, "columns": each_alone(bars)}
-    if fine:
-        maps["values"] = each_alone(fine)
-    else:
-        shares["cells"] += shares.pop("values")
-    noise = share_out(budget, shares)
+    # 2. The number of rows, and then a histogram of every column: as many bars of equal width as they carry.
+    tail, bars = mechanism_for(budget).deviations, first_bars(schema, 0.0)
+    fine = fine_bars(schema, bars, 0.0, norm=Norm.L2, tail=tail)
+    noise = share_out(budget, has_values=bool(fine))
+    counted = private.measure({"rows": None}, noise)
+    num_rows = max(1.0, float(counted.all_sums("rows")[0, 0]))
+    most = bars_carried(noise["columns"].of_count(len(bars)) / num_rows)
+    maps = {"count": None, "columns": each_alone([coarser_bars(bar, most) if bar.is_ordered else bar for bar in bars])}
+    if fine:  # value by value, if any would stand out; how round values are in any case
+        steps = tuple(own for own in fine if own.steps) or fine
+        stands_out = values_stand_out(fine, noise["values"].of_count(len(fine)) / num_rows, tail=tail)
+        maps["values"] = each_alone(fine if stands_out else steps)
     first = private.measure(maps, noise)
     total = max(1.0, float(first.all_sums("count").sum()))
 
@@ -105,16 +109,21 @@ def synthesize(
     # 4. Stage two: every column in its bins, and all pairs coarsely; by class, if there is a label.
     second = private.measure({"cells": each_alone(bins), "looks": tables(coarse, pairs)}, noise)
 
-    # 5. Stage three: the pairs whose dependence is worth its noise, counted again in finer bins.
-    chosen, factors = select_pairs(dependence(first, second), bins, runs, noise["pairs"].of_count(1) / total)
-    third = private.measure({"pairs": tables(factors, chosen)}, noise)
+    # 5. The last stage: the pairs whose dependence is worth its noise in finer bins, and columns in bins cut anew.
+    margins = find_marginals([first, second])  # one estimate of every column, by inverse-variance weighting
+    chosen, factors = select_pairs(dependence(margins, second), bins, runs, noise["pairs"].of_count(1) / total)
+    of_all = [margins.total * (margins.label_shares @ shares) for shares in margins.by_label]
+    again = noise["finer"].of_count(len(bins))
+    anew = [refined(first, own, counts, again, most_cells(len(bins))) for own, counts in zip(bins, of_all, strict=True)]
+    third = private.measure({"finer": each_alone(anew), "pairs": tables(factors, chosen)}, noise)
 
     # 6. Shrink the tables towards what their margins explain, fit a mixture of products to them (descent with
     #    torch), and sample it. The package's plan holds the same decisions as steps 2 to 5, written as a document: its
     #    rules settle the same bins and pairs from the same noisy vectors.
     plan = make_plan(schema, budget, method="dp-anova", options={"pairs": True} | fit)
-    release = Release(plan, (first.vector, second.vector, third.vector), facts=())
-    return Synthesis((first, second, third), tuple(bins), chosen, fit_release(release))
+    stages = (counted, first, second, third)
+    release = Release(plan, tuple(stage.vector for stage in stages), facts=())
+    return Synthesis(stages, tuple(bins), chosen, fit_release(release))
 
 
 # Measuring: integer counts, and noise by the share of the budget.
@@ -136,12 +145,14 @@ class BlockNoise:
         return self.deviation / self.row_unit(num_tables)
 
 
-def share_out(budget: Budget, shares: dict[str, float]) -> dict[str, BlockNoise]:
+def share_out(budget: Budget, *, has_values: bool) -> dict[str, BlockNoise]:
     """A row has norm 1 in every stage, split over its blocks; mu squared (Gaussian DP) adds up over the stages."""
     mechanism = mechanism_for(budget)
     found: dict[str, BlockNoise] = {}
-    for names in STAGES:
-        own = {name: shares[name] for name in names if name in shares}
+    for stage in STAGES:
+        own = {name: share for name, share in stage.items() if has_values or name != "values"}
+        if "cells" in own and not has_values:
+            own["cells"] += STAGES[1]["values"]
         share = sum(own.values())
         weights = {name: math.sqrt(part / share) for name, part in own.items()}
         squared = sum(math.floor(weight * LATTICE) ** 2 for weight in weights.values())  # sensitivity, exactly
@@ -265,9 +276,8 @@ def rare_together(counts: Floats, least: float, most: int) -> Integers:
 # Stage three: pair selection.
 
 
-def dependence(first: Measurement, second: Measurement) -> dict[tuple[int, ...], float]:
+def dependence(margins: Marginals, second: Measurement) -> dict[tuple[int, ...], float]:
     """How far each coarse table is from independent within classes, without what noise and chance would add."""
-    margins = find_marginals([first, second])  # one estimate of every column, by inverse-variance weighting
     looks, found = second.map("looks"), {}
     for pair, table in zip(looks.subsets, second.tables("looks"), strict=True):
         expected = margins.independent((pair[0], pair[1]), looks.factors).sum(axis=0)
@@ -333,11 +343,11 @@ def main() -> None:
     schema, frame = demo_schema(), demo_table()
     rows = pa.RecordBatch.from_pandas(frame[[column.name for column in schema.used]], preserve_index=False)
     found = synthesize(schema, rows, Budget(1.0, 1e-5))
-    for name, reading in zip(("columns", "cells", "pairs"), found.measurements, strict=True):
+    for name, reading in zip(("columns", "cells", "pairs"), found.measurements[1:], strict=True):
         noise = reading.noise_of_count(name)
         print(f"{name:8} {len(reading.vector):7,} noisy integers; noise on a count: {noise:.0f} rows")
     print("bins    ", ", ".join(f"{schema.used[own.column].name} {own.num_known}" for own in found.bins))
-    factors = found.measurements[2].map("pairs").factors
+    factors = found.measurements[3].map("pairs").factors
     names = [" x ".join(schema.used[factors[j].column].name for j in pair) for pair in found.pairs]
     print("pairs   ", ", ".join(names))
     print(found.generator.sample(5).to_pandas().to_string(index=False))

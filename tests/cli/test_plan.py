@@ -116,14 +116,17 @@ def test_a_plan_of_tables_says_what_it_measures_and_what_it_leaves_out(run: Any,
         sum(run(*base[:-1], "-m", "dp-merf", "--json").document["mu_squared"]), rel=1e-5
     )
     names = [block["block"] for block in many["blocks"]]
-    assert names == ["count", "columns", "values", "cells", "looks", "pairs"]
+    assert names == ["count", "columns", "values", "cells", "looks", "finer", "pairs"]
     told = " ".join(run("plan", "-s", office.schema, "-e", 1, "--rows", 100_000).out.split())
     for sentence in many["explanation"]:
         assert f"chosen {sentence}" in told
     assert any("6 of 6 pairs" in sentence for sentence in many["explanation"])
     few = run(*base, "--rows", 60).document
-    assert len(few["mu_squared"]) == 2
+    assert [block["block"] for block in few["blocks"]][-2:] == ["cells", "finer"]
     assert any("no pairs of columns" in sentence for sentence in few["explanation"])
+    unstated = run(*base).document
+    assert unstated["blocks"][0]["block"] == "rows"
+    assert len(unstated["mu_squared"]) == 4
 
 
 def test_a_schema_without_numbers_has_a_plan_too(run: Any, office: Any) -> None:

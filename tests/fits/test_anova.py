@@ -290,9 +290,13 @@ def test_means_that_noise_explains_stay_and_others_come_to_its_edge() -> None:
     edges, slack = [0, 20, 30], np.array([0.01, 0.05])
     near = components[:20].mean(axis=0) + np.array([0.009, -0.009, 0.0, 0.0])
     far = components[20:].mean(axis=0) + np.array([0.15, -0.05, -0.05, -0.05])
-    found = raked(components, np.stack([near, far]), slack, edges)
+    found = raked(components, np.stack([near, far]), slack, edges, np.arange(4))
     np.testing.assert_allclose(found[:20], components[:20])
     off = np.abs(found[20:].mean(axis=0) - far)
     assert 0.04 < off.max() < 0.06, "to the edge, and no further"
     np.testing.assert_allclose(found.sum(axis=1), 1.0)
     assert (found >= 0).all()
+    joined = raked(components, np.stack([near, far]), slack, edges, np.array([0, 1, 1, 1]))
+    sums = joined[20:].mean(axis=0)
+    assert abs(sums[0] - far[0]) < 0.06, "cells of a union are raked together"
+    np.testing.assert_allclose(joined[20:, 2] / joined[20:, 3], components[20:, 2] / components[20:, 3])

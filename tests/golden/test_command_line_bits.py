@@ -231,7 +231,7 @@ WAYS = {
         "synth": f"synth rows.csv {SMALL} -n 30 -o rows.parquet --release-dir kept",
         "query": "query rel 'count by sex, ill' 'mean(age)' \"share where ill = 'yes'\" 'median(bmi)'",
         "query, nothing asked": "query rel",
-        "query, of a generator": "query rel 'mean(age) by sex' -g model --population --clip",
+        "query, of a generator": "query rel 'mean(age) by ill' -g model --population --clip",
         "compare, rows": "compare rel new.parquet",
         "compare, exact": "compare rel new.parquet --exact",
         "compare, releases": "compare rel other -g model",

@@ -88,9 +88,9 @@ def test_the_spine_gives_the_integers_bins_pairs_and_rows_of_the_package(
     assert tuple(reading.noise_std for reading in found.measurements) == plan.noise_stds
     for mine, theirs in zip(found.measurements, release.vectors, strict=True):
         np.testing.assert_array_equal(mine.vector, theirs)
-    assert found.bins == release.measurements[1].map("cells").factors
-    for stage, name in ((0, "columns"), (1, "looks"), (2, "pairs")):
+    assert found.bins == release.measurements[2].map("cells").factors
+    for stage, name in ((1, "columns"), (2, "looks"), (3, "finer"), (3, "pairs")):
         assert found.measurements[stage].map(name) == release.measurements[stage].map(name)
-    assert found.pairs == release.measurements[2].map("pairs").subsets
+    assert found.pairs == release.measurements[3].map("pairs").subsets
     rows = fit_release(release).sample(50, seed=1)
     assert found.generator.sample(50, seed=1).equals(rows)

@@ -126,7 +126,7 @@ def test_cells_that_are_not_placed_yet_are_planned_as_few(name: str):
 def test_wide_or_tiny_tables_get_no_pairs_and_the_plan_says_so(columns: int, rows: int, epsilon: float):
     many = [{"name": f"c{i}", "kind": "integer", "bounds": [0, 9]} for i in range(columns)]
     plan = dp_anova(schema_with(*many, LABEL, rows=rows), Budget(epsilon))
-    assert [stage.name for stage in plan.stages] == ["columns", "by label"]
+    assert [stage.name for stage in plan.stages] == ["columns", "by label", "columns again"]
     assert not {"looks", "pairs"} & set(blocks_of(plan))
     assert "no pairs of columns: the budget does not carry them on so few rows" in explained(plan)
     assert "independent within each class" in explained(plan)
@@ -137,7 +137,7 @@ def test_between_few_and_many_rows_some_pairs_are_drawn_by_the_seed():
     counts = {}
     for rows in (200, 500, 1000, 2000, 2800, 4000, 5600, 8000, 50_000):
         plan = dp_anova(schema_with(*many, rows=rows), Budget(1.0))
-        counts[rows] = len(tables_of(plan, "looks").subsets) if len(plan.stages) == 3 else 0
+        counts[rows] = len(tables_of(plan, "looks").subsets) if "looks" in blocks_of(plan) else 0
     assert list(counts.values()) == sorted(counts.values())
     assert counts[200] == 0
     assert counts[50_000] == math.comb(30, 2)
@@ -159,12 +159,12 @@ def test_pairs_that_are_asked_for_are_measured_however_few_rows_there_are():
 
 def test_pairs_that_are_not_wanted_are_left_out_as_asked():
     assert "no pairs of columns, as asked" in explained(PLANS["no pairs"])
-    assert len(PLANS["no pairs"].stages) == 2
+    assert not {"looks", "pairs"} & set(blocks_of(PLANS["no pairs"]))
 
 
 def test_a_single_column_has_no_pairs_and_the_plan_blames_no_budget():
     for name in ("one column", "one column of all"):
-        assert len(PLANS[name].stages) == 2
+        assert not {"looks", "pairs"} & set(blocks_of(PLANS[name]))
         assert "pairs" not in explained(PLANS[name])
 
 
@@ -174,7 +174,7 @@ def test_replace_one_carries_about_as_many_pairs_as_its_noise_does():
 
     def looks(neighbours: Neighbours, rows: int) -> int:
         plan = dp_anova(schema_with(*many, rows=rows), Budget(1.0), neighbours=neighbours)
-        return len(tables_of(plan, "looks").subsets) if len(plan.stages) == 3 else 0
+        return len(tables_of(plan, "looks").subsets) if "looks" in blocks_of(plan) else 0
 
     for rows in (800, 1200, 1600, 2000):
         both = [looks(neighbours, rows) for neighbours in Neighbours]

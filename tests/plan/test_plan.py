@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -89,10 +90,34 @@ def test_no_plan_of_tables_spends_more_than_its_budget(
     plan = dp_anova(
         SCHEMA, Budget(epsilon, delta), neighbours=neighbours, num_rows=100, labels=labels, pairs=pairs, values=values
     )
-    assert len(plan.stages) == (3 if plan.stages[-1].rule == "choose-pairs" else 2)
+    assert len(plan.stages) == 3
     assert sum(plan.cost()) <= plan.mechanism.total(plan.budget)
     assert plan.epsilon() <= epsilon
     assert plan.epsilon() == pytest.approx(epsilon, rel=1e-4)
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+@pytest.mark.parametrize("delta", [1e-5, 0.0])
+def test_a_plan_that_measures_the_row_count_first_spends_its_budget_and_no_more(delta: float, pairs: bool) -> None:
+    plan = dp_anova(replace(SCHEMA, rows=None), Budget(0.7, delta), pairs=pairs)
+    assert plan.stages[0].name == "rows"
+    assert len(plan.stages) == 4
+    assert sum(plan.cost()) <= plan.mechanism.total(plan.budget)
+    assert plan.epsilon() == pytest.approx(0.7, rel=1e-4)
+
+
+def test_a_rule_without_the_blocks_that_it_looks_at_is_refused_before_anything_is_charged() -> None:
+    plan = dp_anova(replace(SCHEMA, rows=None), Budget(1.0), pairs=True)
+    for stage in plan.stages[1:]:
+        for block in stage.embedding.blocks:
+            others = tuple(each for each in stage.embedding.blocks if each is not block)
+            if block.name not in {"columns", "cells", "finer"} or not others:
+                continue
+            cut = replace(stage, embedding=replace(stage.embedding, blocks=others))
+            with pytest.raises(ValueError, match="a rule has the blocks"):
+                replace(plan, stages=tuple(cut if each is stage else each for each in plan.stages))
+    with pytest.raises(ValueError, match="a rule has"):
+        replace(plan, stages=plan.stages[1:])
 
 
 def test_replacing_a_row_costs_more_than_adding_one() -> None:

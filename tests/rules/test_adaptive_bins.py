@@ -21,10 +21,13 @@ from understudy.rules.adaptive_bins import (
     COARSE_PAIRS,
     COLUMNS,
     MOST_CELLS,
+    VALUES,
     masses_in,
     merged,
     pieces_of,
+    place_bars,
     place_bins,
+    refined,
     total_rows,
 )
 from understudy.rules.measurement import Measurement
@@ -360,3 +363,53 @@ def test_a_bar_with_a_value_that_repeats_is_not_split() -> None:
     bar = 2**32 // 4096
     around = cells(0.6181 * 2**32 // bar * bar + np.arange(bar)[::1000].astype(np.int64))
     assert len(np.unique(around)) == 1
+
+
+# As many bars as rows carry
+
+
+def bars_for(rows: float, *columns: dict[str, Any], epsilon: float = 0.1) -> Embedding:
+    """The stage of histograms if the noisy row count is this."""
+    plan = dp_anova(load_schema({"columns": list(columns)}), Budget(epsilon))
+    counted, embedding = plan.stages[0].embedding, plan.stages[1].embedding
+    vector = np.rint(rows * counted.blocks[0].scales(plan.lattice)).astype(np.int64).ravel()
+    nothing = np.empty(0, dtype=np.int64)
+    first = Measurement(counted, vector, plan.noise_stds[0], plan.lattice)
+    return place_bars(Measurement(embedding, nothing, plan.noise_stds[1], plan.lattice), [first])
+
+
+def test_the_more_rows_there_are_the_more_bars_a_histogram_has() -> None:
+    numbers = number(5000), {"name": "z", "kind": "continuous", "bounds": [0, 1]}, {**number(100), "name": "w"}
+    counts = []
+    for rows in (-50.0, 1.0, 300.0, 3_000.0, 30_000.0, 1e6):
+        bars = bars_for(rows, *numbers).block(COLUMNS).map_of(Tables).factors
+        counts.append([cells.num_known for cells in bars])
+        for cells in bars:  # bounds have bars of their own, and all others are about equally wide
+            assert cells.num_codes == cells.num_known or {1, cells.num_codes - 1} <= set(cells.lows)
+    assert counts == sorted(counts)
+    assert all(8 <= count <= 11 for count in counts[0])
+    assert counts[-1] == [258, 258, 101]
+
+
+def test_values_are_counted_one_by_one_if_rows_are_many_and_how_round_they_are_in_any_case() -> None:
+    few, many = (bars_for(rows, number(5000)).block(VALUES).map_of(Tables).factors for rows in (500.0, 1e6))
+    assert [bool(cells.steps) for cells in few] == [True]
+    assert [bool(cells.steps) for cells in many] == [False, True]
+
+
+@settings(max_examples=60, deadline=None)
+@given(top=st.integers(1, 3000), rows=st.floats(-1e4, 1e8))
+def test_joined_bars_hold_every_code_once(top: int, rows: float) -> None:
+    (cells,) = bars_for(rows, number(top)).block(COLUMNS).map_of(Tables).factors
+    assert np.array_equal(np.unique(cells(np.arange(top + 1))), np.arange(cells.num_known))
+
+
+@pytest.mark.parametrize("rows", [0.0, 1e3, 1e9, 1e15])
+def test_cells_cut_anew_are_few_however_many_rows_there_are(rows: float) -> None:
+    """A column of many values that all repeat, and a billion rows: what is cut after the charge must fit in memory."""
+    plan = plan_for(number(100_000), epsilon=30.0)
+    first = first_reading(plan, np.random.default_rng(0).choice(np.arange(0, 100_000, 97), ROWS))
+    cells, _ = placed(plan, first)
+    found = refined(first, cells, np.full(cells.dim, rows / cells.dim), 1e-3, MOST_CELLS)
+    assert found.num_known <= 4 * MOST_CELLS
+    assert found.num_pieces <= cells.num_pieces + 2 * MOST_CELLS

@@ -140,6 +140,12 @@ def test_differences_that_are_noise_are_taken_away_and_large_ones_stay() -> None
     assert np.abs(kept - strong).mean() < 0.5
 
 
+def test_two_values_are_not_shrunk_and_more_are_by_what_james_and_stein_say() -> None:
+    assert james_stein(np.array([1.0, -2.0]), 3.0).tolist() == [1.0, -2.0]
+    values = np.array([3.0, -4.0, 5.0, 1.0])
+    assert james_stein(values, 2.0) == pytest.approx((1 - 2 * 4 / 51) * values)
+
+
 @settings(max_examples=100, deadline=None)
 @given(values=some_counts, noise=st.floats(0, 1e5))
 def test_shrinking_never_enlarges_or_turns_a_sign(values: Floats, noise: float) -> None:

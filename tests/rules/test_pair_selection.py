@@ -18,7 +18,7 @@ from understudy.rules import pair_selection
 from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, looks_at_pairs
 from understudy.rules.marginals import find_marginals
 from understudy.rules.measurement import Measurement
-from understudy.rules.pair_selection import PAIRS, RESOLUTIONS, STRONGEST, dependence, resolution, select_pairs
+from understudy.rules.pair_selection import FINER, PAIRS, RESOLUTIONS, STRONGEST, dependence, resolution, select_pairs
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]
@@ -46,24 +46,25 @@ def independent_rows(seed: int) -> Integers:
 
 
 def readings_of(plan: Plan, codes: Integers, *, seed: int = 0) -> list[Measurement]:
-    """The first two stages with noise."""
-    return stages_of(plan, codes, seed=seed, count=2)
+    """Columns and columns by label with noise."""
+    return stages_of(plan, codes, seed=seed)[:2]
 
 
-def stages_of(plan: Plan, codes: Integers, *, seed: int = 0, count: int = 3) -> list[Measurement]:
+def stages_of(plan: Plan, codes: Integers, *, seed: int = 0) -> list[Measurement]:
+    """All stages with noise but that of the row count, if it is measured first."""
     rng = np.random.default_rng(seed)
     found: list[Measurement] = []
-    for index, noise in enumerate(plan.noise_stds[:count]):
+    for index, noise in enumerate(plan.noise_stds):
         embedding = plan.embeddings([measurement.vector for measurement in found])[index]
         vector = partial_sum(Rows(plan.layout, codes), embedding=embedding, lattice=plan.lattice)
         vector = vector + np.rint(rng.normal(0, noise, embedding.dim)).astype(np.int64)
         found.append(Measurement(embedding, vector, noise, plan.lattice))
-    return found
+    return found[-3:]
 
 
 def chosen_by(plan: Plan, earlier: list[Measurement]) -> Embedding:
     nothing = np.empty(0, dtype=np.int64)
-    planned = Measurement(plan.stages[2].embedding, nothing, plan.noise_stds[2], plan.lattice)
+    planned = Measurement(plan.stages[-1].embedding, nothing, plan.noise_stds[-1], plan.lattice)
     return select_pairs(planned, earlier)
 
 
@@ -252,10 +253,37 @@ def test_a_row_count_that_carries_no_pairs_lets_columns_be_measured_again(labels
     codes = independent_rows(0)[:800]
     earlier = readings_of(plan, codes)
     assert not looks_at_pairs(earlier[1])
-    found = tables_of(chosen_by(plan, earlier))
-    beside = (6,) if labels == "auto" else ()
-    assert columns_of(found) == [(*beside, j) for j in range(6 if beside else 7)]
-    assert [cells for cells in found.factors if cells.column not in beside] == list(earlier[1].map(CELLS).factors)
+    settled = chosen_by(plan, earlier)
+    found = tables_of(settled)
+    assert columns_of(found) == [(j,) for j in range(6 if labels == "auto" else 7)]
+    assert found == settled.block(FINER).map
+
+
+def test_columns_cut_anew_lie_inside_the_cells_by_label() -> None:
+    plan = plan_for(1.0)
+    earlier = readings_of(plan, independent_rows(0))
+    anew = chosen_by(plan, earlier).block(FINER).map_of(Tables).factors
+    for cells, finer in zip(earlier[1].map(CELLS).factors, anew, strict=True):
+        codes = np.arange(cells.num_codes)
+        assert len(np.unique(np.stack([cells(codes), finer(codes)]), axis=1).T) == finer.num_known
+
+
+def test_rows_in_a_small_part_of_a_wide_bar_are_found_by_cells_cut_anew() -> None:
+    """A few rows in one of 5,000 codes: eight bars cannot show where, nor can cells that split one of them evenly."""
+    schema = load_schema({"columns": [{"name": "year", "kind": "integer", "bounds": [0, 5000]}]})
+    plan, errors = dp_anova(schema, Budget(0.1), values=False), []
+    codes = np.full((3000, 1), 1999)
+    for seed in range(6):
+        readings = stages_of(plan, codes, seed=seed)
+        for measurements in (readings, readings[:2]):
+            found = find_marginals(measurements)
+            cells, shares = found.cells[0], found.by_label[0][0]
+            own = int(cells(np.array([1999]))[0])
+            width = (cells(np.arange(5001)) == own).sum()
+            errors.append((float(shares[own]), int(width)))
+    shares, widths = np.array(errors).reshape(6, 2, 2).transpose(2, 1, 0)
+    assert (shares[0] > 0.8).all()
+    assert np.median(widths[0]) < 0.3 * np.median(widths[1])
 
 
 def test_columns_measured_again_are_nearer_to_the_truth() -> None:
@@ -276,7 +304,7 @@ def test_a_row_count_that_carries_pairs_looks_at_them_without_being_stated() -> 
 
 def test_a_row_count_between_looks_at_some_of_the_pairs() -> None:
     plan = dp_anova(SCHEMA, Budget(1.0))
-    found = {len(readings_of(plan, independent_rows(0)[:rows])[1].map(COARSE_PAIRS).subsets) for rows in (430, 500)}
+    found = {len(readings_of(plan, independent_rows(0)[:rows])[1].map(COARSE_PAIRS).subsets) for rows in (530, 600)}
     assert all(8 <= count < 15 for count in found)
 
 
@@ -296,24 +324,24 @@ def test_any_vectors_at_all_choose_pairs_that_were_looked_at_at_the_planned_sens
 @given(seed=st.integers(0, 2**32), size=st.sampled_from([0, 2**20, 2**36, 2**45]))
 def test_any_vectors_at_all_settle_on_pairs_or_columns_at_the_planned_sensitivity(seed: int, size: int) -> None:
     plan = dp_anova(SCHEMA, Budget(1.0))
-    assert plan.stages[1].rule == "place-cells-by-rows"
+    assert [stage.rule for stage in plan.stages[:3]] == [None, "place-bars", "place-cells-by-rows"]
     check_any_vectors(plan, seed, size)
 
 
 def check_any_vectors(plan: Plan, seed: int, size: int) -> None:
     rng = np.random.default_rng(seed)
     earlier: list[Measurement] = []
-    for index, noise in enumerate(plan.noise_stds[:2]):
+    for index, noise in enumerate(plan.noise_stds[:-1]):
         embedding = plan.embeddings([measurement.vector for measurement in earlier])[index]
         vector = np.rint(rng.normal(0, 1, embedding.dim) * size).astype(np.int64)
         earlier.append(Measurement(embedding, vector, noise, plan.lattice))
     settled = chosen_by(plan, earlier)
     found = tables_of(settled)
-    looks = earlier[1].map(COARSE_PAIRS)
+    looks = earlier[-1].map(COARSE_PAIRS)
     looked_at, pairs = (
         [tuple(each.factors[j].column for j in pair) for pair in each.subsets] for each in (looks, found)
     )
-    if looks_at_pairs(earlier[1]):
+    if looks_at_pairs(earlier[-1]):
         assert set(pairs) <= set(looked_at)
     else:
         assert [pair[-1:] for pair in pairs] == looked_at
@@ -321,6 +349,6 @@ def check_any_vectors(plan: Plan, seed: int, size: int) -> None:
     assert list(found.subsets) == sorted(found.subsets), "the order tells nothing"
     for replace in (False, True):
         before, after = (
-            each.mechanism_sensitivities(plan.lattice, replace=replace) for each in (plan.stages[2].embedding, settled)
+            each.mechanism_sensitivities(plan.lattice, replace=replace) for each in (plan.stages[-1].embedding, settled)
         )
         assert before == after

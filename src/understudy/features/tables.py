@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -279,7 +279,7 @@ def column_of(layout: Layout, name: str) -> tuple[int, Column]:
 HISTOGRAM_BARS = 256
 """Bars of a column's histogram at most; a power of two, so that bars can be halved."""
 
-FEWEST_BARS = 16  # fewer would not show where rows lie, whatever the noise
+FEWEST_BARS = 8  # fewer would not show where rows lie, whatever the noise
 
 MOST_BARS = 2**17
 """Bars of the histograms of all columns together."""
@@ -293,9 +293,9 @@ MOST_VALUES = 2**17
 LONG_BARS = 4096
 """Bars of the finer histogram of a column with too many codes to count one by one."""
 
-ROWS_PER_BAR = 4.0
-"""A histogram has as many bars, of n, as leave the noise of its half (sqrt(n) deviations) below a quarter of
-the rows."""
+ROWS_PER_BAR = 1.0
+"""A histogram has as many bars as leave so many deviations of noise in rows to each on average: bars that nothing
+stands out of are joined."""
 
 MOST_DIGITS = 12
 """Steps 1, 2.5 and 5 times a power of ten are told apart over so many powers."""
@@ -305,12 +305,25 @@ ROWS_PER_VALUE = 20.0
 
 
 def first_bars(schema: Schema, noise: float) -> tuple[Cells, ...]:
-    """Equal bars for every column, without a look at the data."""
+    """Equal bars for every column, without a look at the data; ``noise`` is that of a bar, as a share of the rows."""
     long = sum(not c.is_choice and c.num_steps >= HISTOGRAM_BARS for c in schema.used)
-    quiet = (1 / (ROWS_PER_BAR * noise)) ** 2
-    most = min(HISTOGRAM_BARS, MOST_BARS // max(1, long), int(quiet))
-    bars = 1 << (max(FEWEST_BARS, most).bit_length() - 1)
-    return tuple(_bars(i, column, bars) for i, column in enumerate(schema.used))
+    most = min(bars_carried(noise), MOST_BARS // max(1, long))
+    return tuple(_bars(i, column, most) for i, column in enumerate(schema.used))
+
+
+def bars_carried(noise: float) -> int:
+    """Bars, a power of two, that a histogram may have, given the noise on the share of rows in a bar."""
+    most = min(HISTOGRAM_BARS, max(FEWEST_BARS, int(1 / max(ROWS_PER_BAR * noise, 1e-9))))
+    return 1 << (most.bit_length() - 1)
+
+
+def coarser_bars(bars: Cells, most: int) -> Cells:
+    """The same column in about ``most`` bars at most, and one for each bound as before."""
+    step = -(-bars.num_pieces // most)
+    if step == 1 or bars.num_pieces <= most + 2:
+        return bars
+    starts = bars.first_codes[bars.first_codes != 1][::step] if bars.lows else bars.first_codes[::step]
+    return replace(bars, lows=tuple(np.unique([*starts, 1, bars.num_codes - 1]).tolist()))
 
 
 def _bars(place: int, column: Column, count: int) -> Cells:
@@ -342,10 +355,14 @@ def fine_bars(
         if fine.num_known <= room:
             found.append(replace(fine, has_null=False))
             room -= fine.num_known
-    longest = max((fine.num_known for fine in found), default=2)
     found += [steps for fine in found if (steps := round_steps(fine.column, schema.used[fine.column]))]
-    stands_out = noise * norm.dilution(len(found)) * tail(math.sqrt(2 * math.log(longest)))
-    return tuple(found) if stands_out * ROWS_PER_VALUE <= 1 else ()
+    return tuple(found) if values_stand_out(found, noise * norm.dilution(len(found)), tail=tail) else ()
+
+
+def values_stand_out(bars: Sequence[Cells], noise: float, *, tail: Callable[[float], float]) -> bool:
+    """Whether a value with a 20th of the rows stands out of these finer histograms, given a bar's noise as a share."""
+    longest = max((fine.num_known for fine in bars), default=2)
+    return noise * tail(math.sqrt(2 * math.log(longest))) * ROWS_PER_VALUE <= 1
 
 
 def round_steps(place: int, column: Column) -> Cells | None:

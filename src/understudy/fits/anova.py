@@ -27,9 +27,10 @@ from understudy.rules.adaptive_bins import (
     masses_in,
     pieces_of,
     round_counts,
+    spread_inside,
     total_rows,
 )
-from understudy.rules.marginals import Marginals
+from understudy.rules.marginals import Marginals, unions
 from understudy.rules.measurement import Measurement
 from understudy.rules.pair_selection import PAIRS
 
@@ -89,15 +90,15 @@ def fit_components(
     sizes = rows_per_label(marginals.label_shares, count)
     of_cells, of_coarse = second.noise_of_count(CELLS), second.noise_of_count(COARSE_PAIRS)
     of_pairs = third.noise_of_count(PAIRS)
-    fit = _Components(marginals, sizes, finer, training)
+    fit, cells = _Components(marginals, sizes, finer, training), second.map(CELLS).factors
     terms = [
-        fit.marginals((of_pairs / of_cells) ** 2),
+        fit.marginals(cells, (of_pairs / of_cells) ** 2),
         fit.pairs(pairs, finer, 1.0),
         fit.pairs(coarse, coarser, (of_pairs / of_coarse) ** 2),
         fit.plainness(training.caution * (of_pairs / marginals.total)),
     ]
     descend([fit.moves], terms, fit.probabilities, training=training, progress=progress)
-    return sizes, fit.by_column(slack=of_cells / marginals.total)
+    return sizes, fit.by_column(cells, slack=of_cells / marginals.total)
 
 
 class _Components:
@@ -142,13 +143,17 @@ class _Components:
         logs = scores - self._torch.log(sums) @ self._spans.T
         return raised * ((1 / sums) @ self._spans.T), logs
 
-    def marginals(self, weight: float) -> Term:
-        """One-way marginals within labels; a rare label weighs in proportion to its share, not to its square."""
-        targets = self._tensor(np.concatenate(self._marginals.by_label, axis=1))
+    def marginals(self, cells: Sequence[Cells], weight: float) -> Term:
+        """One-way marginals within labels, in the cells that were counted by label.
+
+        A rare label weighs in proportion to its share, not to its square.
+        """
+        union = self._union(cells)
+        targets = self._tensor(np.concatenate(self._marginals.by_label, axis=1)) @ union
         shares = self._tensor(np.sqrt(self._marginals.label_shares)[:, None])
 
         def loss(found: tuple[Any, Any]) -> Any:
-            apart = (self._average @ found[0] - targets) * shares
+            apart = ((self._average @ found[0]) @ union - targets) * shares
             return weight * (apart**2).sum()
 
         return Term(loss)
@@ -183,29 +188,30 @@ class _Components:
 
         return Term(loss)
 
-    def by_column(self, slack: float) -> list[Floats]:
+    def by_column(self, cells: Sequence[Cells], slack: float) -> list[Floats]:
         """Probabilities of each column's cells, raked to its marginals within their slack."""
         found = self.probabilities()[0].detach().double().numpy()
-        parts = np.split(found, np.cumsum(self._widths)[:-1], axis=1)
-        near = slack / self._marginals.label_shares
-        return [raked(part, aim, near, self._edges) for part, aim in zip(parts, self._marginals.by_label, strict=True)]
+        parts, near = np.split(found, np.cumsum(self._widths)[:-1], axis=1), slack / self._marginals.label_shares
+        known = zip(parts, self._marginals.by_label, self._marginals.cells, cells, strict=True)
+        return [raked(part, aim, near, self._edges, unions(finer, own)) for part, aim, finer, own in known]
 
 
-def raked(probabilities: Floats, aims: Floats, slack: Floats, edges: Sequence[int]) -> Floats:
+def raked(probabilities: Floats, aims: Floats, slack: Floats, edges: Sequence[int], union: Integers) -> Floats:
     """Components whose mean within a label is what is known of the column, as far as noise lets.
 
     Raking, or iterative proportional fitting (Deming & Stephan 1940), towards an interval instead of a number: a
-    mean within the label's slack of its aim stays; others are brought to the edge, by small factors.
+    mean within the label's slack of its aim stays; others are brought to the edge, by small factors. ``union`` says
+    which of the cells that were counted by label each cell lies in: these are raked.
 
     # (components, cells), (labels, cells), (labels,) -> (components, cells)
     """
-    found = probabilities.copy()
+    found, within = probabilities.copy(), np.eye(int(union.max()) + 1)[union]
     for (start, stop), aim, near in zip(pairwise(edges), aims, slack, strict=True):
-        part = found[start:stop]
+        part, wished = found[start:stop], aim @ within
         for _ in range(RAKINGS):
-            means = part.mean(axis=0)
-            wanted = np.clip(means, np.maximum(aim - near, 0.0), aim + near)
-            part *= wanted / np.maximum(means, 1e-12)
+            means = part.mean(axis=0) @ within
+            wanted = np.clip(means, np.maximum(wished - near, 0.0), wished + near)
+            part *= (wanted / np.maximum(means, 1e-12))[union]
             sums = part.sum(axis=1, keepdims=True)
             part[:] = np.where(sums > 0, part / np.where(sums > 0, sums, 1.0), aim)
     return found
@@ -221,9 +227,8 @@ def with_label(release: Release, by_column: list[Floats], sizes: Integers) -> Fl
     return np.concatenate(parts, axis=1)
 
 
-def column_grids(release: Release, marginals: Marginals) -> tuple[ColumnGrid, ...]:
+def column_grids(first: Measurement, marginals: Marginals) -> tuple[ColumnGrid, ...]:
     """The cells of every column, and how their rows are spread inside."""
-    first = release.measurements[0]
     grids = [ColumnGrid(each.first_codes, each.last_codes, each.has_null) for each in first.map(COLUMNS).factors]
     for cells, by_label in zip(marginals.cells, marginals.by_label, strict=True):
         grids[cells.column] = _grid(first, cells, marginals.total * (marginals.label_shares @ by_label))
@@ -253,12 +258,8 @@ def _grid(first: Measurement, cells: Cells, counts_of_cells: Floats) -> ColumnGr
     else:
         counts = first.tables(COLUMNS)[cells.column][0][: cells.num_pieces]
         masses = expected_counts(counts, first.noise_of_count(COLUMNS), total_rows(first))
-    groups = cells.cell_of_piece
-    widths = cells.last_codes - cells.first_codes + 1.0
-    held = np.bincount(groups, weights=masses, minlength=cells.num_known)
-    masses = np.where(held[groups] > 0, masses, widths)  # nothing is known inside: spread evenly
-    held = np.bincount(groups, weights=masses, minlength=cells.num_known)
-    grid = ColumnGrid(cells.first_codes, cells.last_codes, cells.has_null, groups, masses / held[groups])
+    shares = spread_inside(cells, masses)
+    grid = ColumnGrid(cells.first_codes, cells.last_codes, cells.has_null, cells.cell_of_piece, shares)
     counted = round_counts(first, cells.column)
     if counted is None:
         return grid

@@ -2,16 +2,19 @@
 
 The kernel is an ANOVA kernel of order two, k = sum_j k_j + sum_{i<j} k_i k_j, and the same times the label's kernel.
 Each k_j asks whether two values lie in the same cell of column j, so that the mean embedding is tables of counts.
-Stages two and three are settled by rules of ``rules/``, which a plan names ("place-cells", "choose-pairs"); if
-nobody has stated a row count, the noisy one settles whether pairs are measured at all ("place-cells-by-rows").
+Later stages are settled by rules of ``rules/``, which a plan names ("place-cells", "choose-pairs"); if nobody has
+stated a row count, the noisy one settles how many bars there are and whether pairs are measured at all ("place-bars",
+"place-cells-by-rows").
 The story, in the order of this file; every measurement is a sum of integers with noise, and the rest reads only those:
 
-1. ``dp_anova`` splits the budget over three stages and plans equal bars (``features.tables.first_bars``).
+1. ``dp_anova`` splits the budget over stages and plans equal bars (``features.tables.first_bars``). If nobody has
+   stated a row count, it is measured first, and ``place_bars`` joins bars that so few rows do not carry.
 2. Measure: histograms of columns, and of long columns value by value.
 3. Adaptive bins: ``place_bins`` removes noise from the histograms (Haar thresholds) and cuts columns where rows are.
 4. Measure: columns by label in these bins, and all pairs of columns by label, coarsely.
 5. Pair selection: ``select_pairs`` takes the pairs whose dependence is worth the noise that they bring to all.
-6. Measure: the selected pairs, each as finely as its dependence and the noise deserve.
+6. Measure: the selected pairs, each as finely as its dependence and the noise deserve, and every column by itself in
+   cells cut anew (``refined``).
 7. ``train_anova``: marginals that agree (``find_marginals``); pairs shrunk towards independence (``pair_targets``,
    ``coarse_targets``); a mixture of products fitted to all of them by descent (``fit_components``), whose components
    are kept out of structural zeros (``find_ties``).
@@ -31,7 +34,7 @@ import numpy as np
 from understudy.accounting.mechanisms import Budget, Neighbours, mechanism_for
 from understudy.arrays import LossProgress
 from understudy.errors import UsageError
-from understudy.features import Block, Cells, Embedding, Norm, Sign, Tables
+from understudy.features import Block, Cells, Constant, Embedding, Norm, Sign, Tables
 from understudy.features.tables import fine_bars, first_bars, planned_cells
 from understudy.fits.anova import AnovaTraining, column_grids, fit_components, with_label
 from understudy.fits.shrinkage import coarse_targets, pair_targets, positive_counts
@@ -45,12 +48,13 @@ from understudy.rules.adaptive_bins import (
     COARSE_PAIRS,
     COLUMNS,
     LEAST_COVERAGE,
+    ROWS,
     VALUES,
     looks_at_pairs,
     pairs_carried,
 )
 from understudy.rules.marginals import find_marginals
-from understudy.rules.pair_selection import MOST_PAIRS, PAIRS
+from understudy.rules.pair_selection import FINER, MOST_PAIRS, PAIRS
 from understudy.schema import Schema
 
 PLANNED_CELLS = (40, 8, 12)
@@ -59,12 +63,30 @@ PLANNED_CELLS = (40, 8, 12)
 MOST_CLASSES = 24
 """A label with more classes is treated like any other column."""
 
-SHARES = {"count": 0.015, COLUMNS: 0.15, VALUES: 0.02, CELLS: 0.33, COARSE_PAIRS: 0.1, PAIRS: 0.385}
-WITHOUT_PAIRS = {"count": 0.02, COLUMNS: 0.33, VALUES: 0.05, CELLS: 0.6}
+SHARES = {
+    ROWS: 0.005,
+    "count": 0.015,
+    COLUMNS: 0.15,
+    VALUES: 0.02,
+    CELLS: 0.315,
+    COARSE_PAIRS: 0.1,
+    FINER: 0.04,
+    PAIRS: 0.355,
+}
+WITHOUT_PAIRS = {ROWS: 0.005, "count": 0.02, COLUMNS: 0.2, VALUES: 0.03, CELLS: 0.445, FINER: 0.3}
 """Shares of the budget (of mu squared), if pairs are measured and if they are not."""
 
-PURE_SHARES = {"count": 0.02, COLUMNS: 0.24, VALUES: 0.02, CELLS: 0.16, COARSE_PAIRS: 0.12, PAIRS: 0.44}
-PURE_WITHOUT_PAIRS = {"count": 0.03, COLUMNS: 0.35, VALUES: 0.05, CELLS: 0.57}
+PURE_SHARES = {
+    ROWS: 0.02,
+    "count": 0.02,
+    COLUMNS: 0.23,
+    VALUES: 0.02,
+    CELLS: 0.15,
+    COARSE_PAIRS: 0.12,
+    FINER: 0.04,
+    PAIRS: 0.4,
+}
+PURE_WITHOUT_PAIRS = {ROWS: 0.02, "count": 0.03, COLUMNS: 0.25, VALUES: 0.04, CELLS: 0.39, FINER: 0.27}
 """The same of epsilon, if delta is 0: noise then grows with the number of tables, not its root."""
 
 MOST_LOOKED = 3_000
@@ -112,9 +134,13 @@ def dp_anova(
     wanted = True if by_rows else pairs
     coarse_pairs = _coarse_pairs(len(places), noise(shares[COARSE_PAIRS]), norm, wanted=wanted, seed=seed)
     parts = dict(shares if coarse_pairs else without_pairs)
-    bars = first_bars(schema, noise(parts[COLUMNS]) * norm.dilution(len(schema.used)))
+    bar_noise, value_noise = 0.0, 0.0  # nobody states a row count: once it is measured, a rule joins bars
+    if terms.num_rows is not None:
+        parts[CELLS] += parts.pop(ROWS)
+        bar_noise, value_noise = noise(parts[COLUMNS]) * norm.dilution(len(schema.used)), noise(parts[VALUES])
+    bars = first_bars(schema, bar_noise)
     tail = mechanism_for(budget).deviations
-    fine = fine_bars(schema, bars, noise(parts[VALUES]), norm=norm, tail=tail) if values else ()
+    fine = fine_bars(schema, bars, value_noise, norm=norm, tail=tail) if values else ()
     if not fine:
         parts[CELLS] += parts.pop(VALUES)
     stages = _stages(terms, bars, fine, places, coarse_pairs, parts, by_rows=by_rows)
@@ -160,7 +186,9 @@ def _stages(
         unlisted, blocks = labelled and terms.may_be_unlisted, []
         for block, map_ in maps.items():
             weight = terms.norm.weight(parts[block] / share)
-            if map_ is None:
+            if block == ROWS:
+                blocks.append(Block(ROWS, Constant(), weight, norm=terms.norm))
+            elif map_ is None:
                 blocks.append(terms.count_block(weight, terms.norm))
             else:
                 blocks.append(Block(block, map_, weight, labelled, terms.norm, with_unlisted=unlisted))
@@ -175,10 +203,16 @@ def _stages(
         second[COARSE_PAIRS] = _tables(coarse, coarse_pairs)
     name = "cells" if terms.classes is None else "by label"
     rule = "place-cells-by-rows" if by_rows and coarse_pairs else "place-cells"
-    found = [stage("columns", first), stage(name, second, by_label=True, rule=rule)]
+    counted = [stage("rows", {ROWS: None})] if ROWS in parts else []
+    found = [
+        *counted,
+        stage("columns", first, rule="place-bars" if counted else None),
+        stage(name, second, by_label=True, rule=rule),
+    ]
+    third: dict[str, Tables | None] = {FINER: _tables(cells)}
     if coarse_pairs:
-        found.append(stage("pairs", {PAIRS: _tables(finer, coarse_pairs[:MOST_PAIRS])}, rule="choose-pairs"))
-    return tuple(found)
+        third[PAIRS] = _tables(finer, coarse_pairs[:MOST_PAIRS])
+    return (*found, stage("pairs" if coarse_pairs else "columns again", third, rule="choose-pairs"))
 
 
 def _tables(cells: Sequence[Cells], subsets: tuple[tuple[int, ...], ...] | None = None) -> Tables:
@@ -188,12 +222,13 @@ def _tables(cells: Sequence[Cells], subsets: tuple[tuple[int, ...], ...] | None 
 
 def train_anova(release: Release, training: AnovaTraining, *, progress: LossProgress | None = None) -> Mixture:
     """Fit a mixture to a release; the same release and settings give the same mixture."""
-    marginals = find_marginals(release.measurements, positive=positive_counts)
+    measurements = [each for each in release.measurements if not each.has(ROWS)]
+    marginals = find_marginals(measurements, positive=positive_counts)
     shares, ties = marginals.label_shares, list[Tie]()
-    if not looks_at_pairs(release.measurements[1]):  # no pairs: columns are independent within labels
+    if not looks_at_pairs(measurements[1]):  # no pairs: columns are independent within labels
         sizes, by_column = np.ones(len(shares), dtype=np.int64), list(marginals.by_label)
     else:
-        first, second, third = release.measurements
+        first, second, third = measurements
         pairs = pair_targets(marginals, third)
         coarse = coarse_targets(marginals, second, pairs, third.map(PAIRS).factors)
         sizes, by_column = fit_components(
@@ -207,7 +242,7 @@ def train_anova(release: Release, training: AnovaTraining, *, progress: LossProg
         sizes=tuple(sizes.tolist()),
         default_num_rows=release.plan.num_rows or round(marginals.total),
         label_shares=tuple(shares.tolist()),
-        grids=column_grids(release, marginals),
+        grids=column_grids(measurements[0], marginals),
         ties=tuple(
             replace(tie, parent=marginals.cells[tie.parent].column, child=marginals.cells[tie.child].column)
             for tie in ties
@@ -226,15 +261,23 @@ def _explanation(
     by_rows: bool,
 ) -> list[str]:
     """What the plan has chosen, for people."""
-    percent = {name: f"{100 * part:.0f} %" for name, part in parts.items()}
+    percent = {name: f"{100 * part:.1f} %" if part < 0.01 else f"{100 * part:.0f} %" for name, part in parts.items()}
     found = [f"histograms of {len(schema.used)} columns place the cells: {percent[COLUMNS]} of the budget"]
+    if ROWS in parts:
+        found = [
+            f"no row count is stated: it is measured first, and says how fine histograms are: {percent[ROWS]}",
+            *found,
+        ]
     if fine:
         names = [schema.used[cells.column].name for cells in fine if not cells.steps]
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         found.append(f"finer histograms find values that repeat ({shown}): {percent[VALUES]}")
     has_classes = len(places) < len(schema.used)
     by_label = " by label" if has_classes else ""
-    found.append(f"{len(places)} columns{by_label}, in cells placed so: {percent[CELLS]}")
+    found.append(
+        f"{len(places)} columns{by_label}, in cells placed so: {percent[CELLS]}; once more by themselves, in cells cut "
+        f"anew: {percent[FINER]}"
+    )
     possible = math.comb(len(places), 2)
     if coarse_pairs:
         found.append(
@@ -242,7 +285,7 @@ def _explanation(
             f"the pairs that depend on one another are measured again, finer: {percent[PAIRS]}"
         )
         if by_rows:
-            found.append("no row count is stated: if the noisy one carries no pairs, columns are measured instead")
+            found.append("if the noisy row count carries no pairs, columns are measured instead")
     elif wanted is False:
         found.append("no pairs of columns, as asked")
     elif possible:

@@ -34,7 +34,7 @@ from understudy.features.embedding import Block, Embedding
 from understudy.files import canonical_sha256
 from understudy.plan.descent import DecoderPlan
 from understudy.plan.stage import Stage, weighed_for_laplace
-from understudy.rules import RULES
+from understudy.rules import RULES, SETTLED_BLOCKS
 from understudy.rules.measurement import Measurement
 from understudy.schema import Layout, Schema
 
@@ -150,6 +150,9 @@ class Plan:
                 raise ValueError("a label is one choice of the layout")
             if stage.rule is not None and (index == 0 or stage.rule not in RULES):
                 raise ValueError("a rule has a name and an earlier stage to look at")
+            known = {block.name for earlier in self.stages[: index + 1] for block in earlier.embedding.blocks}
+            if not known.issuperset(SETTLED_BLOCKS.get(stage.rule or "", ())):
+                raise ValueError("a rule has the blocks to look at and to settle")
             if not all(block.map.fits(self.layout) for block in stage.embedding.blocks):
                 raise ValueError("tables are of columns that the schema has, and of all their codes")
         scales = [b.scales(LATTICE).min() for s in self.stages for b in s.embedding.blocks]

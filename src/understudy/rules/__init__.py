@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from understudy.features.embedding import Embedding
-from understudy.rules.adaptive_bins import place_bins, place_bins_by_rows
+from understudy.rules.adaptive_bins import (
+    CELLS,
+    COARSE_PAIRS,
+    COLUMNS,
+    ROWS,
+    place_bars,
+    place_bins,
+    place_bins_by_rows,
+)
 from understudy.rules.clipping_norm import choose_clipping_norm, scale_by_histograms, split_classes
 from understudy.rules.measurement import Measurement
-from understudy.rules.pair_selection import select_pairs
+from understudy.rules.pair_selection import FINER, select_pairs
 from understudy.rules.pivots import choose_landmarks
 
 Rule = Callable[[Measurement, Sequence[Measurement]], Embedding]
@@ -17,6 +25,7 @@ and no vector yet; what comes out must have the sensitivity that was planned."""
 
 RULES: dict[str, Rule] = {
     "scale-by-histograms": scale_by_histograms,
+    "place-bars": place_bars,
     "place-cells": place_bins,
     "place-cells-by-rows": place_bins_by_rows,
     "choose-pairs": select_pairs,
@@ -24,3 +33,11 @@ RULES: dict[str, Rule] = {
     "place-reach": choose_clipping_norm,
     "split-classes": split_classes,
 }
+
+SETTLED_BLOCKS = {
+    "place-bars": (ROWS, COLUMNS),
+    "place-cells": (COLUMNS, CELLS),
+    "place-cells-by-rows": (COLUMNS, CELLS, COARSE_PAIRS),
+    "choose-pairs": (COLUMNS, CELLS, FINER),
+}
+"""Blocks that the stages up to a rule's own must have: a plan without them is refused before anything is charged."""

@@ -12,17 +12,18 @@ import numpy.typing as npt
 from understudy.arrays import Floats, Integers
 from understudy.features.base import Norm
 from understudy.features.embedding import Embedding
-from understudy.features.tables import Cells, Tables
+from understudy.features.tables import Cells, Tables, bars_carried, coarser_bars, values_stand_out
 from understudy.rules.denoise import haar_threshold, scale_to_total, universal_threshold
 from understudy.rules.measurement import Measurement
 from understudy.rules.tails import Tails, doubling_breaks, fit_tails
 
+ROWS = "rows"
 COLUMNS = "columns"
 VALUES = "values"
 CELLS = "cells"
 COARSE_PAIRS = "looks"
-"""Blocks: every column by itself (coarsely, and value by value), columns by label, and a first look
-at pairs."""
+"""Blocks: the row count where nobody states it, every column by itself (coarsely, and value by value), columns by
+label, and a first look at pairs."""
 
 MOST_CELLS = 100
 MOST_WIDTH = 6_000
@@ -32,6 +33,9 @@ CELL_DEVIATIONS = 6.0
 ATOM_DEVIATIONS = 2.0
 """A cell holds at least so many noise deviations of rows; a value that repeats may do with fewer."""
 
+FINE_DEVIATIONS = 4.0
+"""The same for cells that are cut anew, which are not counted by label."""
+
 ATOM_SHARE = 0.5
 """In a pair, a cell with this part of what a union should hold is left by itself."""
 
@@ -40,11 +44,29 @@ COARSE_CELLS = (2, 8)
 COARSE_NOISE = 1.5
 """Cells per column in the first look at pairs: a pair's cell should hold 1.5 deviations of rows."""
 
-ROWS_PER_COARSE_PAIR = {Norm.L2: 12.0, Norm.L1: 24.0}
+ROWS_PER_COARSE_PAIR = {Norm.L2: 15.0, Norm.L1: 30.0}
 """Pairs are looked at if the table has so many times the noise of one of their counts in rows."""
 
 LEAST_COVERAGE = 0.5
 """If noise allows fewer of the pairs, there are none: the budget serves single columns better."""
+
+
+def place_bars(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
+    """Histograms with as many bars as the noisy row count carries (a rule of ``RULES``).
+
+    Finer ones are left out if no value would stand out of them; how round values are is counted in any case.
+    """
+    template, rows = planned.map(COLUMNS), max(1.0, float(earlier[0].all_sums(ROWS)[0, 0]))
+    most = bars_carried(planned.noise_of_count(COLUMNS) / rows)
+    bars = tuple(coarser_bars(cells, most) if cells.is_ordered else cells for cells in template.factors)
+    embedding = planned.embedding.with_map(COLUMNS, replace(template, factors=bars))
+    if not planned.has(VALUES):
+        return embedding
+    finer, noise = planned.map(VALUES), planned.noise_of_count(VALUES) / rows
+    steps = tuple(cells for cells in finer.factors if cells.steps)
+    if not steps or values_stand_out(finer.factors, noise, tail=planned.tail):
+        return embedding
+    return embedding.with_map(VALUES, replace(finer, factors=steps, subsets=tuple((j,) for j in range(len(steps)))))
 
 
 @dataclass(frozen=True)
@@ -62,8 +84,8 @@ def place_bins(planned: Measurement, earlier: Sequence[Measurement]) -> Embeddin
     Histograms are denoised into level runs of codes; long runs are split; runs are joined until a cell holds enough
     rows beside its noise. Values that repeat keep a cell to themselves.
     """
-    first, template = earlier[0], planned.map(CELLS)
-    noise, most = planned.noise_of_count(CELLS), max(2, min(MOST_CELLS, MOST_WIDTH // len(template.factors)))
+    first, template = earlier[-1], planned.map(CELLS)
+    noise, most = planned.noise_of_count(CELLS), most_cells(len(template.factors))
     cells = tuple(_cut(first, factor.column, noise, most) for factor in template.factors)
     embedding = planned.embedding.with_map(CELLS, replace(template, factors=cells))
     if planned.has(COARSE_PAIRS):
@@ -78,11 +100,12 @@ def place_bins(planned: Measurement, earlier: Sequence[Measurement]) -> Embeddin
 def place_bins_by_rows(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
     """The same where nobody has stated a row count: the noisy one decides if pairs are looked at (a rule of ``RULES``).
 
-    If it carries fewer than half of them, their share of the budget measures columns by label once more.
+    If it carries fewer than half of them, their share of the budget measures columns by label once more, and in the
+    last stage columns by themselves.
     """
     embedding, template = place_bins(planned, earlier), planned.map(COARSE_PAIRS)
     norm, every = planned.embedding.block(COARSE_PAIRS).norm, template.subsets
-    noise = planned.noise_of_count(COARSE_PAIRS) / norm.dilution(len(every)) / total_rows(earlier[0])
+    noise = planned.noise_of_count(COARSE_PAIRS) / norm.dilution(len(every)) / total_rows(earlier[-1])
     allowed = pairs_carried(noise, norm)
     if allowed >= len(every):
         return embedding
@@ -247,9 +270,7 @@ def _cut(first: Measurement, column: int, noise: float, most: int) -> Cells:
     whole, pieces = first.map(COLUMNS).factors[column], pieces_of(first, column)
     least = CELL_DEVIATIONS * noise
     if whole.is_ordered:
-        atoms = pieces.atoms & (pieces.masses > ATOM_DEVIATIONS * noise)
-        if atoms.sum() > most // 2:  # the most frequent ones; runs between them need cells too
-            atoms &= pieces.masses > np.sort(pieces.masses[atoms])[-(most // 2) - 1]
+        atoms = _frequent_atoms(pieces, noise, most)
         breaks = doubling_breaks(np.asarray(pieces.lows), pieces.masses, whole.num_codes)
         groups = _runs(pieces.masses, atoms, least, most, breaks=breaks)
     else:
@@ -257,6 +278,52 @@ def _cut(first: Measurement, column: int, noise: float, most: int) -> Cells:
         counts = first.tables(COLUMNS)[column][0][: whole.num_known]
         groups = _largest(counts, least, most)
     return replace(whole, lows=pieces.lows, groups=tuple(groups.tolist()))
+
+
+def refined(first: Measurement, cells: Cells, rows: Floats, noise: float, most: int) -> Cells:
+    """A column cut anew inside its cells, by what is known of their rows by now; a choice into its categories.
+
+    Where histograms showed a wide bar with many rows, cells have shown since in which part of it they lie.
+
+    Args:
+        first: the stage of histograms.
+        cells: the column's cells so far.
+        rows: estimated rows of each.
+        noise: deviation of the noise that the new cells are counted with.
+        most: about how many cells there may be; a choice of more categories stays as it is.
+    """
+    whole, groups, least = first.map(COLUMNS).factors[cells.column], cells.cell_of_piece, FINE_DEVIATIONS * noise
+    if not cells.is_ordered:
+        return whole if whole.num_known <= most else cells
+    found = pieces_of(first, cells.column)
+    masses = rows[groups] * spread_inside(cells, masses_in(cells, first))
+    atoms = np.isin(cells.first_codes, np.asarray(found.lows)[found.atoms])
+    whole_pieces = Pieces(tuple(cells.first_codes.tolist()), masses, atoms)
+    pieces = _split(whole_pieces, cells.num_codes, max(least / 2, float(masses.sum()) / (2 * MOST_CELLS)))
+    breaks = np.isin(pieces.lows, cells.first_codes[np.flatnonzero(np.diff(groups, prepend=-1))])
+    runs = _runs(pieces.masses, _frequent_atoms(pieces, noise, most), least, most, breaks=breaks)
+    return replace(whole, lows=pieces.lows, groups=tuple(runs.tolist()))
+
+
+def _frequent_atoms(pieces: Pieces, noise: float, most: int) -> npt.NDArray[np.bool_]:
+    """Values that repeat and stand out, the most frequent ones: runs between them need cells too."""
+    atoms = pieces.atoms & (pieces.masses > ATOM_DEVIATIONS * noise)
+    if atoms.sum() > most // 2:
+        atoms &= pieces.masses > np.sort(pieces.masses[atoms])[-(most // 2) - 1]
+    return np.asarray(atoms)
+
+
+def most_cells(num_columns: int) -> int:
+    """Cells that each of so many columns may have."""
+    return max(2, min(MOST_CELLS, MOST_WIDTH // num_columns))
+
+
+def spread_inside(cells: Cells, masses: Floats) -> Floats:
+    """Which part of its cell's rows each piece has; where nothing is known, by its number of codes."""
+    groups = cells.cell_of_piece
+    held = np.bincount(groups, weights=masses, minlength=cells.num_known)
+    masses = np.where(held[groups] > 0, masses, cells.last_codes - cells.first_codes + 1.0)
+    return np.asarray(masses / np.bincount(groups, weights=masses, minlength=cells.num_known)[groups])
 
 
 def merged(first: Measurement, cells: Cells, count: float) -> Cells:

@@ -90,13 +90,13 @@ def shrink_levels(counts: Floats, noise: float) -> Floats:
 def james_stein(values: Floats, noise: float) -> Floats:
     """Positive-part James-Stein shrinkage towards zero; values that stand out by themselves stay.
 
-    The factor 1 - n noise^2 / sum of squares is the share of the energy that is no noise, as far as can be told
-    (James & Stein 1961 have n - 2 for n, which shrinks a little less).
+    The factor is 1 - (n - 2) noise^2 / sum of squares (James & Stein 1961): one or two values are not shrunk, and what
+    a label has to do with a column of two cells is kept, noise and all.
     """
     stands_out = np.abs(values) > OUTLIER_DEVIATIONS * noise
     rest = np.where(stands_out, 0.0, values)
     energy = float((rest**2).sum())
-    expected = float((~stands_out).sum()) * noise**2
+    expected = max(0.0, float((~stands_out).sum()) - 2) * noise**2
     factor = max(0.0, 1 - expected / energy) if energy > 0 else 0.0
     return np.where(stands_out, values, factor * values)
 

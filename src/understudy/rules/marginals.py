@@ -16,6 +16,9 @@ from understudy.rules.denoise import james_stein, scale_to_total, shrink_levels
 from understudy.rules.measurement import Measurement
 from understudy.rules.tails import Tails, fit_tails
 
+RAKINGS = 10
+"""Rounds of raking; factors are near one by then."""
+
 Positive = Callable[[Cells, Floats, float, float], Floats]
 """Noisy counts of a column's cells, their noise and total, to counts that are not negative."""
 
@@ -50,10 +53,16 @@ class Marginals:
 
 
 def unions(finer: Cells, coarser: Cells) -> npt.NDArray[np.int64]:
-    """Which cell of ``coarser`` each cell of ``finer`` is in; both cut the same pieces."""
+    """Which cell of ``coarser`` each cell of ``finer`` lies in."""
     found = np.full(finer.dim, coarser.dim - 1, dtype=np.int64)  # nulls stay nulls
-    found[finer.cell_of_piece] = coarser.cell_of_piece
+    pieces = np.searchsorted(coarser.first_codes, finer.first_codes, side="right") - 1
+    found[finer.cell_of_piece] = coarser.cell_of_piece[pieces]
     return found
+
+
+def summed(union: npt.NDArray[np.int64], numbers: Floats, size: int) -> Floats:
+    """Sums over the cells of each union."""
+    return np.bincount(union, weights=numbers, minlength=size).astype(np.float64)
 
 
 def project_positive(cells: Cells, counts: Floats, noise: float, total: float) -> Floats:
@@ -62,9 +71,10 @@ def project_positive(cells: Cells, counts: Floats, noise: float, total: float) -
 
 
 def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = project_positive) -> Marginals:
-    """Combine histograms, columns by label, and the margins of all pairs, by inverse variance.
+    """Combine histograms, columns by label and cut anew, and the margins of all pairs, by inverse variance.
 
-    Then each label's counts are shrunk towards its share of all (James & Stein), and made nonnegative.
+    Then each label's counts are shrunk towards its share of all (James & Stein), made nonnegative, and raked, so that
+    labels add up to what is known of all of them. Cells are the finest that were counted: those cut anew, if there are.
     """
     first, second = measurements[0], measurements[1]
     total = total_rows(first)
@@ -72,21 +82,78 @@ def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = 
     num_labels = len(tables[0])
     counts = np.maximum(first.sums("count")[:, 0], 1.0)
     shares = counts / counts.sum() if len(counts) == num_labels else np.full(num_labels, 1 / num_labels)
-    cells, by_label = second.map(CELLS).factors, []
-    evidence = _pair_margins(measurements[1:]) if looks_at_pairs(second) else {}
+    cells, by_label, found_cells = second.map(CELLS).factors, [], []
+    finest, evidence = _cut_anew(measurements), _pair_margins(measurements[1:]) if looks_at_pairs(second) else {}
     for own, table in zip(cells, tables, strict=True):
-        known, variance = _from_histogram(first, own, table, noise)
-        for union, sums, spread in evidence.get(own.column, []):
-            known, variance = _updated(known, variance, unions(own, union), sums, spread)
-        adjusted = table + (known - table.sum(axis=0)) / num_labels
-        tails = _tails(own, known, variance)
-        pooled = tails.put(scale_to_total(known, total), total)
+        finer, known, variance = _from_all(
+            first, own, table, noise, finest.get(own.column), evidence.get(own.column, [])
+        )
+        of_all = _tails(finer, known, variance).put(scale_to_total(known, total), total)
+        union, size = unions(finer, own), own.dim
+        known, variance, pooled = (summed(union, numbers, size) for numbers in (known, variance, of_all))
+        adjusted, tails = table + (known - table.sum(axis=0)) / num_labels, _tails(own, known, variance)
         likely = []
         for row, share in zip(adjusted, shares, strict=True):
             found = positive(own, _likely(own, row, pooled * share, noise), noise, total * share)
-            likely.append(tails.of_label(share, row, noise).put(found, total * share) / (total * share))
-        by_label.append(np.stack(likely))
-    return Marginals(total, shares, tuple(by_label), cells)
+            likely.append(tails.of_label(share, row, noise).put(found, total * share))
+        raked = _raked(np.stack(likely), shares, pooled) / (total * shares[:, None])
+        by_label.append(raked[:, union] * (of_all / np.where(pooled > 0, pooled, 1.0)[union]))
+        found_cells.append(finer)
+    return Marginals(total, shares, tuple(by_label), tuple(found_cells))
+
+
+def _from_all(
+    first: Measurement,
+    own: Cells,
+    table: Floats,
+    noise: float,
+    anew: tuple[Cells, Floats, float] | None,
+    margins: Sequence[tuple[Cells, Floats, float]],
+) -> tuple[Cells, Floats, Floats]:
+    """The finest cells of a column, their counts and variances: of histograms, columns by label and pairs' margins."""
+    if anew is None:
+        finer = own
+        known, variance = _from_histogram(first, own, table, noise)
+    else:
+        finer, counts, spread = anew
+        known, variance = _from_histogram(first, finer, counts, spread)
+        known, variance = _updated(known, variance, unions(finer, own), table.sum(axis=0), len(table) * noise**2)
+    for union, sums, spread in margins:
+        known, variance = _updated(known, variance, unions(finer, union), sums, spread)
+    return finer, known, variance
+
+
+def _cut_anew(measurements: Sequence[Measurement]) -> dict[int, tuple[Cells, Floats, float]]:
+    """For each column that the third stage has cut anew: cells, counts and the deviation of their noise.
+
+    # counts: (1, cells)
+    """
+    if len(measurements) < 3:
+        return {}
+    third = measurements[2]
+    names = [block.name for block in third.embedding.blocks if len(third.map(block.name).subsets[0]) == 1]
+    ways = [(third.tables(name), third.noise_of_count(name)) for name in names]
+    tables, noise = _pooled(ways) if ways else ([], 0.0)
+    cells = third.map(names[0]).factors if ways else ()
+    return {own.column: (own, table, noise) for own, table in zip(cells, tables, strict=True)}
+
+
+def _raked(table: Floats, shares: Floats, pooled: Floats) -> Floats:
+    """Counts by label that add up to those of all labels, which are known best, and to every label's rows.
+
+    Raking (Deming & Stephan 1940). Labels by themselves are made nonnegative one by one, which moves their sum.
+
+    # (labels, cells), (labels,), (cells,) -> (labels, cells)
+    """
+    even = shares[:, None] * pooled
+    found = np.where(table.sum(axis=0) > 0, table, even)
+    for _ in range(RAKINGS):
+        sums = found.sum(axis=0)
+        found = found * np.divide(pooled, sums, out=np.zeros(len(sums)), where=sums > 0)
+        rows = found.sum(axis=1)
+        wanted = shares * float(pooled.sum())
+        found = found * np.divide(wanted, rows, out=np.zeros(len(rows)), where=rows > 0)[:, None]
+    return np.asarray(np.where(found.sum(axis=1, keepdims=True) > 0, found, even))
 
 
 def _columns_by_label(measurements: Sequence[Measurement]) -> tuple[list[Floats], float]:
@@ -97,8 +164,13 @@ def _columns_by_label(measurements: Sequence[Measurement]) -> tuple[list[Floats]
     second = measurements[1]
     ways = [(second.tables(CELLS), second.noise_of_count(CELLS))]
     if not looks_at_pairs(second):
-        names = [(m, b.name) for m in measurements[1:] for b in m.embedding.blocks if b.name != CELLS]
-        ways += [(m.tables(name), m.noise_of_count(name)) for m, name in names]
+        names = [block.name for block in second.embedding.blocks if block.name != CELLS]
+        ways += [(second.tables(name), second.noise_of_count(name)) for name in names]
+    return _pooled(ways)
+
+
+def _pooled(ways: list[tuple[list[Floats], float]]) -> tuple[list[Floats], float]:
+    """Tables that were measured more than once, averaged by inverse variance, and the deviation of what is left."""
     weights = [noise**-2 for _, noise in ways]
     found = [
         sum(weight * table.reshape(-1, table.shape[-1]) for weight, table in zip(weights, tables, strict=True))
@@ -153,9 +225,9 @@ def _pair_margins(measurements: Sequence[Measurement]) -> dict[int, list[tuple[C
     found: dict[int, dict[Cells, list[tuple[Floats, float]]]] = {}
     for measurement in measurements:
         for block in measurement.embedding.blocks:
-            if block.name in (CELLS, "count"):
-                continue
             map_, noise = measurement.map(block.name), measurement.noise_of_count(block.name)
+            if len(map_.subsets[0]) == 1:
+                continue
             for pair, table in zip(map_.subsets, measurement.tables(block.name), strict=True):
                 for axis, j in enumerate(pair):
                     sums = table.sum(axis=(0, 2 - axis))

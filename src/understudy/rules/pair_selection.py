@@ -10,12 +10,15 @@ import numpy as np
 
 from understudy.features.embedding import Embedding
 from understudy.features.tables import Cells, Tables
-from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, looks_at_pairs, merged, total_rows
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, looks_at_pairs, merged, most_cells, refined, total_rows
 from understudy.rules.denoise import centred
 from understudy.rules.marginals import Marginals, find_marginals
 from understudy.rules.measurement import Measurement
 
+FINER = "finer"
 PAIRS = "pairs"
+"""Blocks: columns cut anew by what earlier stages have shown, and pairs."""
+
 NOISE_PER_CELL = 0.35
 """What a cell of a measured pair adds to the error, in deviations of its noise, once shrunk."""
 
@@ -35,16 +38,42 @@ Pair = tuple[int, ...]
 
 
 def select_pairs(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
-    """Select pairs for the third stage, and their cells (a rule of ``RULES``).
+    """Settle the last stage: columns cut anew, and the pairs that are measured (a rule of ``RULES``).
 
-    The more pairs, the noisier each: taken are the ones whose dependence, if it were left out,
-    would cost more than the noise that they bring to all. Each is as fine as its own dependence deserves. If the row
-    count carries no pairs, columns by label are measured once more.
+    If the row count carries no pairs, their share of the budget measures columns too.
     """
-    first, second = earlier[0], earlier[1]
-    if not looks_at_pairs(second):
-        return planned.embedding.with_map(PAIRS, _columns_again(first, second))
-    strengths = dependence(find_marginals(earlier), second)
+    first, second = earlier[-2:]
+    marginals = find_marginals((first, second))
+    columns = _cut_anew(planned, first, marginals, with_pairs=looks_at_pairs(second))
+    embedding = planned.embedding.with_map(FINER, columns)
+    if not planned.has(PAIRS):
+        return embedding
+    pairs = _selected(planned, first, second, marginals) if looks_at_pairs(second) else columns
+    return embedding.with_map(PAIRS, pairs)
+
+
+def _cut_anew(planned: Measurement, first: Measurement, marginals: Marginals, *, with_pairs: bool) -> Tables:
+    """Every column by itself, in cells that follow from all that was measured so far."""
+    template, noise = planned.map(FINER), planned.noise_of_count(FINER)
+    if planned.has(PAIRS) and not with_pairs:
+        dilution = planned.embedding.block(PAIRS).norm.dilution
+        of_one = planned.noise_of_count(PAIRS) / dilution(len(planned.map(PAIRS).subsets))
+        noise = min(noise, of_one * dilution(len(template.subsets)))
+    most = most_cells(len(marginals.cells))
+    cells = tuple(
+        refined(first, own, marginals.total * (marginals.label_shares @ by_label), noise, most)
+        for own, by_label in zip(marginals.cells, marginals.by_label, strict=True)
+    )
+    return replace(template, factors=cells)
+
+
+def _selected(planned: Measurement, first: Measurement, second: Measurement, marginals: Marginals) -> Tables:
+    """Selected pairs and their cells.
+
+    The more pairs, the noisier each: taken are the ones whose dependence, if it were left out, would cost more than the
+    noise that they bring to all. Each is as fine as its own dependence deserves.
+    """
+    strengths = dependence(marginals, second)
     order = sorted(strengths, key=lambda pair: -strengths[pair])
     total, template = total_rows(first), planned.map(PAIRS)
     dilution, finest = planned.embedding.block(PAIRS).norm.dilution, second.map(CELLS).factors
@@ -63,19 +92,7 @@ def select_pairs(planned: Measurement, earlier: Sequence[Measurement]) -> Embedd
         factors = [_coarsened(first, finest[j], count, noise) for j in pair]
         wishes.append(tuple(cells.setdefault(each, len(cells)) for each in factors))
     chosen = _affordable(wishes, [each.dim + template.with_unlisted for each in cells])
-    tables = replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen)))
-    return planned.embedding.with_map(PAIRS, tables)
-
-
-def _columns_again(first: Measurement, second: Measurement) -> Tables:
-    """Every column by label, or by itself if there is none: the label is the one column without cells."""
-    template, bars = second.map(CELLS), first.map(COLUMNS).factors
-    label = tuple(each for each in bars if each.column not in {own.column for own in template.factors})
-    if len(label) > 1:
-        raise ValueError("all columns but the label have cells")
-    beside = tuple(range(len(template.factors), len(template.factors) + len(label)))
-    subsets = tuple((*beside, j) for j in range(len(template.factors)))
-    return replace(template, factors=(*template.factors, *label), subsets=subsets)
+    return replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen)))
 
 
 def resolution(strength: float, finest: Sequence[Cells], noise: float) -> tuple[int, float]:
