@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -280,7 +281,7 @@ def test_an_encoder_has_a_certificate_and_a_mark_in_the_ledger(tmp_path: Path):
     assert (found.fingerprint, found.is_private) == (encoder.fingerprint, True)
     assert found.epsilon <= 2.0
     assert "DIFFERENTIALLY PRIVATE" in (made / "certificate.html").read_text()
-    assert str(ROWS - 1) not in json.dumps(stated)
+    assert not re.search(rf"\b{ROWS - 1}\b", json.dumps(stated))  # as a number: a hash may hold these digits
 
 
 def test_the_same_key_gives_the_stored_encoder_back_while_it_is_there_and_whole(tmp_path: Path):
