@@ -27,7 +27,7 @@ LEAST_SHARE = 0.002
 LEAST_ROWS = 0.5
 """A run of codes with fewer rows is left as it is."""
 
-MOST_HEAPS = 8_000
+MOST_HEAPS = 20_000
 """Multiples of a column that are pieces of their own."""
 
 ROUNDS = 30
