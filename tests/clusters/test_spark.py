@@ -18,6 +18,7 @@ from understudy.errors import InputError, UsageError
 from understudy.private.engines import spark
 from understudy.private.passes import Run, sum_table
 from understudy.private.release import release_table
+from understudy.private.release import work_of as first_work
 from understudy.private.sums import Work
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -114,6 +115,13 @@ def test_rows_are_not_shuffled_without_encryption(folder: Path) -> None:
     for method, unit, files in (("dp-merf", "person", 1), ("dp-anova", "row", 1000)):
         with pytest.raises(InputError, match="unencrypted on workers' disks"):
             spark.sum_files([str(folder)] * files, work_of(method, unit), Unencrypted())
+
+
+def test_a_short_first_stage_is_refused_for_a_long_later_one_before_anything_is_charged(folder: Path) -> None:
+    plan = plan_of("dp-anova", "row")
+    assert plan.stages[0].embedding.dim == 1
+    with pytest.raises(InputError, match="sums are long"):
+        spark.sum_files([str(folder)] * 1000, first_work(plan, ()), Unencrypted())
 
 
 def test_data_of_one_engine_is_not_given_to_another(session: Any, folder: Path) -> None:

@@ -196,7 +196,8 @@ def exact_sum(vectors: Sequence[Integers], refusal: InputError) -> Integers:
 
 def work_of(plan: Plan, vectors: Vectors) -> Work:
     """What the next stage sums, given the noisy vectors before it."""
-    return Work(plan.layout, plan.embeddings(vectors)[len(vectors)], plan.lattice)
+    longest = max(stage.embedding.dim for stage in plan.stages)
+    return Work(plan.layout, plan.embeddings(vectors)[len(vectors)], plan.lattice, longest)
 
 
 def private_total(data: object, plan: Plan, vectors: Vectors, *, query: str | None, run: Run) -> Integers:

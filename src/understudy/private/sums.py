@@ -134,6 +134,8 @@ class Work:
     layout: Layout
     embedding: Embedding
     lattice: int
+    longest: int = 0
+    """Numbers of the plan's longest stage: an engine that could not hold it refuses the first one, before a charge."""
 
     @property
     def columns(self) -> list[str]:
@@ -167,6 +169,11 @@ class Work:
             for batch in batches:
                 self.add(total, self.partial(batch))
         return total
+
+    @property
+    def most_bytes(self) -> int:
+        """Of a sum of this stage or a later one."""
+        return max(self.zero_sum().nbytes, 8 * (self.longest + 1))
 
     def zero_sum(self) -> Integers:
         """The sum over no rows, from which partial sums are accumulated.  # (dim + 1,)"""

@@ -78,7 +78,7 @@ def new_session() -> Any:
 def _check_storage(session: Any, work: Work, *, sums: int = 1) -> None:
     """Refuse to let rows, or so many sums of one task, lie unencrypted on workers' disks."""
     shuffles = not work.layout.schema.privacy.is_row
-    if not shuffles and sums * work.zero_sum().nbytes <= DIRECT_BYTES:
+    if not shuffles and sums * work.most_bytes <= DIRECT_BYTES:
         return
     # A session's own settings can be changed after its context was made, which changes nothing about it. Those of a
     # server of Spark Connect are the server's.
