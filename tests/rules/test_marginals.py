@@ -333,15 +333,9 @@ def test_labels_that_add_up_are_nearer_to_the_truth(monkeypatch: pytest.MonkeyPa
     plan = dp_anova(schema, Budget(0.1), pairs=False, num_rows=4000)
     shares, errors = np.array([0.4, 0.3, 0.2, 0.06, 0.03, 0.01]), []
     releases = []
-    for _ in range(8):
+    for seed in range(8):
         codes = np.column_stack([*rng.choice(6, (2, 4000), p=shares), rng.integers(0, 8, 4000)])
-        found: list[Measurement] = []
-        for index, noise in enumerate(plan.noise_stds):
-            embedding = plan.embeddings([each.vector for each in found])[index]
-            vector = partial_sum(Rows(plan.layout, codes), embedding=embedding, lattice=plan.lattice)
-            noisy = vector + np.rint(rng.normal(0, noise, embedding.dim)).astype(np.int64)
-            found.append(Measurement(embedding, noisy, noise, plan.lattice))
-        releases.append(found)
+        releases.append(readings_of(plan, codes, seed=seed))
     for rake in (_raked, lambda table, shares, pooled: table):
         monkeypatch.setattr("understudy.rules.marginals._raked", rake)
         all_marginals = [find_marginals(each, positive=positive_counts) for each in releases]

@@ -30,7 +30,7 @@ from understudy.rules.adaptive_bins import (
     spread_inside,
     total_rows,
 )
-from understudy.rules.marginals import Marginals, unions
+from understudy.rules.marginals import RAKINGS, Marginals, unions
 from understudy.rules.measurement import Measurement
 from understudy.rules.pair_selection import PAIRS
 
@@ -42,9 +42,6 @@ FEWEST_COMPONENTS = 200
 
 UNSEEN = 1e-4
 """Additive smoothing of a cell's share within a label, over the number of cells: logarithms stay finite."""
-
-RAKINGS = 10
-"""Rounds of raking; factors are near one by then."""
 
 FAR_OFF = 2.0
 """A cell with so many times the rows that even splits of bars give it holds a value that repeats."""

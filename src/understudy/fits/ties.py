@@ -10,13 +10,10 @@ from understudy.arrays import Floats, Integers, Truths
 from understudy.features import Cells
 from understudy.fits.shrinkage import Targets, members
 from understudy.generators.mixture import Tie
-from understudy.rules.marginals import Marginals
+from understudy.rules.marginals import RAKINGS, Marginals
 
 LEAST_MISSED = 2e-4
 """Share of rows in cells that should be empty for which a tie is worth its time."""
-
-RAKINGS = 10
-"""Rounds of raking; factors are near one by then."""
 
 MOST_RAKED = 2.0
 """A factor of one round at most: margins that no factors can give must not make numbers overflow."""

@@ -83,7 +83,7 @@ def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = 
     counts = np.maximum(first.sums("count")[:, 0], 1.0)
     shares = counts / counts.sum() if len(counts) == num_labels else np.full(num_labels, 1 / num_labels)
     cells, by_label, found_cells = second.map(CELLS).factors, [], []
-    finest, evidence = _cut_anew(measurements), _pair_margins(measurements[1:]) if looks_at_pairs(second) else {}
+    finest, evidence = _last_columns(measurements), _pair_margins(measurements[1:]) if looks_at_pairs(second) else {}
     for own, table in zip(cells, tables, strict=True):
         finer, known, variance = _from_all(
             first, own, table, noise, finest.get(own.column), evidence.get(own.column, [])
@@ -123,8 +123,10 @@ def _from_all(
     return finer, known, variance
 
 
-def _cut_anew(measurements: Sequence[Measurement]) -> dict[int, tuple[Cells, Floats, float]]:
-    """For each column that the third stage has cut anew: cells, counts and the deviation of their noise.
+def _last_columns(measurements: Sequence[Measurement]) -> dict[int, tuple[Cells, Floats, float]]:
+    """For each column, the cells that the last stage has cut anew, their counts and the deviation of the noise.
+
+    Columns are measured in its other block too if no pairs are.
 
     # counts: (1, cells)
     """
@@ -132,9 +134,8 @@ def _cut_anew(measurements: Sequence[Measurement]) -> dict[int, tuple[Cells, Flo
         return {}
     third = measurements[2]
     names = [block.name for block in third.embedding.blocks if len(third.map(block.name).subsets[0]) == 1]
-    ways = [(third.tables(name), third.noise_of_count(name)) for name in names]
-    tables, noise = _pooled(ways) if ways else ([], 0.0)
-    cells = third.map(names[0]).factors if ways else ()
+    tables, noise = _pooled([(third.tables(name), third.noise_of_count(name)) for name in names])
+    cells = third.map(names[0]).factors
     return {own.column: (own, table, noise) for own, table in zip(cells, tables, strict=True)}
 
 
