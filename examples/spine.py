@@ -47,7 +47,7 @@ STAGES = (  # blocks, and their shares of the budget
     {"rows": 0.005},
     {"count": 0.015, "columns": 0.15, "values": 0.02},
     {"cells": 0.315, "looks": 0.1},
-    {"finer": 0.04, "pairs": 0.355},
+    {"marginals": 0.395},
 )
 
 AddNoise = Callable[[Integers, int], Integers]
@@ -69,7 +69,7 @@ class Synthesis:
 
     measurements: tuple[Measurement, ...]  # of all stages: all that is ever learnt of the rows
     bins: tuple[Cells, ...]  # of every column but the label
-    pairs: tuple[tuple[int, ...], ...]  # places in ``bins`` (or in finer ones after them) of columns counted together
+    pairs: tuple[tuple[Cells, ...], ...]  # that were measured in finer bins
     generator: Generator
 
 
@@ -111,11 +111,12 @@ def synthesize(
 
     # 5. The last stage: the pairs whose dependence is worth its noise in finer bins, and columns in bins cut anew.
     margins = find_marginals([first, second])  # one estimate of every column, by inverse-variance weighting
-    chosen, factors = select_pairs(dependence(margins, second), bins, runs, noise["pairs"].of_count(1) / total)
+    alone, noise_of_one = len(bins), noise["marginals"].of_count(1)
+    chosen = select_pairs(dependence(margins, second), bins, runs, noise_of_one / total, alone)
+    again = noise_of_one * math.sqrt(alone + len(chosen))
     of_all = [margins.total * (margins.label_shares @ shares) for shares in margins.by_label]
-    again = noise["finer"].of_count(len(bins))
-    anew = [refined(first, own, counts, again, most_cells(len(bins))) for own, counts in zip(bins, of_all, strict=True)]
-    third = private.measure({"finer": each_alone(anew), "pairs": tables(factors, chosen)}, noise)
+    anew = [refined(first, own, counts, again, most_cells(alone)) for own, counts in zip(bins, of_all, strict=True)]
+    third = private.measure({"marginals": over([*((own,) for own in anew), *chosen])}, noise)
 
     # 6. Shrink the tables towards what their margins explain, fit a mixture of products to them (descent with
     #    torch), and sample it. The package's plan holds the same decisions as steps 2 to 5, written as a document: its
@@ -123,7 +124,7 @@ def synthesize(
     plan = make_plan(schema, budget, method="dp-anova", options={"pairs": True} | fit)
     stages = (counted, first, second, third)
     release = Release(plan, tuple(stage.vector for stage in stages), facts=())
-    return Synthesis(stages, tuple(bins), chosen, fit_release(release))
+    return Synthesis(stages, tuple(bins), tuple(chosen), fit_release(release))
 
 
 # Measuring: integer counts, and noise by the share of the budget.
@@ -205,6 +206,13 @@ def count_rows(map_: Tables, codes: Integers, classes: Integers, copies: int) ->
 
 def tables(factors: Sequence[Cells], subsets: Sequence[tuple[int, ...]]) -> Tables:
     return Tables(tuple(factors), tuple(subsets), with_unlisted=True)
+
+
+def over(marginals: Sequence[tuple[Cells, ...]]) -> Tables:
+    """Tables over these cells, in an order that tells nothing of which were chosen first."""
+    place: dict[Cells, int] = {}
+    subsets = [tuple(place.setdefault(own, len(place)) for own in cells) for cells in marginals]
+    return tables(list(place), sorted(subsets))
 
 
 def each_alone(factors: Sequence[Cells]) -> Tables:
@@ -289,29 +297,27 @@ def dependence(margins: Marginals, second: Measurement) -> dict[tuple[int, ...],
 
 
 def select_pairs(
-    strengths: dict[tuple[int, ...], float], bins: list[Cells], runs: list[Pieces], noise_of_one: float
-) -> tuple[tuple[tuple[int, ...], ...], list[Cells]]:
+    strengths: dict[tuple[int, ...], float], bins: list[Cells], runs: list[Pieces], noise_of_one: float, alone: int
+) -> list[tuple[Cells, ...]]:
     """The strongest pairs, as many as cost least: each brings noise to all, and each left out its dependence.
 
-    ``noise_of_one`` is that of a share of the rows if a single pair were measured.
+    ``noise_of_one`` is that of a share of the rows if a single table were measured; so many columns are too.
     """
     order = sorted(strengths, key=lambda pair: -strengths[pair])[:400]
     left_out, errors = sum(strengths.values()), []
     for count, pair in enumerate(order, start=1):
         left_out -= strengths[pair]
-        noise = noise_of_one * math.sqrt(count)
+        noise = noise_of_one * math.sqrt(alone + count)
         errors.append(
             sum(width(strengths[each], [bins[j] for j in each], noise)[1] for each in order[:count]) + left_out
         )
     best = int(np.argmin(errors)) + 1
-    noise, factors, chosen = noise_of_one * math.sqrt(best), dict[Cells, int](), list[tuple[int, ...]]()
+    noise, chosen = noise_of_one * math.sqrt(alone + best), list[tuple[Cells, ...]]()
     for pair in order[:best]:
         count, _ = width(strengths[pair], [bins[j] for j in pair], noise)
-        own = [in_pair(bins[j], runs[j].masses, count, noise) for j in pair]
-        chosen.append(tuple(factors.setdefault(each, len(factors)) for each in own))
-    dims = [own.dim + 1 for own in factors]
-    sizes = np.cumsum([dims[i] * dims[j] for i, j in chosen])
-    return tuple(sorted(chosen[: max(1, int((sizes <= 150_000).sum()))])), list(factors)  # about a megabyte
+        chosen.append(tuple(in_pair(bins[j], runs[j].masses, count, noise) for j in pair))
+    sizes = np.cumsum([math.prod(own.dim + 1 for own in pair) for pair in chosen])
+    return chosen[: max(1, int((sizes <= 150_000).sum()))]  # about a megabyte
 
 
 def in_pair(own: Cells, rows: Floats, count: int, noise: float) -> Cells:
@@ -343,12 +349,11 @@ def main() -> None:
     schema, frame = demo_schema(), demo_table()
     rows = pa.RecordBatch.from_pandas(frame[[column.name for column in schema.used]], preserve_index=False)
     found = synthesize(schema, rows, Budget(1.0, 1e-5))
-    for name, reading in zip(("columns", "cells", "pairs"), found.measurements[1:], strict=True):
+    for name, reading in zip(("columns", "cells", "marginals"), found.measurements[1:], strict=True):
         noise = reading.noise_of_count(name)
         print(f"{name:8} {len(reading.vector):7,} noisy integers; noise on a count: {noise:.0f} rows")
     print("bins    ", ", ".join(f"{schema.used[own.column].name} {own.num_known}" for own in found.bins))
-    factors = found.measurements[3].map("pairs").factors
-    names = [" x ".join(schema.used[factors[j].column].name for j in pair) for pair in found.pairs]
+    names = [" x ".join(schema.used[own.column].name for own in pair) for pair in found.pairs]
     print("pairs   ", ", ".join(names))
     print(found.generator.sample(5).to_pandas().to_string(index=False))
 

@@ -116,13 +116,13 @@ def test_a_plan_of_tables_says_what_it_measures_and_what_it_leaves_out(run: Any,
         sum(run(*base[:-1], "-m", "dp-merf", "--json").document["mu_squared"]), rel=1e-5
     )
     names = [block["block"] for block in many["blocks"]]
-    assert names == ["count", "columns", "values", "cells", "looks", "finer", "pairs"]
+    assert names == ["count", "columns", "values", "cells", "looks", "marginals"]
     told = " ".join(run("plan", "-s", office.schema, "-e", 1, "--rows", 100_000).out.split())
     for sentence in many["explanation"]:
         assert f"chosen {sentence}" in told
     assert any("6 of 6 pairs" in sentence for sentence in many["explanation"])
     few = run(*base, "--rows", 60).document
-    assert [block["block"] for block in few["blocks"]][-2:] == ["cells", "finer"]
+    assert [block["block"] for block in few["blocks"]][-2:] == ["cells", "marginals"]
     assert any("no pairs of columns" in sentence for sentence in few["explanation"])
     unstated = run(*base).document
     assert unstated["blocks"][0]["block"] == "rows"

@@ -89,8 +89,7 @@ def test_the_spine_gives_the_integers_bins_pairs_and_rows_of_the_package(
     for mine, theirs in zip(found.measurements, release.vectors, strict=True):
         np.testing.assert_array_equal(mine.vector, theirs)
     assert found.bins == release.measurements[2].map("cells").factors
-    for stage, name in ((1, "columns"), (2, "looks"), (3, "finer"), (3, "pairs")):
+    for stage, name in ((1, "columns"), (2, "looks"), (3, "marginals")):
         assert found.measurements[stage].map(name) == release.measurements[stage].map(name)
-    assert found.pairs == release.measurements[3].map("pairs").subsets
     rows = fit_release(release).sample(50, seed=1)
     assert found.generator.sample(50, seed=1).equals(rows)

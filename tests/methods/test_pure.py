@@ -65,9 +65,9 @@ def test_the_noise_that_is_planned_for_is_the_noise_of_the_plan(
 
 def test_few_rows_have_no_pairs_at_delta_zero_where_they_have_them_above() -> None:
     schema = the_schema(3000, columns=10)
-    assert "pairs" in parts_of(dp_anova(schema, Budget(1.0)))
-    assert "pairs" not in parts_of(dp_anova(schema, PURE))
-    assert "pairs" in parts_of(dp_anova(the_schema(60_000, columns=10), PURE))
+    assert "looks" in parts_of(dp_anova(schema, Budget(1.0)))
+    assert "looks" not in parts_of(dp_anova(schema, PURE))
+    assert "looks" in parts_of(dp_anova(the_schema(60_000, columns=10), PURE))
 
 
 def test_fewer_fourier_features_are_planned_at_delta_zero() -> None:

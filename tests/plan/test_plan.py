@@ -111,7 +111,7 @@ def test_a_rule_without_the_blocks_that_it_looks_at_is_refused_before_anything_i
     for stage in plan.stages[1:]:
         for block in stage.embedding.blocks:
             others = tuple(each for each in stage.embedding.blocks if each is not block)
-            if block.name not in {"columns", "cells", "finer"} or not others:
+            if block.name not in {"columns", "cells", "marginals"} or not others:
                 continue
             cut = replace(stage, embedding=replace(stage.embedding, blocks=others))
             with pytest.raises(ValueError, match="a rule has the blocks"):

@@ -18,7 +18,7 @@ from understudy.schema.encode import encode_batch
 from .conftest import NUM_ROWS, Silence
 
 METHODS = {
-    "dp-anova": ({}, {"count", "columns", "cells", "looks", "pairs"}),
+    "dp-anova": ({}, {"count", "columns", "cells", "looks", "marginals"}),
     "dp-merf": ({"num_features": 60}, {"count", "choices"}),
     "dp-hp": ({}, {"count", "choices", "products"}),
 }

@@ -15,10 +15,10 @@ from understudy.methods import dp_anova
 from understudy.plan.plan import Plan
 from understudy.private.sums import Rows, partial_sum
 from understudy.rules import pair_selection
-from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, looks_at_pairs
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, MARGINALS, looks_at_pairs
 from understudy.rules.marginals import find_marginals
 from understudy.rules.measurement import Measurement
-from understudy.rules.pair_selection import FINER, PAIRS, RESOLUTIONS, STRONGEST, dependence, resolution, select_pairs
+from understudy.rules.pair_selection import RESOLUTIONS, STRONGEST, dependence, resolution, select_marginals
 from understudy.schema import load_schema
 
 Integers = npt.NDArray[np.int64]
@@ -65,13 +65,19 @@ def stages_of(plan: Plan, codes: Integers, *, seed: int = 0) -> list[Measurement
 def chosen_by(plan: Plan, earlier: list[Measurement]) -> Embedding:
     nothing = np.empty(0, dtype=np.int64)
     planned = Measurement(plan.stages[-1].embedding, nothing, plan.noise_stds[-1], plan.lattice)
-    return select_pairs(planned, earlier)
+    return select_marginals(planned, earlier)
+
+
+def marginals_of(settled: Embedding) -> Tables:
+    map_ = settled.block(MARGINALS).map
+    assert isinstance(map_, Tables)
+    return map_
 
 
 def tables_of(settled: Embedding) -> Tables:
-    map_ = settled.block(PAIRS).map
-    assert isinstance(map_, Tables)
-    return map_
+    """The pairs among the marginals."""
+    map_ = marginals_of(settled)
+    return replace(map_, subsets=tuple(subset for subset in map_.subsets if len(subset) == 2))
 
 
 def columns_of(tables: Tables) -> list[tuple[int, ...]]:
@@ -253,16 +259,15 @@ def test_a_row_count_that_carries_no_pairs_lets_columns_be_measured_again(labels
     codes = independent_rows(0)[:800]
     earlier = readings_of(plan, codes)
     assert not looks_at_pairs(earlier[1])
-    settled = chosen_by(plan, earlier)
-    found = tables_of(settled)
+    found = marginals_of(chosen_by(plan, earlier))
     assert columns_of(found) == [(j,) for j in range(6 if labels == "auto" else 7)]
-    assert found == settled.block(FINER).map
 
 
 def test_columns_cut_anew_lie_inside_the_cells_by_label() -> None:
     plan = plan_for(1.0)
     earlier = readings_of(plan, independent_rows(0))
-    anew = chosen_by(plan, earlier).block(FINER).map_of(Tables).factors
+    found = marginals_of(chosen_by(plan, earlier))
+    anew = [found.factors[subset[0]] for subset in found.subsets if len(subset) == 1]
     for cells, finer in zip(earlier[1].map(CELLS).factors, anew, strict=True):
         codes = np.arange(cells.num_codes)
         assert len(np.unique(np.stack([cells(codes), finer(codes)]), axis=1).T) == finer.num_known
@@ -336,16 +341,13 @@ def check_any_vectors(plan: Plan, seed: int, size: int) -> None:
         vector = np.rint(rng.normal(0, 1, embedding.dim) * size).astype(np.int64)
         earlier.append(Measurement(embedding, vector, noise, plan.lattice))
     settled = chosen_by(plan, earlier)
-    found = tables_of(settled)
-    looks = earlier[-1].map(COARSE_PAIRS)
-    looked_at, pairs = (
-        [tuple(each.factors[j].column for j in pair) for pair in each.subsets] for each in (looks, found)
-    )
-    if looks_at_pairs(earlier[-1]):
-        assert set(pairs) <= set(looked_at)
-    else:
-        assert [pair[-1:] for pair in pairs] == looked_at
-    assert len(set(pairs)) == len(pairs), "no pair is measured twice"
+    found = marginals_of(settled)
+    looked_at, measured = columns_of(earlier[-1].map(COARSE_PAIRS)), columns_of(found)
+    pairs = [columns for columns in measured if len(columns) == 2]
+    assert [columns for columns in measured if len(columns) == 1] == columns_of(earlier[-1].map(CELLS))
+    assert set(pairs) <= set(looked_at)
+    assert looks_at_pairs(earlier[-1]) == bool(pairs)
+    assert len(set(measured)) == len(measured), "no marginal is measured twice"
     assert list(found.subsets) == sorted(found.subsets), "the order tells nothing"
     for replace in (False, True):
         before, after = (

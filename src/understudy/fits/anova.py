@@ -32,7 +32,7 @@ from understudy.rules.adaptive_bins import (
 )
 from understudy.rules.marginals import RAKINGS, Marginals, unions
 from understudy.rules.measurement import Measurement
-from understudy.rules.pair_selection import PAIRS
+from understudy.rules.pair_selection import SelectedPairs
 
 MOST_WORK = 8e9
 """Operations of a training step; wide tables get fewer components instead of slower steps."""
@@ -69,7 +69,8 @@ def fit_components(
     pairs: Targets,
     coarse: Targets,
     *,
-    measurements: Sequence[Measurement],
+    selected: SelectedPairs,
+    second: Measurement,
     training: AnovaTraining,
     progress: LossProgress | None,
 ) -> tuple[Integers, list[Floats]]:
@@ -78,15 +79,14 @@ def fit_components(
     Returns:
         How many components each label has, and every component's probabilities, column by column.
     """
-    _, second, third = measurements
-    finer, coarser = third.map(PAIRS).factors, second.map(COARSE_PAIRS).factors
+    finer, coarser = selected.cells, second.map(COARSE_PAIRS).factors
     widths = [sum(cells.dim for cells in each) for each in (marginals.cells, finer, coarser)]
     work = 6 * (widths[1] ** 2 + widths[2] ** 2 + widths[0] * (widths[1] + widths[2]))
     most = max(FEWEST_COMPONENTS, int(MOST_WORK / work))
     count = max(min(training.num_components, most), 8 * len(marginals.label_shares))
     sizes = rows_per_label(marginals.label_shares, count)
     of_cells, of_coarse = second.noise_of_count(CELLS), second.noise_of_count(COARSE_PAIRS)
-    of_pairs = third.noise_of_count(PAIRS)
+    of_pairs = selected.noise
     fit, cells = _Components(marginals, sizes, finer, training), second.map(CELLS).factors
     terms = [
         fit.marginals(cells, (of_pairs / of_cells) ** 2),

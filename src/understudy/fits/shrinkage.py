@@ -16,7 +16,7 @@ from understudy.rules.adaptive_bins import COARSE_PAIRS
 from understudy.rules.denoise import centred, project_to_simplex, scale_to_total
 from understudy.rules.marginals import Marginals, unions
 from understudy.rules.measurement import Measurement
-from understudy.rules.pair_selection import PAIRS
+from understudy.rules.pair_selection import SelectedPairs
 
 
 @dataclass(frozen=True)
@@ -80,15 +80,15 @@ def _nonnegative(table: Floats) -> Floats:
     return project_to_simplex(table.ravel(), float(table.sum())).reshape(table.shape)
 
 
-def pair_targets(marginals: Marginals, third: Measurement) -> Targets:
+def pair_targets(marginals: Marginals, pairs: SelectedPairs) -> Targets:
     """Chosen pairs: independence within labels, and what is surely more."""
-    map_, noise = third.map(PAIRS), third.noise_of_count(PAIRS) / marginals.total
+    noise = pairs.noise / marginals.total
     found: Targets = {}
-    for pair, table in zip(map_.subsets, third.tables(PAIRS), strict=True):
-        expected = marginals.independent((pair[0], pair[1]), map_.factors).sum(axis=0)
-        likely, doubt = likely_table(table[0] / marginals.total, expected, noise)
-        share = table[0] / marginals.total
-        function = find_function(share, expected, noise, [map_.factors[j].is_ordered for j in pair])
+    for pair, table in pairs.tables.items():
+        expected = marginals.independent((pair[0], pair[1]), pairs.cells).sum(axis=0)
+        share = table / marginals.total
+        likely, doubt = likely_table(share, expected, noise)
+        function = find_function(share, expected, noise, [pairs.cells[j].is_ordered for j in pair])
         if function is None:
             zeros = surely_empty(share, expected, noise)
         else:

@@ -21,6 +21,10 @@ MOST_RAKED = 2.0
 MOST_MOVED = 0.25
 """A tie may move so many rows of a column for each row that it keeps out of structural zeros, else it is left out."""
 
+MOST_MOVED_OF_LABEL = 0.1
+"""A tie that moves more of one label's rows to other cells of a column is left out: a rare label may be all that its
+zeros know nothing of."""
+
 IMPOSSIBLE = 1e-9
 """Instead of zero, so that a component without another cell stays defined."""
 
@@ -46,7 +50,8 @@ def find_ties(
     found = list(by_column)
     for i, j in _matching(missed, place):
         raked, moved = _raked_ratios(zeros[i, j], merged[i], merged[j], weights)
-        if moved > MOST_MOVED * missed[i, j]:
+        by_label = _moved_by_label(raked, merged[i], merged[j], sizes)
+        if moved > MOST_MOVED * missed[i, j] or by_label.max() > MOST_MOVED_OF_LABEL:
             continue
         ratios = union[i] @ raked @ union[j].T
         ties.append(Tie(place[i], place[j], ratios))
@@ -86,3 +91,15 @@ def _raked_ratios(zeros: Truths, left: Floats, right: Floats, weights: Floats) -
         ratios = ratios * np.clip(columns / by_column, 1 / MOST_RAKED, MOST_RAKED)
         ratios /= ratios.max()
     return np.asarray(ratios), moved
+
+
+def _moved_by_label(ratios: Floats, left: Floats, right: Floats, sizes: Integers) -> Floats:
+    """The share of each label's rows that a tie moves to other cells of either column.
+
+    # (cells, others), (components, cells), (components, others), (labels,) -> (labels,)
+    """
+    whole = np.maximum(((left @ ratios) * right).sum(axis=1, keepdims=True), 1e-300)
+    after = left * (right @ ratios.T) / whole, right * (left @ ratios) / whole
+    starts = np.cumsum([0, *sizes[:-1]])
+    apart = [np.add.reduceat(new - old, starts, axis=0) for new, old in zip(after, (left, right), strict=True)]
+    return np.asarray(0.5 * np.maximum(*(np.abs(each).sum(axis=1) for each in apart)) / sizes)

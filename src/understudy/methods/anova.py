@@ -12,9 +12,9 @@ The story, in the order of this file; every measurement is a sum of integers wit
 2. Measure: histograms of columns, and of long columns value by value.
 3. Adaptive bins: ``place_bins`` removes noise from the histograms (Haar thresholds) and cuts columns where rows are.
 4. Measure: columns by label in these bins, and all pairs of columns by label, coarsely.
-5. Pair selection: ``select_pairs`` takes the pairs whose dependence is worth the noise that they bring to all.
+5. Pair selection: ``select_marginals`` takes the pairs whose dependence is worth the noise that they bring to all.
 6. Measure: the selected pairs, each as finely as its dependence and the noise deserve, and every column by itself in
-   cells cut anew (``refined``).
+   cells cut anew (``refined``), all with the same noise.
 7. ``train_anova``: marginals that agree (``find_marginals``); pairs shrunk towards independence (``pair_targets``,
    ``coarse_targets``); a mixture of products fitted to all of them by descent (``fit_components``), whose components
    are kept out of structural zeros (``find_ties``).
@@ -38,6 +38,7 @@ from understudy.features import Block, Cells, Constant, Embedding, Norm, Sign, T
 from understudy.features.tables import fine_bars, first_bars, planned_cells
 from understudy.fits.anova import AnovaTraining, column_grids, fit_components, with_label
 from understudy.fits.shrinkage import coarse_targets, pair_targets, positive_counts
+from understudy.fits.structural_zeros import beside_function
 from understudy.fits.ties import find_ties
 from understudy.generators.mixture import Mixture, Tie
 from understudy.methods.common import Labels, Option, Steps, Terms, draw_subsets, generator_settings, terms_of
@@ -48,13 +49,14 @@ from understudy.rules.adaptive_bins import (
     COARSE_PAIRS,
     COLUMNS,
     LEAST_COVERAGE,
+    MARGINALS,
     ROWS,
     VALUES,
     looks_at_pairs,
     pairs_carried,
 )
 from understudy.rules.marginals import find_marginals
-from understudy.rules.pair_selection import FINER, MOST_PAIRS, PAIRS
+from understudy.rules.pair_selection import MOST_PAIRS, selected_pairs
 from understudy.schema import Schema
 
 PLANNED_CELLS = (40, 8, 12)
@@ -70,10 +72,9 @@ SHARES = {
     VALUES: 0.02,
     CELLS: 0.315,
     COARSE_PAIRS: 0.1,
-    FINER: 0.04,
-    PAIRS: 0.355,
+    MARGINALS: 0.395,
 }
-WITHOUT_PAIRS = {ROWS: 0.005, "count": 0.02, COLUMNS: 0.2, VALUES: 0.03, CELLS: 0.445, FINER: 0.3}
+WITHOUT_PAIRS = {ROWS: 0.005, "count": 0.02, COLUMNS: 0.2, VALUES: 0.03, CELLS: 0.445, MARGINALS: 0.3}
 """Shares of the budget (of mu squared), if pairs are measured and if they are not."""
 
 PURE_SHARES = {
@@ -83,10 +84,9 @@ PURE_SHARES = {
     VALUES: 0.02,
     CELLS: 0.15,
     COARSE_PAIRS: 0.12,
-    FINER: 0.04,
-    PAIRS: 0.4,
+    MARGINALS: 0.44,
 }
-PURE_WITHOUT_PAIRS = {ROWS: 0.02, "count": 0.03, COLUMNS: 0.25, VALUES: 0.04, CELLS: 0.39, FINER: 0.27}
+PURE_WITHOUT_PAIRS = {ROWS: 0.02, "count": 0.03, COLUMNS: 0.25, VALUES: 0.04, CELLS: 0.39, MARGINALS: 0.27}
 """The same of epsilon, if delta is 0: noise then grows with the number of tables, not its root."""
 
 MOST_LOOKED = 3_000
@@ -194,6 +194,7 @@ def _stages(
                 blocks.append(Block(block, map_, weight, labelled, terms.norm, with_unlisted=unlisted))
         return Stage(name, Embedding(tuple(blocks), terms.classes), share, rule)
 
+    pairs = tuple((len(places) + i, len(places) + j) for i, j in coarse_pairs[:MOST_PAIRS])
     cells, coarse, finer = ([planned_cells(bars[place], count) for place in places] for count in PLANNED_CELLS)
     first: dict[str, Tables | None] = {"count": None, COLUMNS: _tables(bars)}
     second: dict[str, Tables | None] = {CELLS: _tables(cells)}
@@ -209,10 +210,8 @@ def _stages(
         stage("columns", first, rule="place-bars" if counted else None),
         stage(name, second, by_label=True, rule=rule),
     ]
-    third: dict[str, Tables | None] = {FINER: _tables(cells)}
-    if coarse_pairs:
-        third[PAIRS] = _tables(finer, coarse_pairs[:MOST_PAIRS])
-    return (*found, stage("pairs" if coarse_pairs else "columns again", third, rule="choose-pairs"))
+    third = _tables([*cells, *finer], (*((j,) for j in range(len(cells))), *pairs))
+    return (*found, stage("pairs" if coarse_pairs else "columns again", {MARGINALS: third}, rule="choose-pairs"))
 
 
 def _tables(cells: Sequence[Cells], subsets: tuple[tuple[int, ...], ...] | None = None) -> Tables:
@@ -223,18 +222,19 @@ def _tables(cells: Sequence[Cells], subsets: tuple[tuple[int, ...], ...] | None 
 def train_anova(release: Release, training: AnovaTraining, *, progress: LossProgress | None = None) -> Mixture:
     """Fit a mixture to a release; the same release and settings give the same mixture."""
     measurements = [each for each in release.measurements if not each.has(ROWS)]
-    marginals = find_marginals(measurements, positive=positive_counts)
+    marginals = find_marginals(measurements, positive=positive_counts, zeros=beside_function)
     shares, ties = marginals.label_shares, list[Tie]()
     if not looks_at_pairs(measurements[1]):  # no pairs: columns are independent within labels
         sizes, by_column = np.ones(len(shares), dtype=np.int64), list(marginals.by_label)
     else:
-        first, second, third = measurements
-        pairs = pair_targets(marginals, third)
-        coarse = coarse_targets(marginals, second, pairs, third.map(PAIRS).factors)
+        _, second, third = measurements
+        selected = selected_pairs(third)
+        pairs = pair_targets(marginals, selected)
+        coarse = coarse_targets(marginals, second, pairs, selected.cells)
         sizes, by_column = fit_components(
-            marginals, pairs, coarse, measurements=(first, second, third), training=training, progress=progress
+            marginals, pairs, coarse, selected=selected, second=second, training=training, progress=progress
         )
-        ties, by_column = find_ties(marginals, pairs, third.map(PAIRS).factors, by_column, sizes)
+        ties, by_column = find_ties(marginals, pairs, selected.cells, by_column, sizes)
     return Mixture(
         schema=release.plan.schema,
         # Single precision is what a generator's file holds, so that a stored one samples the same rows.
@@ -274,15 +274,14 @@ def _explanation(
         found.append(f"finer histograms find values that repeat ({shown}): {percent[VALUES]}")
     has_classes = len(places) < len(schema.used)
     by_label = " by label" if has_classes else ""
-    found.append(
-        f"{len(places)} columns{by_label}, in cells placed so: {percent[CELLS]}; once more by themselves, in cells cut "
-        f"anew: {percent[FINER]}"
-    )
+    again = "" if coarse_pairs else f"; once more by themselves, in cells cut anew: {percent[MARGINALS]}"
+    found.append(f"{len(places)} columns{by_label}, in cells placed so: {percent[CELLS]}{again}")
     possible = math.comb(len(places), 2)
     if coarse_pairs:
         found.append(
             f"a coarse look at {len(coarse_pairs)} of {possible} pairs of columns: {percent[COARSE_PAIRS]}; "
-            f"the pairs that depend on one another are measured again, finer: {percent[PAIRS]}"
+            f"the pairs that depend on one another are measured again, finer, and columns in cells cut anew: "
+            f"{percent[MARGINALS]}"
         )
         if by_rows:
             found.append("if the noisy row count carries no pairs, columns are measured instead")

@@ -9,6 +9,7 @@ from understudy.rules.adaptive_bins import (
     CELLS,
     COARSE_PAIRS,
     COLUMNS,
+    MARGINALS,
     ROWS,
     place_bars,
     place_bins,
@@ -16,7 +17,7 @@ from understudy.rules.adaptive_bins import (
 )
 from understudy.rules.clipping_norm import choose_clipping_norm, scale_by_histograms, split_classes
 from understudy.rules.measurement import Measurement
-from understudy.rules.pair_selection import FINER, select_pairs
+from understudy.rules.pair_selection import select_marginals
 from understudy.rules.pivots import choose_landmarks
 
 Rule = Callable[[Measurement, Sequence[Measurement]], Embedding]
@@ -28,7 +29,7 @@ RULES: dict[str, Rule] = {
     "place-bars": place_bars,
     "place-cells": place_bins,
     "place-cells-by-rows": place_bins_by_rows,
-    "choose-pairs": select_pairs,
+    "choose-pairs": select_marginals,
     "choose-landmarks": choose_landmarks,
     "place-reach": choose_clipping_norm,
     "split-classes": split_classes,
@@ -38,6 +39,6 @@ SETTLED_BLOCKS = {
     "place-bars": (ROWS, COLUMNS),
     "place-cells": (COLUMNS, CELLS),
     "place-cells-by-rows": (COLUMNS, CELLS, COARSE_PAIRS),
-    "choose-pairs": (COLUMNS, CELLS, FINER),
+    "choose-pairs": (COLUMNS, CELLS, MARGINALS),
 }
 """Blocks that the stages up to a rule's own must have: a plan without them is refused before anything is charged."""

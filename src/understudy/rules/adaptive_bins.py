@@ -22,8 +22,9 @@ COLUMNS = "columns"
 VALUES = "values"
 CELLS = "cells"
 COARSE_PAIRS = "looks"
+MARGINALS = "marginals"
 """Blocks: the row count where nobody states it, every column by itself (coarsely, and value by value), columns by
-label, and a first look at pairs."""
+label, a first look at pairs, and last of all columns cut anew and the selected pairs."""
 
 MOST_CELLS = 100
 MOST_WIDTH = 6_000

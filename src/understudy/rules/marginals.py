@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats
+from understudy.arrays import Floats, Truths
 from understudy.features.tables import Cells
-from understudy.rules.adaptive_bins import CELLS, COLUMNS, looks_at_pairs, total_rows
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, MARGINALS, looks_at_pairs, total_rows
 from understudy.rules.denoise import james_stein, scale_to_total, shrink_levels
 from understudy.rules.measurement import Measurement
 from understudy.rules.tails import Tails, fit_tails
@@ -21,6 +21,9 @@ RAKINGS = 10
 
 Positive = Callable[[Cells, Floats, float, float], Floats]
 """Noisy counts of a column's cells, their noise and total, to counts that are not negative."""
+
+Zeros = Callable[[Floats, Floats, float, Sequence[bool]], Truths]
+"""Noisy counts of two columns, what independence expects, and the noise, to the cells that are surely empty."""
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,14 @@ def project_positive(cells: Cells, counts: Floats, noise: float, total: float) -
     return scale_to_total(counts, total)
 
 
-def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = project_positive) -> Marginals:
+def no_zeros(table: Floats, expected: Floats, noise: float, is_ordered: Sequence[bool]) -> Truths:
+    """Every cell may hold rows."""
+    return np.zeros(table.shape, dtype=bool)
+
+
+def find_marginals(
+    measurements: Sequence[Measurement], *, positive: Positive = project_positive, zeros: Zeros = no_zeros
+) -> Marginals:
     """Combine histograms, columns by label and cut anew, and the margins of all pairs, by inverse variance.
 
     Then each label's counts are shrunk towards its share of all (James & Stein), made nonnegative, and raked, so that
@@ -78,13 +88,13 @@ def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = 
     """
     first, second = measurements[0], measurements[1]
     total = total_rows(first)
-    tables, noise = _columns_by_label(measurements)
-    num_labels = len(tables[0])
+    tables = _columns_by_label(second)
+    num_labels = len(tables[0][0])
     counts = np.maximum(first.sums("count")[:, 0], 1.0)
     shares = counts / counts.sum() if len(counts) == num_labels else np.full(num_labels, 1 / num_labels)
     cells, by_label, found_cells = second.map(CELLS).factors, [], []
-    finest, evidence = _last_columns(measurements), _pair_margins(measurements[1:]) if looks_at_pairs(second) else {}
-    for own, table in zip(cells, tables, strict=True):
+    finest, evidence = _last_columns(measurements), _pair_margins(measurements)
+    for own, (table, noise) in zip(cells, tables, strict=True):
         finer, known, variance = _from_all(
             first, own, table, noise, finest.get(own.column), evidence.get(own.column, [])
         )
@@ -96,7 +106,8 @@ def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = 
         for row, share in zip(adjusted, shares, strict=True):
             found = positive(own, _likely(own, row, pooled * share, noise), noise, total * share)
             likely.append(tails.of_label(share, row, noise).put(found, total * share))
-        raked = _raked(np.stack(likely), shares, pooled) / (total * shares[:, None])
+        empty = zeros(adjusted, shares[:, None] * pooled, noise, (False, own.is_ordered))
+        raked = _raked(np.where(empty, 0.0, np.stack(likely)), shares, pooled) / (total * shares[:, None])
         by_label.append(raked[:, union] * (of_all / np.where(pooled > 0, pooled, 1.0)[union]))
         found_cells.append(finer)
     return Marginals(total, shares, tuple(by_label), tuple(found_cells))
@@ -123,20 +134,18 @@ def _from_all(
     return finer, known, variance
 
 
+def _last_marginals(measurements: Sequence[Measurement]) -> dict[tuple[Cells, ...], tuple[Floats, float]]:
+    """What the last stage has measured, by its cells, if it has been: columns and pairs of them."""
+    return measurements[2].by_cells(MARGINALS) if len(measurements) > 2 else {}
+
+
 def _last_columns(measurements: Sequence[Measurement]) -> dict[int, tuple[Cells, Floats, float]]:
     """For each column, the cells that the last stage has cut anew, their counts and the deviation of the noise.
 
-    Columns are measured in its other block too if no pairs are.
-
     # counts: (1, cells)
     """
-    if len(measurements) < 3:
-        return {}
-    third = measurements[2]
-    names = [block.name for block in third.embedding.blocks if len(third.map(block.name).subsets[0]) == 1]
-    tables, noise = _pooled([(third.tables(name), third.noise_of_count(name)) for name in names])
-    cells = third.map(names[0]).factors
-    return {own.column: (own, table, noise) for own, table in zip(cells, tables, strict=True)}
+    known = _last_marginals(measurements).items()
+    return {cells[0].column: (cells[0], table, noise) for cells, (table, noise) in known if len(cells) == 1}
 
 
 def _raked(table: Floats, shares: Floats, pooled: Floats) -> Floats:
@@ -157,28 +166,20 @@ def _raked(table: Floats, shares: Floats, pooled: Floats) -> Floats:
     return np.asarray(np.where(found.sum(axis=1, keepdims=True) > 0, found, even))
 
 
-def _columns_by_label(measurements: Sequence[Measurement]) -> tuple[list[Floats], float]:
+def _columns_by_label(second: Measurement) -> list[tuple[Floats, float]]:
     """Columns by label and the deviation of their noise: by inverse variance, if they were measured in place of pairs.
 
     # (labels, cells) of each column
     """
-    second = measurements[1]
-    ways = [(second.tables(CELLS), second.noise_of_count(CELLS))]
-    if not looks_at_pairs(second):
-        names = [block.name for block in second.embedding.blocks if block.name != CELLS]
-        ways += [(second.tables(name), second.noise_of_count(name)) for name in names]
-    return _pooled(ways)
+    blocks = [second.by_cells(block.name) for block in second.embedding.blocks]
+    return [_pooled([block[own,] for block in blocks if (own,) in block]) for own in second.map(CELLS).factors]
 
 
-def _pooled(ways: list[tuple[list[Floats], float]]) -> tuple[list[Floats], float]:
-    """Tables that were measured more than once, averaged by inverse variance, and the deviation of what is left."""
+def _pooled(ways: list[tuple[Floats, float]]) -> tuple[Floats, float]:
+    """Tables of the same counts averaged by inverse variance, and the deviation of the noise that is left."""
     weights = [noise**-2 for _, noise in ways]
-    found = [
-        sum(weight * table.reshape(-1, table.shape[-1]) for weight, table in zip(weights, tables, strict=True))
-        / sum(weights)
-        for tables in zip(*(tables for tables, _ in ways), strict=True)
-    ]
-    return found, 1 / math.sqrt(sum(weights))
+    total = sum(weights)
+    return np.asarray(sum(w * table for w, (table, _) in zip(weights, ways, strict=True)) / total), 1 / math.sqrt(total)
 
 
 def _tails(cells: Cells, counts: Floats, variance: Floats) -> Tails:
@@ -223,18 +224,16 @@ def _from_histogram(first: Measurement, cells: Cells, table: Floats, noise: floa
 
 def _pair_margins(measurements: Sequence[Measurement]) -> dict[int, list[tuple[Cells, Floats, float]]]:
     """For each column, cells with their counts and variance, one entry per way of cutting it."""
+    second = measurements[1]
+    looks = second.by_cells(COARSE_PAIRS) if looks_at_pairs(second) else {}
     found: dict[int, dict[Cells, list[tuple[Floats, float]]]] = {}
-    for measurement in measurements:
-        for block in measurement.embedding.blocks:
-            map_, noise = measurement.map(block.name), measurement.noise_of_count(block.name)
-            if len(map_.subsets[0]) == 1:
-                continue
-            for pair, table in zip(map_.subsets, measurement.tables(block.name), strict=True):
-                for axis, j in enumerate(pair):
-                    sums = table.sum(axis=(0, 2 - axis))
-                    variance = table.size / len(sums) * noise**2
-                    ways = found.setdefault(map_.factors[j].column, {})
-                    ways.setdefault(map_.factors[j], []).append((sums, variance))
+    for cells, (table, noise) in [*looks.items(), *_last_marginals(measurements).items()]:
+        if len(cells) == 1:
+            continue
+        for axis, own in enumerate(cells):
+            sums = table.sum(axis=(0, 2 - axis))
+            variance = table.size / len(sums) * noise**2
+            found.setdefault(own.column, {}).setdefault(own, []).append((sums, variance))
     return {j: [(cells, *_average(entries)) for cells, entries in ways.items()] for j, ways in found.items()}
 
 

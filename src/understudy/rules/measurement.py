@@ -16,7 +16,7 @@ import numpy.typing as npt
 from understudy.accounting.mechanisms import GAUSSIAN
 from understudy.arrays import Floats
 from understudy.features.embedding import Embedding
-from understudy.features.tables import Tables
+from understudy.features.tables import Cells, Tables
 
 Result = TypeVar("Result")
 
@@ -88,6 +88,12 @@ class Measurement:
     def noise_of_count(self, name: str) -> float:
         """Standard deviation of the noise in the entries of ``tables(name)``."""
         return self.noise_of_sum(name) * math.sqrt(len(self.map(name).subsets))
+
+    def by_cells(self, name: str) -> dict[tuple[Cells, ...], tuple[Floats, float]]:
+        """Noisy marginals of a block by the cells they are over, and the deviation of their noise."""
+        map_, noise = self.map(name), self.noise_of_count(name)
+        subsets = (tuple(map_.factors[j] for j in subset) for subset in map_.subsets)
+        return {cells: (table, noise) for cells, table in zip(subsets, self.tables(name), strict=True)}
 
     def map(self, name: str) -> Tables:
         """The map of a block of marginals: which columns, and their bins."""

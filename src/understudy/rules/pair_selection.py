@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from understudy.arrays import Floats
 from understudy.features.embedding import Embedding
-from understudy.features.tables import Cells, Tables
-from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, looks_at_pairs, merged, most_cells, refined, total_rows
+from understudy.features.tables import Cells
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, MARGINALS, looks_at_pairs, merged, most_cells, refined
 from understudy.rules.denoise import centred
 from understudy.rules.marginals import Marginals, find_marginals
 from understudy.rules.measurement import Measurement
-
-FINER = "finer"
-PAIRS = "pairs"
-"""Blocks: columns cut anew by what earlier stages have shown, and pairs."""
 
 NOISE_PER_CELL = 0.35
 """What a cell of a measured pair adds to the error, in deviations of its noise, once shrunk."""
@@ -37,62 +34,59 @@ MOST_NUMBERS = 150_000  # cells of all pairs: the release stays near a megabyte
 Pair = tuple[int, ...]
 
 
-def select_pairs(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
-    """Settle the last stage: columns cut anew, and the pairs that are measured (a rule of ``RULES``).
+def select_marginals(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
+    """Settle the last stage: columns cut anew, and pairs of columns (a rule of ``RULES``).
 
-    If the row count carries no pairs, their share of the budget measures columns too.
+    All are tables of one block with the same noise: the fewer pairs are worth it, the better columns are known.
     """
     first, second = earlier[-2:]
-    marginals = find_marginals((first, second))
-    columns = _cut_anew(planned, first, marginals, with_pairs=looks_at_pairs(second))
-    embedding = planned.embedding.with_map(FINER, columns)
-    if not planned.has(PAIRS):
-        return embedding
-    pairs = _selected(planned, first, second, marginals) if looks_at_pairs(second) else columns
-    return embedding.with_map(PAIRS, pairs)
+    marginals, template = find_marginals((first, second)), planned.map(MARGINALS)
+    dilution = planned.embedding.block(MARGINALS).norm.dilution
+    noise_of_one = planned.noise_of_count(MARGINALS) / dilution(len(template.subsets)) / marginals.total
+    alone = len(marginals.cells)
+    pairs = _selected(first, second, marginals, lambda count: noise_of_one * dilution(alone + count))
+    columns = [(own,) for own in _cut_anew(first, marginals, noise_of_one * dilution(alone + len(pairs)))]
+    cells: dict[Cells, int] = {}
+    subsets = [tuple(cells.setdefault(own, len(cells)) for own in each) for each in (*columns, *pairs)]
+    chosen = replace(template, factors=tuple(cells), subsets=tuple(sorted(subsets)))
+    return planned.embedding.with_map(MARGINALS, chosen)
 
 
-def _cut_anew(planned: Measurement, first: Measurement, marginals: Marginals, *, with_pairs: bool) -> Tables:
+def _cut_anew(first: Measurement, marginals: Marginals, noise: float) -> list[Cells]:
     """Every column by itself, in cells that follow from all that was measured so far."""
-    template, noise = planned.map(FINER), planned.noise_of_count(FINER)
-    if planned.has(PAIRS) and not with_pairs:
-        dilution = planned.embedding.block(PAIRS).norm.dilution
-        of_one = planned.noise_of_count(PAIRS) / dilution(len(planned.map(PAIRS).subsets))
-        noise = min(noise, of_one * dilution(len(template.subsets)))
     most = most_cells(len(marginals.cells))
-    cells = tuple(
-        refined(first, own, marginals.total * (marginals.label_shares @ by_label), noise, most)
+    return [
+        refined(first, own, marginals.total * (marginals.label_shares @ by_label), noise * marginals.total, most)
         for own, by_label in zip(marginals.cells, marginals.by_label, strict=True)
-    )
-    return replace(template, factors=cells)
+    ]
 
 
-def _selected(planned: Measurement, first: Measurement, second: Measurement, marginals: Marginals) -> Tables:
+def _selected(
+    first: Measurement, second: Measurement, marginals: Marginals, noise_of: Callable[[int], float]
+) -> list[tuple[Cells, ...]]:
     """Selected pairs and their cells.
 
     The more pairs, the noisier each: taken are the ones whose dependence, if it were left out, would cost more than the
     noise that they bring to all. Each is as fine as its own dependence deserves.
     """
+    if not looks_at_pairs(second):
+        return []
     strengths = dependence(marginals, second)
     order = sorted(strengths, key=lambda pair: -strengths[pair])
-    total, template = total_rows(first), planned.map(PAIRS)
-    dilution, finest = planned.embedding.block(PAIRS).norm.dilution, second.map(CELLS).factors
-    noise_of_one = planned.noise_of_count(PAIRS) / dilution(len(template.subsets)) / total
+    finest = second.map(CELLS).factors
     left_out = sum(strengths.values())
-    best, least = 1, math.inf
+    best, least = 0, math.inf
     for count, pair in enumerate(order[:MOST_PAIRS], start=1):
         left_out -= strengths[pair]
-        noise = noise_of_one * dilution(count)
+        noise = noise_of(count)
         error = sum(resolution(strengths[each], [finest[j] for j in each], noise)[1] for each in order[:count])
         if error + left_out < least:
             best, least = count, error + left_out
-    noise, cells, wishes = noise_of_one * dilution(best), dict[Cells, int](), list[Pair]()
+    noise, wishes = noise_of(best), []
     for pair in order[:best]:
         count, _ = resolution(strengths[pair], [finest[j] for j in pair], noise)
-        factors = [_coarsened(first, finest[j], count, noise) for j in pair]
-        wishes.append(tuple(cells.setdefault(each, len(cells)) for each in factors))
-    chosen = _affordable(wishes, [each.dim + template.with_unlisted for each in cells])
-    return replace(template, factors=tuple(cells), subsets=tuple(sorted(chosen)))
+        wishes.append(tuple(_coarsened(first, finest[j], count, noise) for j in pair))
+    return _affordable(wishes)
 
 
 def resolution(strength: float, finest: Sequence[Cells], noise: float) -> tuple[int, float]:
@@ -141,7 +135,27 @@ def dependence(margins: Marginals, second: Measurement) -> dict[Pair, float]:
     return found
 
 
-def _affordable(pairs: list[Pair], dims: list[int]) -> list[Pair]:
+def _affordable(pairs: list[tuple[Cells, ...]]) -> list[tuple[Cells, ...]]:
     """As many of the first pairs as the size of a release allows; at least one."""
-    sizes = np.cumsum([dims[i] * dims[j] for i, j in pairs])
+    sizes = np.cumsum([math.prod(cells.dim + 1 for cells in pair) for pair in pairs])
     return pairs[: max(1, int((sizes <= MOST_NUMBERS).sum()))]
+
+
+@dataclass(frozen=True)
+class SelectedPairs:
+    """Noisy counts of the pairs of columns that the last stage has measured, by the places of their cells."""
+
+    cells: tuple[Cells, ...]
+    tables: dict[Pair, Floats]
+    noise: float
+
+
+def selected_pairs(third: Measurement) -> SelectedPairs:
+    """The pairs of columns among the marginals of the last stage."""
+    cells: dict[Cells, int] = {}
+    tables, deviation = {}, 0.0
+    for own, (table, noise) in third.by_cells(MARGINALS).items():
+        if len(own) == 2:
+            tables[tuple(cells.setdefault(each, len(cells)) for each in own)] = table[0]
+            deviation = noise
+    return SelectedPairs(tuple(cells), tables, deviation)
