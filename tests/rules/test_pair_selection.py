@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 
@@ -77,7 +78,13 @@ def marginals_of(settled: Embedding) -> Tables:
 def tables_of(settled: Embedding) -> Tables:
     """The pairs among the marginals."""
     map_ = marginals_of(settled)
-    return replace(map_, subsets=tuple(subset for subset in map_.subsets if len(subset) == 2))
+    pairs = [subset for subset in map_.subsets if len(subset) == 2]
+    used = sorted({j for pair in pairs for j in pair})
+    return replace(
+        map_,
+        factors=tuple(map_.factors[j] for j in used),
+        subsets=tuple(tuple(used.index(j) for j in pair) for pair in pairs),
+    )
 
 
 def columns_of(tables: Tables) -> list[tuple[int, ...]]:
