@@ -316,7 +316,7 @@ def test_a_row_count_that_carries_pairs_looks_at_them_without_being_stated() -> 
 
 def test_a_row_count_between_looks_at_some_of_the_pairs() -> None:
     plan = dp_anova(SCHEMA, Budget(1.0))
-    found = {len(readings_of(plan, independent_rows(0)[:rows])[1].map(COARSE_PAIRS).subsets) for rows in (530, 600)}
+    found = {len(readings_of(plan, independent_rows(0)[:rows])[1].map(COARSE_PAIRS).subsets) for rows in (780, 880)}
     assert all(8 <= count < 15 for count in found)
 
 

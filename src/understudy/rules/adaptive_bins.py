@@ -45,7 +45,7 @@ COARSE_CELLS = (2, 8)
 COARSE_NOISE = 1.5
 """Cells per column in the first look at pairs: a pair's cell should hold 1.5 deviations of rows."""
 
-ROWS_PER_COARSE_PAIR = {Norm.L2: 15.0, Norm.L1: 30.0}
+ROWS_PER_COARSE_PAIR = {Norm.L2: 22.0, Norm.L1: 30.0}
 """Pairs are looked at if the table has so many times the noise of one of their counts in rows."""
 
 LEAST_COVERAGE = 0.5
