@@ -356,8 +356,8 @@ def check_any_vectors(plan: Plan, seed: int, size: int) -> None:
     assert looks_at_pairs(earlier[-1]) == bool(pairs)
     assert len(set(measured)) == len(measured), "no marginal is measured twice"
     assert list(found.subsets) == sorted(found.subsets), "the order tells nothing"
-    for replace in (False, True):
+    for is_replaced in (False, True):
         before, after = (
-            each.mechanism_sensitivities(plan.lattice, replace=replace) for each in (plan.stages[-1].embedding, settled)
+            each.mechanism_sensitivities(plan.lattice, replace=is_replaced) for each in (plan.stages[-1].embedding, settled)
         )
         assert before == after
