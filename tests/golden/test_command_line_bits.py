@@ -222,7 +222,7 @@ WAYS = {
         "plan, dp-hp": f"plan {SMALL} -m dp-hp",
         "plan, balog-features": f"plan {SMALL} -m balog-features",
         "plan, pure, horizon": f"plan {SMALL} --delta 0 --horizon 3",
-        "release": f"release rows.csv {SMALL} -o rel --ledger ledger.db --key k",
+        "release": f"release rows.csv {SMALL} --pairs -o rel --ledger ledger.db --key k",
         "release, the same key": f"release rows.csv {SMALL} -o rel2 --ledger ledger.db --key k",
         "release, no ledger": f"release new.parquet {SMALL} -o other",
         "fit": "fit rel -o model",

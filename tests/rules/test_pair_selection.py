@@ -358,6 +358,7 @@ def check_any_vectors(plan: Plan, seed: int, size: int) -> None:
     assert list(found.subsets) == sorted(found.subsets), "the order tells nothing"
     for is_replaced in (False, True):
         before, after = (
-            each.mechanism_sensitivities(plan.lattice, replace=is_replaced) for each in (plan.stages[-1].embedding, settled)
+            each.mechanism_sensitivities(plan.lattice, replace=is_replaced)
+            for each in (plan.stages[-1].embedding, settled)
         )
         assert before == after
