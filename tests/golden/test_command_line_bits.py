@@ -223,7 +223,7 @@ WAYS = {
         "plan, balog-features": f"plan {SMALL} -m balog-features",
         "plan, pure, horizon": f"plan {SMALL} --delta 0 --horizon 3",
         "release": f"release rows.csv {SMALL} --pairs -o rel --ledger ledger.db --key k",
-        "release, the same key": f"release rows.csv {SMALL} -o rel2 --ledger ledger.db --key k",
+        "release, the same key": f"release rows.csv {SMALL} --pairs -o rel2 --ledger ledger.db --key k",
         "release, no ledger": f"release new.parquet {SMALL} -o other",
         "fit": "fit rel -o model",
         "sample": "sample model -n 80 --seed 7 -o drawn.csv",
