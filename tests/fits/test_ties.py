@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 
 from understudy.arrays import Floats
 from understudy.features import Cells
 from understudy.fits.shrinkage import Target
 from understudy.fits.ties import find_ties
-from understudy.generators.mixture import ColumnGrid, Components
+from understudy.generators.mixture import ColumnGrid, Components, Tie
 from understudy.rules.marginals import Marginals
 
 COUNT, WIDTH = 60, 5
@@ -83,3 +86,18 @@ def test_tables_that_no_row_could_be_in_do_not_break_a_mixture() -> None:
     ties, found = find_ties(marginals, targets, marginals.cells, by_column, np.array([COUNT]))
     assert all(np.isfinite(tie.ratios).all() for tie in ties)
     assert all(np.isfinite(own).all() for own in found)
+
+
+def test_a_tie_that_would_move_the_rows_of_a_rare_label_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row in a thousand has a label whose columns differ: zeros told from all rows know nothing of it."""
+    marginals, by_column = components(2)
+    sizes, rare = np.array([COUNT - 4, 4]), slice(COUNT - 4, None)
+    by_column[0][rare], by_column[1][rare] = np.eye(WIDTH)[[0]] * 0.9 + 0.02, np.eye(WIDTH)[[1]] * 0.9 + 0.02
+    marginals = replace(marginals, label_shares=np.array([0.999, 0.001]))
+
+    def ties() -> list[Tie]:
+        return find_ties(marginals, equal_values([(0, 1)]), marginals.cells, by_column, sizes)[0]
+
+    assert not ties()
+    monkeypatch.setattr("understudy.fits.ties.MOST_MOVED_OF_LABEL", 1.0)
+    assert ties(), "nothing else keeps it out"

@@ -92,3 +92,15 @@ def test_what_is_kept_under_a_key_is_made_once(measurement: Measurement) -> None
         assert measurement.once("key", lambda: made.append(1) or len(made)) == 1
     assert measurement.tables("tables") is measurement.tables("tables")
     assert measurement == Measurement(EMBEDDING, measurement.vector, NOISE, LATTICE), "what is kept is no part"
+
+
+def test_marginals_are_found_by_their_cells(measurement: Measurement) -> None:
+    for block in measurement.embedding.blocks:
+        if not isinstance(block.map, Tables):
+            continue
+        found = measurement.by_cells(block.name)
+        subsets = [tuple(block.map.factors[j] for j in subset) for subset in block.map.subsets]
+        assert list(found) == subsets
+        for cells, table in zip(subsets, measurement.tables(block.name), strict=True):
+            np.testing.assert_array_equal(found[cells][0], table)
+            assert found[cells][1] == measurement.noise_of_count(block.name)
