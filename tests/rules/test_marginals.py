@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from understudy.accounting.mechanisms import Budget
 from understudy.features import Block, Cells, Constant, Embedding, Tables
 from understudy.fits.shrinkage import positive_counts
-from understudy.fits.structural_zeros import beside_function
 from understudy.methods import dp_anova
 from understudy.plan.plan import LATTICE, Plan
 from understudy.private.sums import Rows, partial_sum
@@ -23,7 +22,6 @@ from understudy.rules.marginals import (
     _raked,
     _updated,
     find_marginals,
-    no_zeros,
     unions,
 )
 from understudy.rules.measurement import Measurement
@@ -346,18 +344,3 @@ def test_labels_that_add_up_are_nearer_to_the_truth(monkeypatch: pytest.MonkeyPa
         errors.append(float(np.mean([np.abs(column - shares).sum() for column in columns])))
     raked, apart = errors
     assert raked < 0.8 * apart
-
-
-def test_a_label_that_a_column_determines_is_told_without_contradiction() -> None:
-    codes, plan = table_of(4000), plan_for(1.0)
-    codes[:, 3] = codes[:, 0] >= np.median(codes[:, 0])
-    border, wrong = int(codes[codes[:, 3] == 1, 0].min()), []
-    for zeros in (no_zeros, beside_function):
-        margins = find_marginals(readings_of(plan, codes), positive=positive_counts, zeros=zeros)
-        own = margins.cells[0]
-        is_above = np.zeros(own.dim, dtype=bool)
-        is_above[own(np.arange(border, own.num_codes))] = True
-        crossed = is_above & np.isin(np.arange(own.dim), own(np.arange(border)))
-        wrong.append(float(margins.by_label[0][0][is_above & ~crossed].sum()))
-    assert wrong[0] > 0.001
-    assert wrong[1] == 0.0

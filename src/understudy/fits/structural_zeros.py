@@ -20,12 +20,6 @@ STRAY_DEVIATIONS = 0.5
 """No cell beside a function may stand out: by so many deviations more than the largest noise of all seldom has."""
 
 
-def beside_function(table: Floats, expected: Floats, noise: float, is_ordered: Sequence[bool]) -> Truths:
-    """The cells that are empty if one column is a function of the other; none if it is not."""
-    function = find_function(table, expected, noise, is_ordered)
-    return np.zeros(table.shape, dtype=bool) if function is None else ~function
-
-
 def surely_empty(table: Floats, expected: Floats, noise: float) -> Truths:
     """Structural zeros: cells that are more likely empty than anything up to what independence expects.
 

@@ -38,7 +38,6 @@ from understudy.features import Block, Cells, Constant, Embedding, Norm, Sign, T
 from understudy.features.tables import fine_bars, first_bars, planned_cells
 from understudy.fits.anova import AnovaTraining, column_grids, fit_components, with_label
 from understudy.fits.shrinkage import coarse_targets, pair_targets, positive_counts
-from understudy.fits.structural_zeros import beside_function
 from understudy.fits.ties import find_ties
 from understudy.generators.mixture import Mixture, Tie
 from understudy.methods.common import Labels, Option, Steps, Terms, draw_subsets, generator_settings, terms_of
@@ -222,7 +221,7 @@ def _tables(cells: Sequence[Cells], subsets: tuple[tuple[int, ...], ...] | None 
 def train_anova(release: Release, training: AnovaTraining, *, progress: LossProgress | None = None) -> Mixture:
     """Fit a mixture to a release; the same release and settings give the same mixture."""
     measurements = [each for each in release.measurements if not each.has(ROWS)]
-    marginals = find_marginals(measurements, positive=positive_counts, zeros=beside_function)
+    marginals = find_marginals(measurements, positive=positive_counts)
     shares, ties = marginals.label_shares, list[Tie]()
     if not looks_at_pairs(measurements[1]):  # no pairs: columns are independent within labels
         sizes, by_column = np.ones(len(shares), dtype=np.int64), list(marginals.by_label)

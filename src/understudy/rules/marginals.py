@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from understudy.arrays import Floats, Truths
+from understudy.arrays import Floats
 from understudy.features.tables import Cells
 from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, MARGINALS, looks_at_pairs, total_rows
 from understudy.rules.denoise import james_stein, scale_to_total, shrink_levels
@@ -21,9 +21,6 @@ RAKINGS = 10
 
 Positive = Callable[[Cells, Floats, float, float], Floats]
 """Noisy counts of a column's cells, their noise and total, to counts that are not negative."""
-
-Zeros = Callable[[Floats, Floats, float, Sequence[bool]], Truths]
-"""Noisy counts of two columns, what independence expects, and the noise, to the cells that are surely empty."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +70,7 @@ def project_positive(cells: Cells, counts: Floats, noise: float, total: float) -
     return scale_to_total(counts, total)
 
 
-def no_zeros(table: Floats, expected: Floats, noise: float, is_ordered: Sequence[bool]) -> Truths:
-    """Every cell may hold rows."""
-    return np.zeros(table.shape, dtype=bool)
-
-
-def find_marginals(
-    measurements: Sequence[Measurement], *, positive: Positive = project_positive, zeros: Zeros = no_zeros
-) -> Marginals:
+def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = project_positive) -> Marginals:
     """Combine histograms, columns by label and cut anew, and the margins of all pairs, by inverse variance.
 
     Then each label's counts are shrunk towards its share of all (James & Stein), made nonnegative, and raked, so that
@@ -106,8 +96,7 @@ def find_marginals(
         for row, share in zip(adjusted, shares, strict=True):
             found = positive(own, _likely(own, row, pooled * share, noise), noise, total * share)
             likely.append(tails.of_label(share, row, noise).put(found, total * share))
-        empty = zeros(adjusted, shares[:, None] * pooled, noise, (False, own.is_ordered))
-        raked = _raked(np.where(empty, 0.0, np.stack(likely)), shares, pooled) / (total * shares[:, None])
+        raked = _raked(np.stack(likely), shares, pooled) / (total * shares[:, None])
         by_label.append(raked[:, union] * (of_all / np.where(pooled > 0, pooled, 1.0)[union]))
         found_cells.append(finer)
     return Marginals(total, shares, tuple(by_label), tuple(found_cells))
