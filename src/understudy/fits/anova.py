@@ -1,4 +1,4 @@
-"""DP-ANOVA's mixture of product distributions, fitted to noisy marginals: loss, gradient descent, raking (IPF).
+"""DP-ANOVA's mixture of tied product distributions, fitted to noisy marginals: loss, gradient descent, raking (IPF).
 
 Also how rows are spread inside the bins of a column, from its finest histogram.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from understudy.arrays import Floats, Integers, LossProgress, load_torch, one_th
 from understudy.features import Cells
 from understudy.fits.heaping import with_heaps
 from understudy.fits.mmd_loss import Term, descend, rows_per_label
-from understudy.fits.shrinkage import Targets, expected_counts, members
-from understudy.generators.mixture import ColumnGrid
+from understudy.fits.shrinkage import Target, Targets, expected_counts, members
+from understudy.fits.ties import MOST_RAKED, balanced, choose_ties, joint_margins
+from understudy.generators.mixture import ColumnGrid, Tie
 from understudy.released import Release
 from understudy.rules.adaptive_bins import (
     CELLS,
@@ -42,6 +43,10 @@ FEWEST_COMPONENTS = 200
 
 UNSEEN = 1e-4
 """Additive smoothing of a cell's share within a label, over the number of cells: logarithms stay finite."""
+
+MOST_OFF = 0.5
+"""A component's mean may differ from what is known of a cell by its noise, but by no more than this part of it: the noise
+of a tail's cell is many times its rows."""
 
 FAR_OFF = 2.0
 """A cell with so many times the rows that even splits of bars give it holds a value that repeats."""
@@ -73,11 +78,11 @@ def fit_components(
     second: Measurement,
     training: AnovaTraining,
     progress: LossProgress | None,
-) -> tuple[Integers, list[Floats]]:
+) -> tuple[Integers, list[Floats], list[Tie]]:
     """Fit the mixture's components to one- and two-way marginals, each weighted by the precision of its noise.
 
     Returns:
-        How many components each label has, and every component's probabilities, column by column.
+        How many components each label has, every component's probabilities, column by column, and the ties of columns.
     """
     finer, coarser = selected.cells, second.map(COARSE_PAIRS).factors
     widths = [sum(cells.dim for cells in each) for each in (marginals.cells, finer, coarser)]
@@ -86,23 +91,34 @@ def fit_components(
     count = max(min(training.num_components, most), 8 * len(marginals.label_shares))
     sizes = rows_per_label(marginals.label_shares, count)
     of_cells, of_coarse = second.noise_of_count(CELLS), second.noise_of_count(COARSE_PAIRS)
-    of_pairs = selected.noise
-    fit, cells = _Components(marginals, sizes, finer, training), second.map(CELLS).factors
+    of_pairs, cells = selected.noise, second.map(CELLS).factors
+    fit = _Components(marginals, sizes, finer, choose_ties(marginals, pairs, finer), training)
     terms = [
         fit.marginals(cells, (of_pairs / of_cells) ** 2),
         fit.pairs(pairs, finer, 1.0),
         fit.pairs(coarse, coarser, (of_pairs / of_coarse) ** 2),
         fit.plainness(training.caution * (of_pairs / marginals.total)),
     ]
-    descend([fit.moves], terms, fit.probabilities, training=training, progress=progress)
-    return sizes, fit.by_column(cells, slack=of_cells / marginals.total)
+    descend([fit.moves], terms, fit.found, training=training, progress=progress)
+    return sizes, fit.by_column(cells, slack=of_cells / marginals.total), fit.ties
+
+
+class _Found(NamedTuple):
+    """Components as a step of the descent sees them (tensors)."""
+
+    own: Any  # (components, cells): what each column brings, before ties
+    logs: Any  # of that
+    marginals: Any  # (components, cells)
+    wholes: tuple[Any, ...]  # (components, 1) of each tie: the sum that its joint law is divided by
 
 
 class _Components:
     """Softmax scores (logits) of every component's cells, and the terms of the loss whose gradient moves them."""
 
-    def __init__(self, marginals: Marginals, sizes: Integers, moved: Sequence[Cells], training: AnovaTraining) -> None:
-        self._torch, self._marginals = load_torch(), marginals
+    def __init__(
+        self, marginals: Marginals, sizes: Integers, moved: Sequence[Cells], ties: list[Tie], training: AnovaTraining
+    ) -> None:
+        self._torch, self._marginals, self.ties = load_torch(), marginals, ties
         label = np.repeat(np.arange(len(sizes)), sizes)
         self._edges = np.cumsum([0, *sizes]).tolist()
         self._weights = self._tensor((marginals.label_shares / sizes)[label])[:, None]
@@ -110,9 +126,12 @@ class _Components:
         self._widths = [cells.dim for cells in marginals.cells]
         spans = np.repeat(np.arange(len(self._widths)), self._widths)
         self._spans = self._tensor(np.eye(len(self._widths))[spans])  # (cells, columns)
+        self._ratios = [self._tensor(tie.ratios) for tie in ties]
         floors = [shares + UNSEEN / shares.shape[1] for shares in marginals.by_label]
-        plain = np.concatenate([each / each.sum(axis=1, keepdims=True) for each in floors], axis=1)
-        self._plain = self._tensor(np.log(plain)[label])
+        plain = [each / each.sum(axis=1, keepdims=True) for each in floors]
+        for tie in ties:
+            plain[tie.parent], plain[tie.child] = balanced(tie.ratios, plain[tie.parent], plain[tie.child])
+        self._plain = self._tensor(np.log(np.concatenate(plain, axis=1))[label])
         union = self._union(moved)  # components start apart in the cells that pairs are made of
         rng = np.random.default_rng(training.seed)
         start = rng.standard_normal((len(label), union.shape[1])) * training.start_spread
@@ -131,14 +150,22 @@ class _Components:
             found[-1][starts[place] : starts[place + 1]] = members(self._marginals.cells[place], cells)
         return self._tensor(np.concatenate(found, axis=1))
 
-    def probabilities(self) -> tuple[Any, Any]:
-        """Softmax within every column, and its logarithm."""
+    def found(self) -> _Found:
+        """Softmax within every column, its logarithm, and marginals given the ties."""
         scores = self._plain + self.moves
         scores = scores - scores.detach().amax(dim=1, keepdim=True)
         raised = self._torch.exp(scores)
         sums = raised @ self._spans + 1e-30
         logs = scores - self._torch.log(sums) @ self._spans.T
-        return raised * ((1 / sums) @ self._spans.T), logs
+        own = raised * ((1 / sums) @ self._spans.T)
+        parts, wholes = list(self._columns(own)), []
+        for tie, ratios in zip(self.ties, self._ratios, strict=True):
+            parts[tie.parent], parts[tie.child], whole = joint_margins(parts[tie.parent], parts[tie.child], ratios)
+            wholes.append(whole)
+        return _Found(own, logs, self._torch.cat(parts, dim=1), tuple(wholes))
+
+    def _columns(self, table: Any) -> Any:
+        return self._torch.split(table, self._widths, dim=1)
 
     def marginals(self, cells: Sequence[Cells], weight: float) -> Term:
         """One-way marginals within labels, in the cells that were counted by label.
@@ -149,68 +176,120 @@ class _Components:
         targets = self._tensor(np.concatenate(self._marginals.by_label, axis=1)) @ union
         shares = self._tensor(np.sqrt(self._marginals.label_shares)[:, None])
 
-        def loss(found: tuple[Any, Any]) -> Any:
-            apart = ((self._average @ found[0]) @ union - targets) * shares
+        def loss(found: _Found) -> Any:
+            apart = ((self._average @ found.marginals) @ union - targets) * shares
             return weight * (apart**2).sum()
 
         return Term(loss)
 
     def pairs(self, targets: Targets, cells: Sequence[Cells], weight: float) -> Term:
-        """Two-way marginals, for all labels together or for each: E[p q^T] over components, as one matrix product."""
+        """Two-way marginals, for all labels together or for each: E[p q^T] over components, as one matrix product.
+
+        Pairs that are tied have their joint law's own table.
+        """
         union = self._union(cells)
         edges = np.cumsum([0, *(each.dim for each in cells)])
         copies = len(next(iter(targets.values())).table)
         aim = np.zeros((copies, edges[-1], edges[-1]))
         seen = np.zeros((edges[-1], edges[-1]))
-        for (i, j), target in targets.items():
-            rows, columns = slice(edges[i], edges[i + 1]), slice(edges[j], edges[j + 1])
-            aim[:, rows, columns], seen[rows, columns] = target.table, np.sqrt(target.weight)
+        tied = []
+        for pair, target in targets.items():
+            rows, columns = (slice(edges[j], edges[j + 1]) for j in pair)
+            known = self._tie_of(pair, cells, target)
+            if known is None:
+                aim[:, rows, columns], seen[rows, columns] = target.table, np.sqrt(target.weight)
+            else:
+                tied.append(known)
         mask = self._tensor(seen)
-        bounds = self._edges if copies > 1 else [0, self._edges[-1]]
-        groups = list(zip(bounds[:-1], bounds[1:], self._tensor(aim), strict=True))
+        bounds = list(pairwise(self._edges if copies > 1 else [0, self._edges[-1]]))
+        groups = list(zip(bounds, self._tensor(aim), strict=True))
 
-        def loss(found: tuple[Any, Any]) -> Any:
-            merged = found[0] @ union
+        def loss(found: _Found) -> Any:
+            merged = found.marginals @ union
             weighted = merged * self._weights
-            return weight * sum((((weighted[a:b].T @ merged[a:b] - table) * mask) ** 2).sum() for a, b, table in groups)
+            total = sum((((weighted[a:b].T @ merged[a:b] - table) * mask) ** 2).sum() for (a, b), table in groups)
+            own = self._columns(found.own) if tied else ()
+            for place, left, right, tables, importance in tied:
+                tie, ratios = self.ties[place], self._ratios[place]
+                one, other = own[tie.parent] * (self._weights / found.wholes[place]), own[tie.child]
+                for (a, b), table in zip(bounds, tables, strict=True):
+                    joint = (one[a:b].T @ other[a:b]) * ratios
+                    total = total + importance * ((left.T @ joint @ right - table) ** 2).sum()
+            return weight * total
 
         return Term(loss)
+
+    def _tie_of(self, pair: tuple[int, ...], cells: Sequence[Cells], target: Target) -> Any:
+        """The tie of a pair, if it has one: its place, which cells the pair's cells hold, and the tables to meet."""
+        places = [self._marginals.place(cells[j]) for j in pair]
+        for place, tie in enumerate(self.ties):
+            if {tie.parent, tie.child} == set(places):
+                table = target.table if places[0] == tie.parent else target.table.transpose(0, 2, 1)
+                sides = dict(zip(places, pair, strict=True))
+                left, right = (
+                    self._tensor(members(self._marginals.cells[own], cells[sides[own]])) for own in (tie.parent, tie.child)
+                )
+                return place, left, right, self._tensor(table), target.weight
+        return None
 
     def plainness(self, weight: float) -> Term:
         """Relative entropy of components to their label's marginals."""
 
-        def loss(found: tuple[Any, Any]) -> Any:
-            probabilities, logs = found
-            return weight * (self._weights * probabilities * (logs - self._plain)).sum()
+        def loss(found: _Found) -> Any:
+            return weight * (self._weights * found.own * (found.logs - self._plain)).sum()
 
         return Term(loss)
 
     def by_column(self, cells: Sequence[Cells], slack: float) -> list[Floats]:
-        """Probabilities of each column's cells, raked to its marginals within their slack."""
-        found = self.probabilities()[0].detach().double().numpy()
-        parts, near = np.split(found, np.cumsum(self._widths)[:-1], axis=1), slack / self._marginals.label_shares
-        known = zip(parts, self._marginals.by_label, self._marginals.cells, cells, strict=True)
-        return [raked(part, aim, near, self._edges, unions(finer, own)) for part, aim, finer, own in known]
+        """Probabilities of each column's cells, raked to its marginals within their slack; of a tie's parent, marginals.
+
+        A tie's child keeps what the ratios are multiplied with.
+        """
+        own, near = self.found().own.detach().double().numpy(), slack / self._marginals.label_shares
+        found = np.split(own, np.cumsum(self._widths)[:-1], axis=1)
+        known = zip(self._marginals.by_label, self._marginals.cells, cells, strict=True)
+        marginals = [Known(aim, near, self._edges, unions(finer, each)) for aim, finer, each in known]
+        tied = {place for tie in self.ties for place in (tie.parent, tie.child)}
+        for _ in range(RAKINGS):
+            for place in set(range(len(found))) - tied:
+                found[place] = raked(found[place], marginals[place])
+            for tie in self.ties:
+                for place, other, ratios in (tie.parent, tie.child, tie.ratios), (tie.child, tie.parent, tie.ratios.T):
+                    found[place] = raked(found[place], marginals[place], found[other] @ ratios.T)
+        for tie in self.ties:
+            found[tie.parent], _, _ = joint_margins(found[tie.parent], found[tie.child], tie.ratios)
+        return found
 
 
-def raked(probabilities: Floats, aims: Floats, slack: Floats, edges: Sequence[int], union: Integers) -> Floats:
-    """Components whose mean within a label is what is known of the column, as far as noise lets.
+class Known(NamedTuple):
+    """What is known of a column, by label: the mean of its components, within a slack."""
+
+    aims: Floats  # (labels, cells)
+    slack: Floats  # (labels,)
+    edges: Sequence[int]  # of the labels' components
+    union: Integers  # which of the cells that were counted by label each cell lies in
+
+
+def raked(probabilities: Floats, known: Known, factors: Floats | None = None) -> Floats:
+    """One round of bringing components' mean within a label to what is known of the column, as far as noise lets.
 
     Raking, or iterative proportional fitting (Deming & Stephan 1940), towards an interval instead of a number: a
-    mean within the label's slack of its aim stays; others are brought to the edge, by small factors. ``union`` says
-    which of the cells that were counted by label each cell lies in: these are raked.
+    mean within the label's slack of its aim stays; others are brought to the edge, by small factors. Cells that were
+    counted by label are raked. A tied column's marginals are its probabilities times ``factors``.
 
-    # (components, cells), (labels, cells), (labels,) -> (components, cells)
+    # (components, cells), (components, cells) -> (components, cells)
     """
-    found, within = probabilities.copy(), np.eye(int(union.max()) + 1)[union]
-    for (start, stop), aim, near in zip(pairwise(edges), aims, slack, strict=True):
-        part, wished = found[start:stop], aim @ within
-        for _ in range(RAKINGS):
-            means = part.mean(axis=0) @ within
-            wanted = np.clip(means, np.maximum(wished - near, 0.0), wished + near)
-            part *= (wanted / np.maximum(means, 1e-12))[union]
-            sums = part.sum(axis=1, keepdims=True)
-            part[:] = np.where(sums > 0, part / np.where(sums > 0, sums, 1.0), aim)
+    found, union = probabilities.copy(), known.union
+    within = np.eye(int(union.max()) + 1)[union]
+    given = found if factors is None else found * factors
+    given = given / np.maximum(given.sum(axis=1, keepdims=True), 1e-300)
+    for (start, stop), aim, near in zip(pairwise(known.edges), known.aims, known.slack, strict=True):
+        means, wished = given[start:stop].mean(axis=0) @ within, aim @ within
+        slack = np.minimum(near, MOST_OFF * wished)
+        factor = np.clip(means, wished - slack, wished + slack) / np.maximum(means, 1e-12)
+        part = found[start:stop] * np.minimum(factor, MOST_RAKED)[union]
+        sums = part.sum(axis=1, keepdims=True)
+        found[start:stop] = np.where(sums > 0, part / np.where(sums > 0, sums, 1.0), aim)
     return found
 
 

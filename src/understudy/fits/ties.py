@@ -1,105 +1,99 @@
-"""Ties: pairs of columns whose structural zeros the components of a mixture miss are drawn so that none is hit."""
+"""Ties: pairs of columns that every component of a mixture draws given one another, by what the pair's table says.
+
+A mixture of products needs as many components as tied columns have cells, times those of every other group of tied
+columns. With ties it is a mixture of trees that share their edges (Meila & Jordan 2000), each edge with one table of
+ratios to independence, and components are left for what pairs do not say.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from understudy.arrays import Floats, Integers, Truths
+from understudy.arrays import Floats
 from understudy.features import Cells
-from understudy.fits.shrinkage import Targets, members
+from understudy.fits.shrinkage import Target, Targets, members
 from understudy.generators.mixture import Tie
 from understudy.rules.marginals import RAKINGS, Marginals
 
-LEAST_MISSED = 2e-4
-"""Share of rows in cells that should be empty for which a tie is worth its time."""
+LEAST_TIED = 0.02
+"""Distance (total variation) of a pair's table from independence within labels, from which a tie is worth its time."""
 
-MOST_RAKED = 2.0
+MOST_MOVED = 0.1
+"""A tie that moves more of some label's rows to other cells of a column is left out: a rare label may be all that the
+table of all rows knows nothing of."""
+
+MOST_RAKED = 10.0
 """A factor of one round at most: margins that no factors can give must not make numbers overflow."""
 
-MOST_MOVED = 0.25
-"""A tie may move so many rows of a column for each row that it keeps out of structural zeros, else it is left out."""
-
-MOST_MOVED_OF_LABEL = 0.1
-"""A tie that moves more of one label's rows to other cells of a column is left out: a rare label may be all that its
-zeros know nothing of."""
-
 IMPOSSIBLE = 1e-9
-"""Instead of zero, so that a component without another cell stays defined."""
+"""A ratio instead of zero, so that a component without another cell stays defined."""
 
 
-def find_ties(
-    marginals: Marginals, targets: Targets, cells: Sequence[Cells], by_column: Sequence[Floats], sizes: Integers
-) -> tuple[list[Tie], list[Floats]]:
-    """Pairs whose structural zeros the components hit most often, and components that no longer do.
+def choose_ties(marginals: Marginals, targets: Targets, cells: Sequence[Cells]) -> list[Tie]:
+    """Ties of the pairs that depend most on one another, no column twice (a greedy matching).
 
-    Inside a component the cells of tied columns are then in proportion to the product of their probabilities and of
-    ratios, which are nothing at structural zeros: the parent is drawn as its child lets it, and the child given it.
-
-    Returns:
-        Ties, and every component's probabilities, column by column.
+    Ratios are over the cells of the marginals, and so are the places of parents and children.
     """
-    weights = np.repeat(marginals.label_shares / sizes, sizes)[:, None]
-    zeros = {(i, j): target.zeros for (i, j), target in targets.items() if target.zeros is not None}
-    union = [members(marginals.cells[marginals.place(own)], own) for own in cells]
-    place = [marginals.place(own) for own in cells]
-    ties: list[Tie] = []
-    merged = [by_column[column] @ own for column, own in zip(place, union, strict=True)]
-    missed = {(i, j): float(((weights * merged[i]).T @ merged[j])[empty].sum()) for (i, j), empty in zeros.items()}
-    found = list(by_column)
-    for i, j in _matching(missed, place):
-        raked, moved = _raked_ratios(zeros[i, j], merged[i], merged[j], weights)
-        by_label = _moved_by_label(raked, merged[i], merged[j], sizes)
-        if moved > MOST_MOVED * missed[i, j] or by_label.max() > MOST_MOVED_OF_LABEL:
-            continue
-        ratios = union[i] @ raked @ union[j].T
-        ties.append(Tie(place[i], place[j], ratios))
-        own = by_column[place[i]] * (by_column[place[j]] @ ratios.T)
-        found[place[i]] = own / np.maximum(own.sum(axis=1, keepdims=True), 1e-300)
-    return ties, found
-
-
-def _matching(missed: dict[tuple[int, int], float], place: Sequence[int]) -> list[tuple[int, int]]:
-    """Pairs that miss most, no column twice: ties of one column to several would move its margins."""
-    found: list[tuple[int, int]] = []
+    wanted = {pair: marginals.independent((pair[0], pair[1]), cells).sum(axis=0) for pair in targets}
+    apart = {pair: 0.5 * float(np.abs(targets[pair].table[0] - wanted[pair]).sum()) for pair in targets}
+    found: list[Tie] = []
     used: set[int] = set()
-    for i, j in sorted(missed, key=lambda pair: -missed[pair]):
-        if missed[i, j] >= LEAST_MISSED and not {place[i], place[j]} & used:
-            found.append((i, j))
-            used |= {place[i], place[j]}
+    for pair in sorted(apart, key=lambda pair: -apart[pair]):
+        places = [marginals.place(cells[j]) for j in pair]
+        if apart[pair] < LEAST_TIED or used & set(places):
+            continue
+        left, right = (members(marginals.cells[place], cells[j]) for place, j in zip(places, pair, strict=True))
+        tie = Tie(places[0], places[1], left @ association(targets[pair], wanted[pair]) @ right.T)
+        sides = [marginals.by_label[place] for place in places]
+        kept = joint_margins(*balanced(tie.ratios, *sides), tie.ratios)
+        if max(float(np.abs(own - side).sum(axis=1).max()) for own, side in zip(kept, sides, strict=False)) / 2 > MOST_MOVED:
+            continue
+        used |= set(places)
+        found.append(tie)
     return found
 
 
-def _raked_ratios(zeros: Truths, left: Floats, right: Floats, weights: Floats) -> tuple[Floats, float]:
-    """Factors on the cells of two columns inside components: none at structural zeros, and margins as they were.
+def association(target: Target, expected: Floats) -> Floats:
+    """A pair's table as ratios to what independence expects, next to nothing at structural zeros, and its margins.
 
-    Also the share of rows by which margins are moved all the same, as zeros that are none will have it.
-
-    Raking, or iterative proportional fitting (Deming & Stephan 1940), of factors that all components share.
-
-    # (cells, others), (components, cells), (components, others), (components, 1) -> (cells, others)
+    Rows of cells that shrinkage has emptied, as of tails, are spread as independence would, where they may be.
     """
-    ratios, moved = np.where(zeros, IMPOSSIBLE, 1.0), 0.0
-    rows, columns = ((weights * side).sum(axis=0) for side in (left, right))
-    for _ in range(RAKINGS):
-        whole = ((left @ ratios) * right).sum(axis=1, keepdims=True)
-        now = ratios * ((weights / np.maximum(whole, 1e-300) * left).T @ right)
-        by_row, by_column = (np.maximum(now.sum(axis=axis), 1e-300) for axis in (1, 0))
-        moved = 0.5 * max(float(np.abs(rows - by_row).sum()), float(np.abs(columns - by_column).sum()))
-        ratios = ratios * np.clip(rows / by_row, 1 / MOST_RAKED, MOST_RAKED)[:, None]
-        ratios = ratios * np.clip(columns / by_column, 1 / MOST_RAKED, MOST_RAKED)
-        ratios /= ratios.max()
-    return np.asarray(ratios), moved
+    possible = np.ones(expected.shape, dtype=bool) if target.zeros is None else ~target.zeros
+    possible |= ~possible.any(axis=1, keepdims=True) | ~possible.any(axis=0)  # zeros that leave a cell nothing are none
+    usual, found = np.where(possible, expected, 0.0) + 1e-15, np.where(possible, target.table[0], 0.0)
+    rows, columns = expected.sum(axis=1, keepdims=True), expected.sum(axis=0)
+    found += np.maximum(rows - found.sum(axis=1, keepdims=True), 0.0) * usual / usual.sum(axis=1, keepdims=True)
+    found += np.maximum(columns - found.sum(axis=0), 0.0) * usual / usual.sum(axis=0)
+    for _ in range(RAKINGS):  # iterative proportional fitting (Deming & Stephan 1940)
+        found *= rows / np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
+        found *= columns / np.maximum(found.sum(axis=0), 1e-300)
+    return np.clip(found / np.maximum(expected, 1e-15), IMPOSSIBLE, 1 / IMPOSSIBLE)
 
 
-def _moved_by_label(ratios: Floats, left: Floats, right: Floats, sizes: Integers) -> Floats:
-    """The share of each label's rows that a tie moves to other cells of either column.
+def joint_margins(left: Any, right: Any, ratios: Any) -> tuple[Any, Any, Any]:
+    """Marginals of two columns whose joint law in a component is left x ratios x right, over its sum; and that sum.
 
-    # (cells, others), (components, cells), (components, others), (labels,) -> (labels,)
+    For arrays of NumPy and of torch.  # (components, cells), (components, others) -> ..., (components, 1)
     """
-    whole = np.maximum(((left @ ratios) * right).sum(axis=1, keepdims=True), 1e-300)
-    after = left * (right @ ratios.T) / whole, right * (left @ ratios) / whole
-    starts = np.cumsum([0, *sizes[:-1]])
-    apart = [np.add.reduceat(new - old, starts, axis=0) for new, old in zip(after, (left, right), strict=True)]
-    return np.asarray(0.5 * np.maximum(*(np.abs(each).sum(axis=1) for each in apart)) / sizes)
+    joint = left * (right @ ratios.T)
+    whole = joint.sum(1)[:, None] + 1e-30
+    return joint / whole, right * (left @ ratios) / whole, whole
+
+
+def balanced(ratios: Floats, left: Floats, right: Floats) -> tuple[Floats, Floats]:
+    """What a component must be for its marginals to be these, given the ratios (Sinkhorn's algorithm).
+
+    # (labels, cells), (labels, others)
+    """
+    found, other = left.copy(), right.copy()
+    for _ in range(2 * RAKINGS):
+        found = _shares(left / np.maximum(other @ ratios.T, 1e-12))
+        other = _shares(right / np.maximum(found @ ratios, 1e-12))
+    return np.maximum(found, IMPOSSIBLE), np.maximum(other, IMPOSSIBLE)
+
+
+def _shares(table: Floats) -> Floats:
+    return np.asarray(table / np.maximum(table.sum(axis=1, keepdims=True), 1e-300))

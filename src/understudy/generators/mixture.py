@@ -20,6 +20,7 @@ from understudy.errors import UsageError
 from understudy.generators.base import GENERATOR_KINDS, Generator, Tensors
 from understudy.generators.conditioning import Condition
 from understudy.generators.rejection import Source
+from understudy.generators.swapping import exchange
 from understudy.schema import NULL, Column, Schema
 from understudy.schema.columns import from_position
 from understudy.schema.rules import allowed_codes
@@ -190,7 +191,8 @@ class Components:
         """Codes of new rows, in random order.  # (num_rows, num_used)
 
         Components get rows in proportion to their weights, to the nearest row, and so do cells
-        as far as may be; inside a component columns are drawn independently but for its ties.
+        as far as may be; inside a component columns are drawn independently but for its ties,
+        and exchanged so that pairs are spread evenly too.
         """
         marks = (np.arange(num_rows) + rng.random()) / max(1, num_rows)
         zeros = np.zeros(num_rows, dtype=np.int64)
@@ -198,7 +200,6 @@ class Components:
         spans, tied = spans_of(self.grids), {tie.child: tie for tie in self.ties}
         order = [*(j for j in range(len(self.grids)) if j not in tied), *tied]
         cells = np.zeros((num_rows, len(self.grids)), dtype=np.int64)
-        found = np.zeros_like(cells)
         for place in order:
             own = self.probabilities[:, slice(*spans[place])]
             tie = tied.get(place)
@@ -209,8 +210,27 @@ class Components:
             marks = np.empty(num_rows)
             marks[np.lexsort((rng.random(num_rows), turns, given))] = even_marks(num_rows, rng)
             cells[:, place] = pick_tied(own, tie.ratios, chosen, given, marks) if tie else pick(own, chosen, marks)
-            found[:, place] = self.grids[place].codes(cells[:, place], rng)
-        return rng.permutation(found)
+        cells = exchange(cells, chosen, self.marginals, self._units, rng)
+        codes = [grid.codes(own, rng) for grid, own in zip(self.grids, cells.T, strict=True)]
+        return rng.permutation(np.stack(codes, axis=1))
+
+    @cached_property
+    def marginals(self) -> tuple[Floats, ...]:
+        """Each column's law inside components.  # (components, cells) of each"""
+        pieces = [self.probabilities[:, start:stop] for start, stop in spans_of(self.grids)]
+        found = [own / np.maximum(own.sum(axis=1, keepdims=True), 1e-300) for own in pieces]
+        for tie in self.ties:
+            met = np.maximum(pieces[tie.child] @ tie.ratios.T, 1e-300)
+            found[tie.child] = pieces[tie.child] * ((found[tie.parent] / met) @ tie.ratios)
+        return tuple(found)
+
+    @property
+    def _units(self) -> list[list[int]]:
+        """Columns that are tied together, and each other one by itself."""
+        root = list(range(len(self.grids)))
+        for tie in self.ties:
+            root[tie.child] = root[tie.parent]
+        return [[j for j, own in enumerate(root) if own == unit] for unit in sorted(set(root))]
 
 
 def pick_tied(probabilities: Floats, ratios: Floats, chosen: Integers, given: Integers, marks: Floats) -> Integers:

@@ -17,14 +17,13 @@ The story, in the order of this file; every measurement is a sum of integers wit
    cells cut anew (``refined``), all with the same noise.
 7. ``train_anova``: marginals that agree (``find_marginals``); pairs shrunk towards independence (``pair_targets``,
    ``coarse_targets``); a mixture of products fitted to all of them by descent (``fit_components``), whose components
-   are kept out of structural zeros (``find_ties``).
+   draw the columns that depend most on one another together (``choose_ties``).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Annotated
@@ -32,13 +31,12 @@ from typing import Annotated
 import numpy as np
 
 from understudy.accounting.mechanisms import Budget, Neighbours, mechanism_for
-from understudy.arrays import LossProgress
+from understudy.arrays import Floats, LossProgress
 from understudy.errors import UsageError
 from understudy.features import Block, Cells, Constant, Embedding, Norm, Sign, Tables
 from understudy.features.tables import fine_bars, first_bars, planned_cells
 from understudy.fits.anova import AnovaTraining, column_grids, fit_components, with_label
 from understudy.fits.shrinkage import coarse_targets, pair_targets, positive_counts
-from understudy.fits.ties import find_ties
 from understudy.generators.mixture import Mixture, Tie
 from understudy.methods.common import Labels, Option, Steps, Terms, draw_subsets, generator_settings, terms_of
 from understudy.plan.plan import Plan, Stage
@@ -230,23 +228,26 @@ def train_anova(release: Release, training: AnovaTraining, *, progress: LossProg
         selected = selected_pairs(third)
         pairs = pair_targets(marginals, selected)
         coarse = coarse_targets(marginals, second, pairs, selected.cells)
-        sizes, by_column = fit_components(
+        sizes, by_column, ties = fit_components(
             marginals, pairs, coarse, selected=selected, second=second, training=training, progress=progress
         )
-        ties, by_column = find_ties(marginals, pairs, selected.cells, by_column, sizes)
     return Mixture(
         schema=release.plan.schema,
-        # Single precision is what a generator's file holds, so that a stored one samples the same rows.
-        probabilities=with_label(release, by_column, sizes).astype(np.float32).astype(np.float64),
+        probabilities=_single(with_label(release, by_column, sizes)),
         sizes=tuple(sizes.tolist()),
         default_num_rows=release.plan.num_rows or round(marginals.total),
         label_shares=tuple(shares.tolist()),
         grids=column_grids(measurements[0], marginals),
         ties=tuple(
-            replace(tie, parent=marginals.cells[tie.parent].column, child=marginals.cells[tie.child].column)
+            Tie(*(marginals.cells[place].column for place in (tie.parent, tie.child)), _single(tie.ratios))
             for tie in ties
         ),
     )
+
+
+def _single(numbers: Floats) -> Floats:
+    """What single precision keeps, as a generator's file does: a stored one samples the same rows."""
+    return numbers.astype(np.float32).astype(np.float64)
 
 
 def _explanation(
