@@ -1,103 +1,119 @@
+"""Ties: which pairs of columns a mixture draws given one another, and by which ratios."""
+
 from __future__ import annotations
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from understudy.arrays import Floats
 from understudy.features import Cells
 from understudy.fits.shrinkage import Target
-from understudy.fits.ties import find_ties
-from understudy.generators.mixture import ColumnGrid, Components, Tie
+from understudy.fits.ties import IMPOSSIBLE, MOST_MOVED, association, balanced, choose_ties, joint_margins
+from understudy.generators.mixture import Tie
 from understudy.rules.marginals import Marginals
 
-COUNT, WIDTH = 60, 5
+WIDTH = 5
+EYE = np.eye(WIDTH)
 
 
-def components(num_columns: int, seed: int = 0) -> tuple[Marginals, list[Floats]]:
-    """A mixture in which neighbouring columns agree in most rows, and all columns have even margins."""
-    rng = np.random.default_rng(seed)
-    kind = np.arange(COUNT) % WIDTH
-    by_column = [0.8 * np.eye(WIDTH)[kind] + 0.2 * rng.dirichlet(np.ones(WIDTH), COUNT) for _ in range(num_columns)]
+def even_marginals(num_columns: int, labels: int = 1) -> Marginals:
     cells = tuple(Cells(j, WIDTH) for j in range(num_columns))
-    means = tuple(each.mean(axis=0)[None] for each in by_column)
-    return Marginals(1000.0, np.ones(1), means, cells), by_column
+    even = np.full((labels, WIDTH), 1 / WIDTH)
+    return Marginals(1000.0, np.full(labels, 1 / labels), (even,) * num_columns, cells)
 
 
-def equal_values(pairs: list[tuple[int, int]]) -> dict[tuple[int, ...], Target]:
-    return {pair: Target(np.eye(WIDTH)[None] / WIDTH, zeros=~np.eye(WIDTH, dtype=bool)) for pair in pairs}
+def agreeing(share: float, zeros: bool = False) -> Target:
+    """A table in which two columns agree in this share of the rows, and else by chance."""
+    table = share * EYE / WIDTH + (1 - share) / WIDTH**2
+    return Target(table[None], zeros=EYE == 0 if zeros else None)
 
 
-def drawn(marginals: Marginals, targets: dict[tuple[int, ...], Target], by_column: list[Floats]) -> Floats:
-    ties, found = find_ties(marginals, targets, marginals.cells, by_column, np.array([COUNT]))
-    values = np.arange(WIDTH)
-    grids = (ColumnGrid(values, values, has_null=False),) * len(by_column)
-    mixture = Components(np.full(COUNT, 1 / COUNT), np.concatenate(found, axis=1), grids, tuple(ties))
-    return np.asarray(mixture.codes(20_000, np.random.default_rng(1)))
+def ties_of(targets: dict[tuple[int, ...], Target], marginals: Marginals) -> list[Tie]:
+    return choose_ties(marginals, targets, marginals.cells)
 
 
-def test_columns_that_determine_one_another_never_contradict_one_another() -> None:
-    marginals, by_column = components(4)
-    before = drawn(marginals, {}, by_column)
-    assert (before[:, 0] != before[:, 1]).mean() > 0.2
-    codes = drawn(marginals, equal_values([(0, 1), (2, 3)]), by_column)
-    assert (codes[:, 0] == codes[:, 1]).all()
-    assert (codes[:, 2] == codes[:, 3]).all()
-    assert (codes[:, 0] != codes[:, 3]).any()
+def test_the_most_dependent_pairs_are_tied_and_no_column_twice() -> None:
+    targets = {(0, 1): agreeing(0.5), (1, 2): agreeing(0.9), (2, 3): agreeing(0.8), (0, 3): agreeing(0.3)}
+    found = ties_of(targets, even_marginals(4))
+    assert [(tie.parent, tie.child) for tie in found] == [(1, 2), (0, 3)]
 
 
-def test_margins_stay_as_they_were() -> None:
-    marginals, by_column = components(4)
-    codes = drawn(marginals, equal_values([(0, 1), (2, 3)]), by_column)
-    for place, own in enumerate(marginals.by_label):
-        shares = np.bincount(codes[:, place], minlength=WIDTH) / len(codes)
-        assert np.abs(shares - own[0]).sum() / 2 < 0.02
+def test_pairs_that_hardly_depend_on_one_another_are_not_tied() -> None:
+    assert not ties_of({(0, 1): agreeing(0.01)}, even_marginals(2))
 
 
-def test_no_column_is_tied_twice() -> None:
-    marginals, by_column = components(3)
-    targets = equal_values([(0, 1), (1, 2), (0, 2)])
-    ties, _ = find_ties(marginals, targets, marginals.cells, by_column, np.array([COUNT]))
-    assert len(ties) == 1
+@given(seed=st.integers(0, 500), labels=st.integers(1, 4))
+def test_components_are_balanced_so_that_tied_columns_have_their_marginals(seed: int, labels: int) -> None:
+    rng = np.random.default_rng(seed)
+    left, right = rng.dirichlet(np.ones(4), labels), rng.dirichlet(np.ones(6), labels)
+    ratios = rng.uniform(0.2, 3.0, (4, 6))
+    one, other, whole = joint_margins(*balanced(ratios, left, right), ratios)
+    np.testing.assert_allclose(one, left, atol=1e-3)
+    np.testing.assert_allclose(other, right, atol=1e-3)
+    assert (whole > 0).all()
 
 
-def test_zeros_that_margins_contradict_are_not_believed() -> None:
-    marginals, by_column = components(2)
-    others = by_column[0][:, ::-1] ** 4  # the other column has far fewer rows of some values
-    by_column[1] = others / others.sum(axis=1, keepdims=True) * 0.2 + 0.8 * np.eye(WIDTH)[0]
-    ties, found = find_ties(marginals, equal_values([(0, 1)]), marginals.cells, by_column, np.array([COUNT]))
-    assert not ties
-    np.testing.assert_array_equal(found[0], by_column[0])
+def test_joint_margins_are_those_of_the_joint_law() -> None:
+    rng = np.random.default_rng(0)
+    left, right, ratios = rng.dirichlet(np.ones(3), 2), rng.dirichlet(np.ones(4), 2), rng.random((3, 4))
+    joint = left[:, :, None] * ratios * right[:, None, :]
+    joint /= joint.sum(axis=(1, 2), keepdims=True)
+    one, other, _ = joint_margins(left, right, ratios)
+    np.testing.assert_allclose(one, joint.sum(axis=2))
+    np.testing.assert_allclose(other, joint.sum(axis=1))
 
 
-def test_without_structural_zeros_nothing_changes() -> None:
-    marginals, by_column = components(3)
-    targets = {(0, 1): Target(np.full((1, WIDTH, WIDTH), WIDTH**-2), zeros=np.zeros((WIDTH, WIDTH), dtype=bool))}
-    ties, found = find_ties(marginals, targets, marginals.cells, by_column, np.array([COUNT]))
-    assert not ties
-    for own, same in zip(by_column, found, strict=True):
-        np.testing.assert_array_equal(own, same)
+def test_ratios_are_those_of_the_table_and_next_to_nothing_at_structural_zeros() -> None:
+    expected = np.full((WIDTH, WIDTH), WIDTH**-2)
+    np.testing.assert_allclose(association(agreeing(0.5), expected), agreeing(0.5).table[0] / expected)
+    certain = association(agreeing(0.9, zeros=True), expected)
+    np.testing.assert_allclose(np.diag(certain), WIDTH)
+    assert (certain[EYE == 0] == IMPOSSIBLE).all()
 
 
-def test_tables_that_no_row_could_be_in_do_not_break_a_mixture() -> None:
-    marginals, by_column = components(2)
-    targets = {(0, 1): Target(np.zeros((1, WIDTH, WIDTH)), zeros=np.ones((WIDTH, WIDTH), dtype=bool))}
-    ties, found = find_ties(marginals, targets, marginals.cells, by_column, np.array([COUNT]))
-    assert all(np.isfinite(tie.ratios).all() for tie in ties)
-    assert all(np.isfinite(own).all() for own in found)
+def test_cells_that_shrinkage_has_emptied_are_as_independence_would_have_them() -> None:
+    """A far tail that its pair's table lost: its rows stay where they are, and go to no component by accident."""
+    table = agreeing(0.5).table.copy()
+    table[0, 0] = 0.0
+    found = association(Target(table / table.sum()), np.full((WIDTH, WIDTH), WIDTH**-2))
+    np.testing.assert_allclose(found[0].mean(), 1.0, atol=0.02)
+    np.testing.assert_allclose(found[:, 0].mean(), 1.0, atol=0.02)
+
+
+@pytest.mark.parametrize("zeros", [np.ones((WIDTH, WIDTH), dtype=bool), np.arange(WIDTH)[:, None] == np.arange(WIDTH)])
+def test_ratios_are_finite_whatever_is_said_to_be_empty(zeros: np.ndarray) -> None:
+    found = association(Target(np.zeros((1, WIDTH, WIDTH)), zeros=zeros), np.full((WIDTH, WIDTH), WIDTH**-2))
+    assert np.isfinite(found).all()
+    assert (found > 0).all()
+
+
+def test_zeros_that_leave_a_cell_nowhere_are_not_believed() -> None:
+    zeros = EYE == 0
+    zeros[0] = True
+    found = association(Target(EYE[None] / WIDTH, zeros=zeros), np.full((WIDTH, WIDTH), WIDTH**-2))
+    assert (found[0] > 100 * IMPOSSIBLE).any()
 
 
 def test_a_tie_that_would_move_the_rows_of_a_rare_label_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """One row in a thousand has a label whose columns differ: zeros told from all rows know nothing of it."""
-    marginals, by_column = components(2)
-    sizes, rare = np.array([COUNT - 4, 4]), slice(COUNT - 4, None)
-    by_column[0][rare], by_column[1][rare] = np.eye(WIDTH)[[0]] * 0.9 + 0.02, np.eye(WIDTH)[[1]] * 0.9 + 0.02
-    marginals = replace(marginals, label_shares=np.array([0.999, 0.001]))
+    marginals = even_marginals(2, labels=2)
+    rare = [np.stack([own[0], EYE[place] * 0.96 + 0.008]) for place, own in enumerate(marginals.by_label)]
+    marginals = replace(marginals, by_label=tuple(rare), label_shares=np.array([0.999, 0.001]))
+    targets = {(0, 1): agreeing(1.0, zeros=True)}
+    assert not ties_of(targets, marginals)
+    monkeypatch.setattr("understudy.fits.ties.MOST_MOVED", 1.0)
+    assert ties_of(targets, marginals), "nothing else keeps it out"
 
-    def ties() -> list[Tie]:
-        return find_ties(marginals, equal_values([(0, 1)]), marginals.cells, by_column, sizes)[0]
 
-    assert not ties()
-    monkeypatch.setattr("understudy.fits.ties.MOST_MOVED_OF_LABEL", 1.0)
-    assert ties(), "nothing else keeps it out"
+def test_a_tie_whose_labels_can_have_their_margins_stays() -> None:
+    marginals = even_marginals(2, labels=2)
+    own = np.array([[0.1, 0.2, 0.4, 0.2, 0.1], [0.3, 0.2, 0.0, 0.2, 0.3]])
+    marginals = replace(marginals, by_label=(own, own))
+    found = ties_of({(0, 1): agreeing(0.9)}, marginals)
+    assert len(found) == 1
+    kept: Floats = joint_margins(*balanced(found[0].ratios, own, own), found[0].ratios)[0]
+    assert np.abs(kept - own).sum(axis=1).max() / 2 < MOST_MOVED

@@ -277,8 +277,8 @@ def column_of(layout: Layout, name: str) -> tuple[int, Column]:
 
 
 BAR_COUNTS = (10, 20, 40, 80, 120, 240)
-"""Bars that a column's histogram may have: fewer would not show where rows lie, whatever the noise. Bounds are round
-numbers, which people and reports cut into tens or twenties: no bar lies across such a cut, and all divide the finest."""
+"""Bars that a column's histogram may have: fewer would not show where rows lie, whatever the noise. Bounds are
+round numbers, which people and reports cut into tens or twenties: no bar lies across such a cut."""
 
 HISTOGRAM_BARS = BAR_COUNTS[-1]
 

@@ -45,8 +45,8 @@ UNSEEN = 1e-4
 """Additive smoothing of a cell's share within a label, over the number of cells: logarithms stay finite."""
 
 MOST_OFF = 0.5
-"""A component's mean may differ from what is known of a cell by its noise, but by no more than this part of it: the noise
-of a tail's cell is many times its rows."""
+"""Components' mean may differ from what is known of a cell by its noise, but by no more than this part of it: the
+noise of a tail's cell is many times its rows."""
 
 FAR_OFF = 2.0
 """A cell with so many times the rows that even splits of bars give it holds a value that repeats."""
@@ -227,7 +227,8 @@ class _Components:
                 table = target.table if places[0] == tie.parent else target.table.transpose(0, 2, 1)
                 sides = dict(zip(places, pair, strict=True))
                 left, right = (
-                    self._tensor(members(self._marginals.cells[own], cells[sides[own]])) for own in (tie.parent, tie.child)
+                    self._tensor(members(self._marginals.cells[own], cells[sides[own]]))
+                    for own in (tie.parent, tie.child)
                 )
                 return place, left, right, self._tensor(table), target.weight
         return None
@@ -241,9 +242,9 @@ class _Components:
         return Term(loss)
 
     def by_column(self, cells: Sequence[Cells], slack: float) -> list[Floats]:
-        """Probabilities of each column's cells, raked to its marginals within their slack; of a tie's parent, marginals.
+        """Probabilities of each column's cells, raked to its marginals within their slack.
 
-        A tie's child keeps what the ratios are multiplied with.
+        A tie's parent has its marginals, its child what the ratios are multiplied with.
         """
         own, near = self.found().own.detach().double().numpy(), slack / self._marginals.label_shares
         found = np.split(own, np.cumsum(self._widths)[:-1], axis=1)

@@ -42,17 +42,14 @@ def choose_ties(marginals: Marginals, targets: Targets, cells: Sequence[Cells]) 
     found: list[Tie] = []
     used: set[int] = set()
     for pair in sorted(apart, key=lambda pair: -apart[pair]):
-        places = [marginals.place(cells[j]) for j in pair]
+        places = marginals.place(cells[pair[0]]), marginals.place(cells[pair[1]])
         if apart[pair] < LEAST_TIED or used & set(places):
             continue
         left, right = (members(marginals.cells[place], cells[j]) for place, j in zip(places, pair, strict=True))
-        tie = Tie(places[0], places[1], left @ association(targets[pair], wanted[pair]) @ right.T)
-        sides = [marginals.by_label[place] for place in places]
-        kept = joint_margins(*balanced(tie.ratios, *sides), tie.ratios)
-        if max(float(np.abs(own - side).sum(axis=1).max()) for own, side in zip(kept, sides, strict=False)) / 2 > MOST_MOVED:
-            continue
-        used |= set(places)
-        found.append(tie)
+        tie = Tie(*places, left @ association(targets[pair], wanted[pair]) @ right.T)
+        if _moved(tie.ratios, *(marginals.by_label[place] for place in places)) <= MOST_MOVED:
+            used |= set(places)
+            found.append(tie)
     return found
 
 
@@ -93,6 +90,12 @@ def balanced(ratios: Floats, left: Floats, right: Floats) -> tuple[Floats, Float
         found = _shares(left / np.maximum(other @ ratios.T, 1e-12))
         other = _shares(right / np.maximum(found @ ratios, 1e-12))
     return np.maximum(found, IMPOSSIBLE), np.maximum(other, IMPOSSIBLE)
+
+
+def _moved(ratios: Floats, left: Floats, right: Floats) -> float:
+    """The largest share of a label's rows that a tie moves to other cells of a column, whatever components do."""
+    one, other, _ = joint_margins(*balanced(ratios, left, right), ratios)
+    return 0.5 * max(float(np.abs(own - side).sum(axis=1).max()) for own, side in ((one, left), (other, right)))
 
 
 def _shares(table: Floats) -> Floats:

@@ -21,14 +21,21 @@ MOST_WIDTH = 2_048
 """Groups of all columns together: the table of all pairs takes 16 MB."""
 
 MOST_LOOKUPS = 2e8
-"""Numbers looked up for one chunk of rows, two to four seconds: of wide tables a part of the exchanges is tried."""
+"""Numbers looked up for one chunk of rows, about two seconds: of many columns a part of the exchanges is tried."""
+
+LEAST_TRIED = 0.25
+"""If that is a smaller part of them, none is: the table of excesses takes longer than it is worth."""
 
 BATCH = 256
 """Exchanges judged by the same table: more would all mend the same cell."""
 
 
 def exchange(
-    cells: Integers, chosen: Integers, marginals: Sequence[Floats], units: Sequence[Sequence[int]], rng: np.random.Generator
+    cells: Integers,
+    chosen: Integers,
+    marginals: Sequence[Floats],
+    units: Sequence[Sequence[int]],
+    rng: np.random.Generator,
 ) -> Integers:
     """Rows whose cells were exchanged within components, one pass over columns, wherever that helps tables of pairs.
 
@@ -39,8 +46,9 @@ def exchange(
         units: columns that stay together in a row, as those that are tied.
         rng: draws which rows meet.
     """
-    most = min(MOST_GROUPS, MOST_WIDTH // max(1, len(marginals)))
-    if most < 2 or len(units) < 2:
+    share = min(1.0, MOST_LOOKUPS / (2.0 * max(1, cells.size) * len(marginals)))
+    most = min(MOST_GROUPS, MOST_WIDTH // len(marginals))
+    if share < LEAST_TRIED or most < 2 or len(units) < 2 or len(cells) < 2:
         return cells
     sizes = np.bincount(chosen, minlength=len(marginals[0])).astype(np.float64)
     groups = [_groups(sizes @ own, most) for own in marginals]
@@ -49,7 +57,6 @@ def exchange(
     found = cells.copy()
     places = np.stack([group[own] for group, own in zip(groups, found.T, strict=True)], axis=1) + starts[:-1]
     excess = _counts(places, int(starts[-1])) - (expected * sizes[:, None]).T @ expected
-    share = min(1.0, MOST_LOOKUPS / (2.0 * cells.size * len(groups)))
     for unit in rng.permutation(len(units)):
         own = np.asarray(units[unit])
         others = np.setdiff1d(np.arange(len(groups)), own)

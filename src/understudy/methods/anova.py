@@ -239,7 +239,7 @@ def train_anova(release: Release, training: AnovaTraining, *, progress: LossProg
         label_shares=tuple(shares.tolist()),
         grids=column_grids(measurements[0], marginals),
         ties=tuple(
-            Tie(*(marginals.cells[place].column for place in (tie.parent, tie.child)), _single(tie.ratios))
+            Tie(marginals.cells[tie.parent].column, marginals.cells[tie.child].column, _single(tie.ratios))
             for tie in ties
         ),
     )
