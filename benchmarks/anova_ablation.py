@@ -89,7 +89,7 @@ VARIANTS = {
     "no pairs": Variant({"pairs": False}),
     "all pairs, none chosen": Variant(replaced=((pair_selection, "NOISE_PER_CELL", 0.0),)),
     "all pairs in 12 cells": Variant(replaced=((pair_selection, "RESOLUTIONS", (12,)),)),
-    "no ties": Variant(replaced=((ties, "LEAST_MISSED", 1.0),)),
+    "no ties": Variant(replaced=((ties, "LEAST_TIED", 2.0),)),
     "noise not shrunk": Variant(replaced=((shrinkage, "shrunk", lambda table, noise: table),)),
     "no caution": Variant(training={"caution": 0.0}),
     "caution 3": Variant(training={"caution": 3.0}),
