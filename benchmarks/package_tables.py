@@ -4,9 +4,9 @@
     python benchmarks/package_tables.py [--data DIR] [--tables diamonds storms ...]
 
 CHOSEN_ON are the tables on which constants of DP-ANOVA were chosen. UNSEEN played no part in that, but were looked at
-when ties, exchanges and bars were tried. HELD_OUT were not looked at before they were measured. Bounds of schemas are the data's extremes, moved outward to the next round number by a fifth at least: not independent of the
-data, which is fine for measuring, and named `rounded`. A schema states no row count. Columns of text with more than 60
-values are left out.
+when ties and exchanges were tried. HELD_OUT were not looked at before they were measured. Bounds of schemas are the
+data's extremes, moved outward to the next round number by a fifth at least: not independent of the data, which is fine
+for measuring, and named `rounded`. A schema states no row count. Columns of text with more than 60 values are left out.
 """
 
 from __future__ import annotations

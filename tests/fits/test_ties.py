@@ -16,7 +16,7 @@ from understudy.fits.ties import IMPOSSIBLE, MOST_MOVED, association, balanced, 
 from understudy.generators.mixture import Tie
 from understudy.rules.marginals import Marginals
 
-WIDTH = 5
+WIDTH, NOISE = 5, 10.0
 EYE = np.eye(WIDTH)
 
 
@@ -33,7 +33,7 @@ def agreeing(share: float, zeros: bool = False) -> Target:
 
 
 def ties_of(targets: dict[tuple[int, ...], Target], marginals: Marginals) -> list[Tie]:
-    return choose_ties(marginals, targets, marginals.cells)
+    return choose_ties(marginals, targets, marginals.cells, noise=NOISE)
 
 
 def test_the_most_dependent_pairs_are_tied_and_no_column_twice() -> None:
@@ -100,13 +100,27 @@ def test_zeros_that_leave_a_cell_nowhere_are_not_believed() -> None:
 
 def test_a_tie_that_would_move_the_rows_of_a_rare_label_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """One row in a thousand has a label whose columns differ: zeros told from all rows know nothing of it."""
-    marginals = even_marginals(2, labels=2)
+    marginals = replace(even_marginals(2, labels=2), total=1e6)
     rare = [np.stack([own[0], EYE[place] * 0.96 + 0.008]) for place, own in enumerate(marginals.by_label)]
     marginals = replace(marginals, by_label=tuple(rare), label_shares=np.array([0.999, 0.001]))
     targets = {(0, 1): agreeing(1.0, zeros=True)}
     assert not ties_of(targets, marginals)
     monkeypatch.setattr("understudy.fits.ties.MOST_MOVED", 1.0)
     assert ties_of(targets, marginals), "nothing else keeps it out"
+
+
+def test_a_label_without_rows_keeps_no_tie_out() -> None:
+    """What is known of its columns is noise."""
+    marginals = replace(even_marginals(2, labels=2), label_shares=np.array([0.99, 0.01]))
+    noise = [np.stack([own[0], EYE[place] * 0.96 + 0.008]) for place, own in enumerate(marginals.by_label)]
+    assert ties_of({(0, 1): agreeing(1.0, zeros=True)}, replace(marginals, by_label=tuple(noise)))
+
+
+def test_cells_in_which_nobody_is_expected_say_nothing() -> None:
+    expected = np.zeros((WIDTH, WIDTH))
+    expected[1:, 1:] = (WIDTH - 1) ** -2
+    found = association(Target(expected[None]), expected)
+    np.testing.assert_allclose(found, 1.0)
 
 
 def test_a_tie_whose_labels_can_have_their_margins_stays() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from hypothesis import strategies as st
 
 from understudy.accounting.mechanisms import Budget
 from understudy.features import Cells, Embedding, Tables
-from understudy.features.tables import BAR_COUNTS, LONG_BARS
 from understudy.methods import dp_anova
 from understudy.plan.plan import Plan
 from understudy.private.sums import Rows, partial_sum
@@ -223,8 +221,8 @@ def test_more_noise_never_makes_for_a_finer_cut_by_much() -> None:
     for epsilon in (0.05, 0.3, 2.0, 15.0):
         plan = plan_for(number(5000), epsilon=epsilon)
         sizes.append(placed(plan, first_reading(plan, values))[0].num_known)
-    assert all(finer >= 0.95 * coarser for coarser, finer in pairwise(sizes))
-    assert sizes[-1] > 3 * sizes[0]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] > 4 * sizes[0]
 
 
 def test_rare_categories_share_a_cell_and_frequent_ones_have_their_own() -> None:
@@ -362,9 +360,8 @@ def test_a_bar_with_a_value_that_repeats_is_not_split() -> None:
     rng = np.random.default_rng(0)
     codes = np.where(rng.random(ROWS) < 0.3, round(0.6181 * 2**32), rng.integers(0, 2**32, ROWS))
     cells, _ = placed(plan, first_reading(plan, codes))
-    width = 2**32 / LONG_BARS
-    place = int(0.6181 * LONG_BARS)
-    around = cells(np.arange(math.ceil(place * width), math.floor((place + 1) * width), 1000))
+    bar = 2**32 // 4096
+    around = cells(0.6181 * 2**32 // bar * bar + np.arange(bar)[::1000].astype(np.int64))
     assert len(np.unique(around)) == 1
 
 
@@ -390,8 +387,8 @@ def test_the_more_rows_there_are_the_more_bars_a_histogram_has() -> None:
         for cells in bars:  # bounds have bars of their own, and all others are about equally wide
             assert cells.num_codes == cells.num_known or {1, cells.num_codes - 1} <= set(cells.lows)
     assert counts == sorted(counts)
-    assert all(BAR_COUNTS[0] <= count <= BAR_COUNTS[0] + 2 for count in counts[0])
-    assert counts[-1] == [242, 242, 101]
+    assert all(8 <= count <= 11 for count in counts[0])
+    assert counts[-1] == [258, 258, 101]
 
 
 def test_values_are_counted_one_by_one_if_rows_are_many_and_how_round_they_are_in_any_case() -> None:

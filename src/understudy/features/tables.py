@@ -276,11 +276,10 @@ def column_of(layout: Layout, name: str) -> tuple[int, Column]:
     return next((i, column) for i, column in enumerate(layout.schema.used) if column.name == name)
 
 
-BAR_COUNTS = (10, 20, 40, 80, 120, 240)
-"""Bars that a column's histogram may have: fewer would not show where rows lie, whatever the noise. Bounds are
-round numbers, which people and reports cut into tens or twenties: no bar lies across such a cut."""
+HISTOGRAM_BARS = 256
+"""Bars of a column's histogram at most; a power of two, so that bars can be halved."""
 
-HISTOGRAM_BARS = BAR_COUNTS[-1]
+FEWEST_BARS = 8  # fewer would not show where rows lie, whatever the noise
 
 MOST_BARS = 2**17
 """Bars of the histograms of all columns together."""
@@ -291,7 +290,7 @@ LONGEST_VALUES = 2**17
 MOST_VALUES = 2**17
 """Codes of all columns that are."""
 
-LONG_BARS = 16 * HISTOGRAM_BARS
+LONG_BARS = 4096
 """Bars of the finer histogram of a column with too many codes to count one by one."""
 
 ROWS_PER_BAR = 1.0
@@ -313,19 +312,18 @@ def first_bars(schema: Schema, noise: float) -> tuple[Cells, ...]:
 
 
 def bars_carried(noise: float) -> int:
-    """Bars that a histogram may have, given the noise on the share of rows in a bar."""
-    return max(count for count in BAR_COUNTS if count == BAR_COUNTS[0] or count * ROWS_PER_BAR * noise <= 1)
+    """Bars, a power of two, that a histogram may have, given the noise on the share of rows in a bar."""
+    most = min(HISTOGRAM_BARS, max(FEWEST_BARS, int(1 / max(ROWS_PER_BAR * noise, 1e-9))))
+    return 1 << (most.bit_length() - 1)
 
 
 def coarser_bars(bars: Cells, most: int) -> Cells:
     """The same column in about ``most`` bars at most, and one for each bound as before."""
-    starts = bars.first_codes
-    if bars.lows:  # the bars of the bounds stay
-        starts = starts[(starts != 1) & (starts != bars.num_codes - 1)]
-    step = -(-len(starts) // most)
-    if step == 1:
+    step = -(-bars.num_pieces // most)
+    if step == 1 or bars.num_pieces <= most + 2:
         return bars
-    return replace(bars, lows=tuple(np.unique([*starts[::step], 1, bars.num_codes - 1]).tolist()))
+    starts = bars.first_codes[bars.first_codes != 1][::step] if bars.lows else bars.first_codes[::step]
+    return replace(bars, lows=tuple(np.unique([*starts, 1, bars.num_codes - 1]).tolist()))
 
 
 def _bars(place: int, column: Column, count: int) -> Cells:

@@ -17,7 +17,7 @@ from understudy.features import Cells
 from understudy.fits.heaping import with_heaps
 from understudy.fits.mmd_loss import Term, descend, rows_per_label
 from understudy.fits.shrinkage import Target, Targets, expected_counts, members
-from understudy.fits.ties import MOST_RAKED, balanced, choose_ties, joint_margins
+from understudy.fits.ties import balanced, choose_ties, joint_margins
 from understudy.generators.mixture import ColumnGrid, Tie
 from understudy.released import Release
 from understudy.rules.adaptive_bins import (
@@ -47,6 +47,9 @@ UNSEEN = 1e-4
 MOST_OFF = 0.5
 """Components' mean may differ from what is known of a cell by its noise, but by no more than this part of it: the
 noise of a tail's cell is many times its rows."""
+
+MOST_RAKED = 10.0
+"""A factor of one round at most: margins that no factors can give must not make numbers overflow."""
 
 FAR_OFF = 2.0
 """A cell with so many times the rows that even splits of bars give it holds a value that repeats."""
@@ -86,13 +89,15 @@ def fit_components(
     """
     finer, coarser = selected.cells, second.map(COARSE_PAIRS).factors
     widths = [sum(cells.dim for cells in each) for each in (marginals.cells, finer, coarser)]
+    of_cells, of_coarse = second.noise_of_count(CELLS), second.noise_of_count(COARSE_PAIRS)
+    ties = choose_ties(marginals, pairs, finer, noise=of_cells)
     work = 6 * (widths[1] ** 2 + widths[2] ** 2 + widths[0] * (widths[1] + widths[2]))
+    work += 30 * sum(tie.ratios.size for tie in ties)
     most = max(FEWEST_COMPONENTS, int(MOST_WORK / work))
     count = max(min(training.num_components, most), 8 * len(marginals.label_shares))
     sizes = rows_per_label(marginals.label_shares, count)
-    of_cells, of_coarse = second.noise_of_count(CELLS), second.noise_of_count(COARSE_PAIRS)
     of_pairs, cells = selected.noise, second.map(CELLS).factors
-    fit = _Components(marginals, sizes, finer, choose_ties(marginals, pairs, finer), training)
+    fit = _Components(marginals, sizes, finer, ties, training)
     terms = [
         fit.marginals(cells, (of_pairs / of_cells) ** 2),
         fit.pairs(pairs, finer, 1.0),

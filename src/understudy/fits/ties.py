@@ -7,6 +7,7 @@ ratios to independence, and components are left for what pairs do not say.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,21 +23,25 @@ LEAST_TIED = 0.02
 """Distance (total variation) of a pair's table from independence within labels, from which a tie is worth its time."""
 
 MOST_MOVED = 0.1
-"""A tie that moves more of some label's rows to other cells of a column is left out: a rare label may be all that the
-table of all rows knows nothing of."""
+KNOWN_DEVIATIONS = 3.0
+"""A tie that moves more of some label's rows to other cells of a column is left out, if that label's rows are known:
+so many deviations of the noise that its cells have together. The table of all rows may know nothing of a small label;
+what is known of an empty one is noise."""
 
-MOST_RAKED = 10.0
-"""A factor of one round at most: margins that no factors can give must not make numbers overflow."""
+LEAST_EXPECTED = 1e-12
+"""Share of rows: below it a cell is not used at all."""
 
 IMPOSSIBLE = 1e-9
 """A ratio instead of zero, so that a component without another cell stays defined."""
 
 
-def choose_ties(marginals: Marginals, targets: Targets, cells: Sequence[Cells]) -> list[Tie]:
+def choose_ties(marginals: Marginals, targets: Targets, cells: Sequence[Cells], *, noise: float) -> list[Tie]:
     """Ties of the pairs that depend most on one another, no column twice (a greedy matching).
 
-    Ratios are over the cells of the marginals, and so are the places of parents and children.
+    Ratios are over the cells of the marginals, and so are the places of parents and children. ``noise`` is that of a
+    cell that was counted by label, in rows.
     """
+    rows = marginals.total * marginals.label_shares
     wanted = {pair: marginals.independent((pair[0], pair[1]), cells).sum(axis=0) for pair in targets}
     apart = {pair: 0.5 * float(np.abs(targets[pair].table[0] - wanted[pair]).sum()) for pair in targets}
     found: list[Tie] = []
@@ -47,7 +52,9 @@ def choose_ties(marginals: Marginals, targets: Targets, cells: Sequence[Cells]) 
             continue
         left, right = (members(marginals.cells[place], cells[j]) for place, j in zip(places, pair, strict=True))
         tie = Tie(*places, left @ association(targets[pair], wanted[pair]) @ right.T)
-        if _moved(tie.ratios, *(marginals.by_label[place] for place in places)) <= MOST_MOVED:
+        sides = [marginals.by_label[place] for place in places]
+        is_known = rows > KNOWN_DEVIATIONS * noise * math.sqrt(min(side.shape[1] for side in sides))
+        if not is_known.any() or _moved(tie.ratios, *(side[is_known] for side in sides)) <= MOST_MOVED:
             used |= set(places)
             found.append(tie)
     return found
@@ -56,7 +63,8 @@ def choose_ties(marginals: Marginals, targets: Targets, cells: Sequence[Cells]) 
 def association(target: Target, expected: Floats) -> Floats:
     """A pair's table as ratios to what independence expects, next to nothing at structural zeros, and its margins.
 
-    Rows of cells that shrinkage has emptied, as of tails, are spread as independence would, where they may be.
+    Rows of cells that shrinkage has emptied, as of tails, are spread as independence would, where they may be; cells in
+    which nobody is expected say nothing.
     """
     possible = np.ones(expected.shape, dtype=bool) if target.zeros is None else ~target.zeros
     possible |= ~possible.any(axis=1, keepdims=True) | ~possible.any(axis=0)  # zeros that leave a cell nothing are none
@@ -67,7 +75,8 @@ def association(target: Target, expected: Floats) -> Floats:
     for _ in range(RAKINGS):  # iterative proportional fitting (Deming & Stephan 1940)
         found *= rows / np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
         found *= columns / np.maximum(found.sum(axis=0), 1e-300)
-    return np.clip(found / np.maximum(expected, 1e-15), IMPOSSIBLE, 1 / IMPOSSIBLE)
+    ratios = np.divide(found, expected, out=np.ones_like(found), where=expected > LEAST_EXPECTED)
+    return np.clip(np.where(possible, ratios, IMPOSSIBLE), IMPOSSIBLE, 1 / IMPOSSIBLE)
 
 
 def joint_margins(left: Any, right: Any, ratios: Any) -> tuple[Any, Any, Any]:

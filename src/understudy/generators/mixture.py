@@ -220,8 +220,9 @@ class Components:
         pieces = [self.probabilities[:, start:stop] for start, stop in spans_of(self.grids)]
         found = [own / np.maximum(own.sum(axis=1, keepdims=True), 1e-300) for own in pieces]
         for tie in self.ties:
-            met = np.maximum(pieces[tie.child] @ tie.ratios.T, 1e-300)
-            found[tie.child] = pieces[tie.child] * ((found[tie.parent] / met) @ tie.ratios)
+            met = pieces[tie.child] @ tie.ratios.T
+            given = np.divide(found[tie.parent], met, out=np.zeros_like(met), where=met > 0)
+            found[tie.child] = pieces[tie.child] * (given @ tie.ratios)
         return tuple(found)
 
     @property

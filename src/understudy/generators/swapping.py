@@ -20,14 +20,16 @@ MOST_GROUPS = 24
 MOST_WIDTH = 2_048
 """Groups of all columns together: the table of all pairs takes 16 MB."""
 
-MOST_LOOKUPS = 2e8
-"""Numbers looked up for one chunk of rows, about two seconds: of many columns a part of the exchanges is tried."""
+MOST_LOOKUPS = 1e8
+"""Numbers looked up for one chunk of rows, about a second: of many columns a part of the exchanges is tried."""
 
 LEAST_TRIED = 0.25
 """If that is a smaller part of them, none is: the table of excesses takes longer than it is worth."""
 
 BATCH = 256
-"""Exchanges judged by the same table: more would all mend the same cell."""
+BATCHES = 16
+"""Exchanges judged by the same table at most, and how many times at least it is brought up to date: exchanges that are
+judged together all mend the same cells."""
 
 
 def exchange(
@@ -61,8 +63,9 @@ def exchange(
         own = np.asarray(units[unit])
         others = np.setdiff1d(np.arange(len(groups)), own)
         first, second = _met(chosen, share, rng)
-        for start in range(0, len(first), BATCH):
-            a, b = first[start : start + BATCH], second[start : start + BATCH]
+        size = max(1, min(BATCH, len(first) // BATCHES))
+        for start in range(0, len(first), size):
+            a, b = first[start : start + size], second[start : start + size]
             gain = _gain(excess, places, a, b, own, others)
             a, b = a[gain > 0], b[gain > 0]
             if len(a):
@@ -73,7 +76,7 @@ def exchange(
 
 
 def _groups(masses: Floats, most: int) -> Integers:
-    """Neighbouring cells together, to so many groups of about equal masses."""
+    """Neighbouring cells together, to so many groups of about equal masses; of choices, those next in the schema."""
     if len(masses) <= most:
         return np.arange(len(masses))
     middles = np.cumsum(masses) - masses / 2

@@ -92,17 +92,12 @@ def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = 
         union, size = unions(finer, own), own.dim
         known, variance, pooled = (summed(union, numbers, size) for numbers in (known, variance, of_all))
         adjusted, tails = table + (known - table.sum(axis=0)) / num_labels, _tails(own, known, variance)
-        likely, is_own = [], np.zeros(size, dtype=bool)
+        likely = []
         for row, share in zip(adjusted, shares, strict=True):
             found = positive(own, _likely(own, row, pooled * share, noise), noise, total * share)
-            tail = tails.of_label(share, row, noise)
-            is_own[: len(tail.is_tail)] |= tails.is_tail & ~tail.is_tail
-            likely.append(tail.put(found, total * share))
-        # Where a label stands out of a tail, its rows are more than the law of the tail gives to all labels.
-        of_labels = np.where(is_own, np.maximum(pooled, np.sum(likely, axis=0)), pooled)
-        raked = _raked(np.stack(likely), shares, of_labels * (total / of_labels.sum())) / (total * shares[:, None])
-        inside = np.where(pooled[union] > 0, of_all, 1.0)
-        by_label.append(raked[:, union] * (inside / summed(union, inside, size)[union]))
+            likely.append(tails.of_label(share, row, noise).put(found, total * share))
+        raked = _raked(np.stack(likely), shares, pooled) / (total * shares[:, None])
+        by_label.append(raked[:, union] * (of_all / np.where(pooled > 0, pooled, 1.0)[union]))
         found_cells.append(finer)
     return Marginals(total, shares, tuple(by_label), tuple(found_cells))
 
