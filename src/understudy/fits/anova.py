@@ -114,7 +114,7 @@ class _Found(NamedTuple):
     own: Any  # (components, cells): what each column brings, before ties
     logs: Any  # of that
     marginals: Any  # (components, cells)
-    wholes: tuple[Any, ...]  # (components, 1) of each tie: the sum that its joint law is divided by
+    joints: tuple[Any, ...]  # (labels, cells, others) of each tie: shares of all rows
 
 
 class _Components:
@@ -163,14 +163,14 @@ class _Components:
         sums = raised @ self._spans + 1e-30
         logs = scores - self._torch.log(sums) @ self._spans.T
         own = raised * ((1 / sums) @ self._spans.T)
-        parts, wholes = list(self._columns(own)), []
+        parts, joints = list(self._torch.split(own, self._widths, dim=1)), []
         for tie, ratios in zip(self.ties, self._ratios, strict=True):
-            parts[tie.parent], parts[tie.child], whole = joint_margins(parts[tie.parent], parts[tie.child], ratios)
-            wholes.append(whole)
-        return _Found(own, logs, self._torch.cat(parts, dim=1), tuple(wholes))
-
-    def _columns(self, table: Any) -> Any:
-        return self._torch.split(table, self._widths, dim=1)
+            left, right = parts[tie.parent], parts[tie.child]
+            parts[tie.parent], parts[tie.child], whole = joint_margins(left, right, ratios)
+            weighted = left * (self._weights / whole)
+            joint = self._torch.stack([weighted[a:b].T @ right[a:b] for a, b in pairwise(self._edges)])
+            joints.append(joint * ratios)
+        return _Found(own, logs, self._torch.cat(parts, dim=1), tuple(joints))
 
     def marginals(self, cells: Sequence[Cells], weight: float) -> Term:
         """One-way marginals within labels, in the cells that were counted by label.
@@ -213,13 +213,9 @@ class _Components:
             merged = found.marginals @ union
             weighted = merged * self._weights
             total = sum((((weighted[a:b].T @ merged[a:b] - table) * mask) ** 2).sum() for (a, b), table in groups)
-            own = self._columns(found.own) if tied else ()
             for place, left, right, tables, importance in tied:
-                tie, ratios = self.ties[place], self._ratios[place]
-                one, other = own[tie.parent] * (self._weights / found.wholes[place]), own[tie.child]
-                for (a, b), table in zip(bounds, tables, strict=True):
-                    joint = (one[a:b].T @ other[a:b]) * ratios
-                    total = total + importance * ((left.T @ joint @ right - table) ** 2).sum()
+                joint = found.joints[place] if copies > 1 else found.joints[place].sum(0, keepdim=True)
+                total = total + importance * ((left.T @ joint @ right - tables) ** 2).sum()
             return weight * total
 
         return Term(loss)
