@@ -116,6 +116,17 @@ def test_a_label_without_rows_keeps_no_tie_out() -> None:
     assert ties_of({(0, 1): agreeing(1.0, zeros=True)}, replace(marginals, by_label=tuple(noise)))
 
 
+def test_a_function_is_tied_though_a_label_has_no_rows_of_some_value() -> None:
+    """Noise leaves one column a few rows there and the other none: no factor could make up for that."""
+    marginals = replace(even_marginals(2, labels=2), total=1e6)
+    left, right = np.array([0.02, 0.23, 0.25, 0.25, 0.25]), np.array([0.0, 0.25, 0.25, 0.25, 0.25])
+    own = tuple(np.stack([each[0], side]) for each, side in zip(marginals.by_label, (left, right), strict=True))
+    (tie,) = ties_of({(0, 1): agreeing(1.0, zeros=True)}, replace(marginals, by_label=own))
+    one, other, _ = joint_margins(*balanced(tie.ratios, *own), tie.ratios)
+    assert 0.5 * np.abs(one - own[0]).sum(axis=1).max() < 0.03
+    assert 0.5 * np.abs(other - own[1]).sum(axis=1).max() < 0.03
+
+
 def test_cells_in_which_nobody_is_expected_say_nothing() -> None:
     expected = np.zeros((WIDTH, WIDTH))
     expected[1:, 1:] = (WIDTH - 1) ** -2

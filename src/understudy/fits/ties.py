@@ -31,6 +31,10 @@ what is known of an empty one is noise."""
 LEAST_EXPECTED = 1e-12
 """Share of rows: below it a cell is not used at all."""
 
+LEAST_MET = 1e-3
+"""Of ratios that are one on average: a cell that a label's other column has next to no partners for is not raised further.
+It would leave nothing to all other cells."""
+
 IMPOSSIBLE = 1e-9
 """A ratio instead of zero, so that a component without another cell stays defined."""
 
@@ -96,8 +100,8 @@ def balanced(ratios: Floats, left: Floats, right: Floats) -> tuple[Floats, Float
     """
     found, other = left.copy(), right.copy()
     for _ in range(2 * RAKINGS):
-        found = _shares(left / np.maximum(other @ ratios.T, 1e-12))
-        other = _shares(right / np.maximum(found @ ratios, 1e-12))
+        found = _shares(left / np.maximum(other @ ratios.T, LEAST_MET))
+        other = _shares(right / np.maximum(found @ ratios, LEAST_MET))
     return np.maximum(found, IMPOSSIBLE), np.maximum(other, IMPOSSIBLE)
 
 
