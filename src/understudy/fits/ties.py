@@ -32,8 +32,8 @@ LEAST_EXPECTED = 1e-12
 """Share of rows: below it a cell is not used at all."""
 
 LEAST_MET = 1e-3
-"""Of ratios that are one on average: a cell with next to no partners in a label's other column is not raised further. It
-would leave nothing to all other cells."""
+"""Of ratios that are one on average: a cell with next to no partners in a label's other column is not raised further.
+It would leave nothing to all other cells."""
 
 IMPOSSIBLE = 1e-9
 """A ratio instead of zero, so that a component without another cell stays defined."""
