@@ -105,7 +105,7 @@ def fit_components(
         fit.plainness(training.caution * (of_pairs / marginals.total)),
     ]
     descend([fit.moves], terms, fit.found, training=training, progress=progress)
-    return sizes, fit.by_column(cells, slack=of_cells / marginals.total), fit.ties
+    return sizes, fit.by_column(cells, slack=of_cells / marginals.total), ties
 
 
 class _Found(NamedTuple):
@@ -123,7 +123,7 @@ class _Components:
     def __init__(
         self, marginals: Marginals, sizes: Integers, moved: Sequence[Cells], ties: list[Tie], training: AnovaTraining
     ) -> None:
-        self._torch, self._marginals, self.ties = load_torch(), marginals, ties
+        self._torch, self._marginals, self._ties = load_torch(), marginals, ties
         label = np.repeat(np.arange(len(sizes)), sizes)
         self._edges = np.cumsum([0, *sizes]).tolist()
         self._weights = self._tensor((marginals.label_shares / sizes)[label])[:, None]
@@ -164,7 +164,7 @@ class _Components:
         logs = scores - self._torch.log(sums) @ self._spans.T
         own = raised * ((1 / sums) @ self._spans.T)
         parts, joints = list(self._torch.split(own, self._widths, dim=1)), []
-        for tie, ratios in zip(self.ties, self._ratios, strict=True):
+        for tie, ratios in zip(self._ties, self._ratios, strict=True):
             left, right = parts[tie.parent], parts[tie.child]
             parts[tie.parent], parts[tie.child], whole = joint_margins(left, right, ratios)
             weighted = left * (self._weights / whole)
@@ -223,7 +223,7 @@ class _Components:
     def _tie_of(self, pair: tuple[int, ...], cells: Sequence[Cells], target: Target) -> Any:
         """The tie of a pair, if it has one: its place, which cells the pair's cells hold, and the tables to meet."""
         places = [self._marginals.place(cells[j]) for j in pair]
-        for place, tie in enumerate(self.ties):
+        for place, tie in enumerate(self._ties):
             if {tie.parent, tie.child} == set(places):
                 table = target.table if places[0] == tie.parent else target.table.transpose(0, 2, 1)
                 sides = dict(zip(places, pair, strict=True))
@@ -251,14 +251,14 @@ class _Components:
         found = np.split(own, np.cumsum(self._widths)[:-1], axis=1)
         known = zip(self._marginals.by_label, self._marginals.cells, cells, strict=True)
         marginals = [Known(aim, near, self._edges, unions(finer, each)) for aim, finer, each in known]
-        tied = {place for tie in self.ties for place in (tie.parent, tie.child)}
+        tied = {place for tie in self._ties for place in (tie.parent, tie.child)}
         for _ in range(RAKINGS):
             for place in set(range(len(found))) - tied:
                 found[place] = raked(found[place], marginals[place])
-            for tie in self.ties:
+            for tie in self._ties:
                 for place, other, ratios in (tie.parent, tie.child, tie.ratios), (tie.child, tie.parent, tie.ratios.T):
                     found[place] = raked(found[place], marginals[place], found[other] @ ratios.T)
-        for tie in self.ties:
+        for tie in self._ties:
             found[tie.parent], _, _ = joint_margins(found[tie.parent], found[tie.child], tie.ratios)
         return found
 
