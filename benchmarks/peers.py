@@ -1,7 +1,7 @@
 """Other people's methods, each by a library in an environment of its own.
 
-    python -m venv ~/dpmm && ~/dpmm/bin/pip install dpmm==0.1.9
-    export UNDERSTUDY_PRIVBAYES=~/dpmm/bin/python          # then `privbayes` is a method of the scripts
+    python -m venv ~/dpmm && ~/dpmm/bin/pip install dpmm==0.1.9 pyarrow==19.0.1
+    export UNDERSTUDY_DPMM=~/dpmm/bin/python          # then `privbayes`, `aim` and `mst` are methods of the scripts
 
 A peer gets codes, as it would from any careful user: 20 bins of a number's public bounds, a code for each
 category and for null. Its codes come back as values, evenly inside bins.
@@ -23,7 +23,8 @@ from understudy.evaluation.tables import code_table, column_bins
 from understudy.schema.columns import Column
 
 RUNNER = Path(__file__).with_name("peer_run.py")
-PEERS = {"privbayes": "UNDERSTUDY_PRIVBAYES", "dp-gan": "UNDERSTUDY_DPGAN"}
+DPMM, SMARTNOISE = "UNDERSTUDY_DPMM", "UNDERSTUDY_SMARTNOISE"
+PEERS = {"privbayes": DPMM, "aim": DPMM, "mst": DPMM, "dp-gan": SMARTNOISE}
 """By name: the variable that holds the path of its environment's Python."""
 
 

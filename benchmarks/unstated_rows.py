@@ -1,7 +1,7 @@
 """Tables whose row count nobody states: distances, classifiers, and what users compute first.
 
     python benchmarks/unstated_rows.py [--data DIR] [--tables tv16 storms ...] [--epsilons 1 0.3 0.1] [--seeds 0 1 2]
-                                       [--method dp-anova]
+                                       [--method dp-anova | aim | mst | ...]
 
 A seed draws an 80/20 split of at most --most-rows rows; the method sees the 80 %. `tv1` to `tv3` are distances to
 them on 20 bins over at most 150 sets of columns, `told` a boosted tree's chance to tell 8,000 rows of both apart.
@@ -26,6 +26,7 @@ import pandas as pd
 from classifiers import examples_of
 from command_line import REAL, add_data_argument, load_table, some
 from package_tables import UNSEEN
+from peers import PEERS, run_peer
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score, roc_auc_score
@@ -60,14 +61,24 @@ def main() -> None:
         train, test = replace(table, frame=frame).split(seed)
         schema = replace(table.schema, rows=None)
         for epsilon in arguments.epsilons:
-            started, rows = time.process_time(), train
-            if arguments.method != REAL:
-                plan = make_plan(schema, Budget(epsilon, 1e-5), method=arguments.method, options={"seed": seed})
-                rows = fit_release(release_table(train, plan)).sample(len(train), seed=seed).to_pandas()
-            seconds = time.process_time() - started
+            rows, seconds = made_from(train, schema, method=arguments.method, epsilon=epsilon, seed=seed)
             values = [*measured(schema, train, test, rows), seconds]
             writer.writerow([name, arguments.method, epsilon, seed, *(f"{value:.4f}" for value in values)])
             sys.stdout.flush()
+
+
+def made_from(
+    train: pd.DataFrame, schema: Schema, *, method: str, epsilon: float, seed: int
+) -> tuple[pd.DataFrame, float]:
+    """As many rows as ``train`` has, and the CPU seconds that they took."""
+    if method in PEERS:
+        made = run_peer(train, schema, peer=method, epsilon=str(epsilon), seed=seed)
+        return made.rows, made.cpu_seconds
+    started, rows = time.process_time(), train
+    if method != REAL:
+        plan = make_plan(schema, Budget(epsilon, 1e-5), method=method, options={"seed": seed})
+        rows = fit_release(release_table(train, plan)).sample(len(train), seed=seed).to_pandas()
+    return rows, time.process_time() - started
 
 
 def measured(schema: Schema, train: pd.DataFrame, test: pd.DataFrame, rows: pd.DataFrame) -> list[float]:

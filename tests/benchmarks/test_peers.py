@@ -43,7 +43,7 @@ def test_codes_become_values_of_the_same_codes(monkeypatch: pytest.MonkeyPatch):
             "ill": rng.integers(0, 2, 500),
         }
     )
-    monkeypatch.setenv("UNDERSTUDY_PRIVBAYES", "python-of-the-peer")
+    monkeypatch.setenv("UNDERSTUDY_DPMM", "python-of-the-peer")
     monkeypatch.setattr(peers, "timed", copy_codes)
     made = peers.run_peer(rows, SCHEMA, peer="privbayes", epsilon="1", seed=0)
     assert (made.wall_seconds, made.cpu_seconds) == (2.0, 1.0)
@@ -55,5 +55,5 @@ def test_only_peers_with_an_environment_are_offered(monkeypatch: pytest.MonkeyPa
     for variable in peers.PEERS.values():
         monkeypatch.delenv(variable, raising=False)
     assert peers.installed() == ()
-    monkeypatch.setenv("UNDERSTUDY_DPGAN", "python-of-the-peer")
+    monkeypatch.setenv("UNDERSTUDY_SMARTNOISE", "python-of-the-peer")
     assert peers.installed() == ("dp-gan",)
