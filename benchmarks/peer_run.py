@@ -13,13 +13,12 @@ from pathlib import Path
 
 import pandas as pd
 
-
 DPMM = {
     "privbayes": ("PrivBayesPipeline", 500),  # its network, with Gaussian noise
     "aim": ("AIMPipeline", 300),
     "mst": ("MSTPipeline", 500),
 }
-"""By peer: its pipeline and the steps of a fit; fewer steps than its 1,000, which take hours on a table of 20 columns."""
+"""By peer: its pipeline and the steps of a fit, which are fewer than its 1,000 for time."""
 
 
 def by_dpmm(codes: pd.DataFrame, job: dict) -> pd.DataFrame:

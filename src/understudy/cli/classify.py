@@ -135,5 +135,5 @@ def _codes(loaded: Classifier, rows: str) -> Integers:
     """Rows that are to be predicted: the schema's features, whatever else a file holds."""
     from understudy.readers import open_source
 
-    with open_source(rows, columns=[column.name for column in loaded.plan.features.used]) as batches:
+    with open_source(rows, columns=loaded.plan.features.file_names) as batches:
         return loaded.codes(batches)

@@ -66,7 +66,7 @@ def compare(
             found = compare_releases(made, second, rows=rows, question=question, level=level, seed=seed)
     else:
         with waiting("comparing"):
-            public = read_rows(other, (column.name for column in made.plan.schema.used))
+            public = read_rows(other, made.plan.schema.file_names)
             found = compare_with_rows(made, public, question=question, level=level, seed=seed)
     words = describe(found)
     if not is_release:

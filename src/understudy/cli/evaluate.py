@@ -180,7 +180,7 @@ def _described(release: Path | None, schema: Path | None) -> tuple[Release | Non
         known = made.plan.schema
     else:
         raise UsageError("schema", "is needed", "Add --schema FILE, or --release DIR, which has one")
-    if made is not None and {c.name for c in made.plan.schema.used} != {c.name for c in known.used}:
+    if made is not None and {c.name for c in made.plan.schema.in_files} != {c.name for c in known.in_files}:
         raise InputError(f"release '{release}'", "has other columns than the schema", "Leave --schema out")
     return made, known
 

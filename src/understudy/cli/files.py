@@ -93,8 +93,8 @@ def read_frame(path: Path, schema: Schema) -> Any:
     """The schema's columns of a file, as a pandas data frame."""
     import pyarrow as pa
 
-    rows = read_rows(path, (column.name for column in schema.used))
-    typed = {column.name: _typed(column, rows[column.name]) for column in schema.used}
+    rows = read_rows(path, schema.file_names)
+    typed = {column.name: _typed(column, rows[column.name]) for column in schema.in_files}
     try:
         return pa.table(typed).to_pandas()
     except ModuleNotFoundError:
@@ -174,7 +174,7 @@ def _check_fits(path: Path, schema: Schema, *, is_folder: bool) -> None:
     from understudy.schema import Kind
     from understudy.schema.images import LABEL, require_pillow, without_pixels
 
-    where, others = f"output '{path}'", without_pixels(schema.image, schema.used)
+    where, others = f"output '{path}'", without_pixels(schema.image, schema.in_files)
     if any(column.name != LABEL or column.nullable or column.kind is Kind.DATETIME for column in others):
         rule = f"holds images and a column '{LABEL}' without nulls, and nothing else"
         raise UsageError(where, rule, "Write a .parquet file")

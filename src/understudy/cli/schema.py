@@ -80,12 +80,14 @@ def check(
     }
     lines = [
         table(
-            f"{loaded.name}: {len(loaded.used)} columns",
+            f"{loaded.name}: {len(loaded.in_files)} columns",
             ["column", "kind", "role", "domain", "source"],
             _column_rows(loaded),
         ),
         "[bold green]The schema is complete.[/bold green]",
     ]
+    for group in loaded.onehot_groups:
+        lines.append(f"{len(group.columns)} columns are measured as one choice: {verbatim(group.name)}")
     if loaded.rules:
         lines.append(f"Rules that every synthetic row obeys: {len(loaded.rules)}")
     if loaded.unread:
@@ -97,7 +99,8 @@ def check(
     counts = {name: asdict(each) for name, each in misfits_of(data, loaded, query=query).items()}
     document["private_cells"] = counts
     # Blanks fit where the column may be null.
-    wrong = [c.name for c in loaded.used if sum(counts[c.name].values()) > c.nullable * counts[c.name]["blank"]]
+    looked_at = {column.name: column for column in (*loaded.in_files, *loaded.used)}
+    wrong = [c.name for c in looked_at.values() if sum(counts[c.name].values()) > c.nullable * counts[c.name]["blank"]]
     rows = [[name, *(f"{count:,}" for count in counts[name].values())] for name in wrong]
     headings = ["column", "blank", "unreadable", "out of bounds", "unlisted"]
     lines += [
@@ -123,10 +126,10 @@ def _compare(schema: Schema, names: list[str], data: str) -> None:
             f"its images are {_sizes(found)}, and those of the schema {_sizes(schema.image)}",
             "Mend image: in the schema, or the images",
         )
-    missing = [column.name for column in schema.used if column.name not in names]
+    missing = [column.name for column in schema.in_files if column.name not in names]
     if missing:
         # The first line of a file without a header is a row: its "names" are not repeated.
-        known = len(missing) < len(schema.used)
+        known = len(missing) < len(schema.in_files)
         raise InputError(
             f"column '{missing[0]}'",
             f"is in the schema but not in '{data}'",
@@ -139,7 +142,7 @@ def _column_rows(schema: Schema) -> list[list[str]]:
     from understudy.released.assumptions import domain_words
     from understudy.schema.images import without_pixels
 
-    listed = [(column.name, column) for column in without_pixels(schema.image, schema.used)]
+    listed = [(column.name, column) for column in without_pixels(schema.image, schema.in_files)]
     if schema.image is not None:
         listed.insert(0, (f"image, {_sizes(schema.image)}", schema.image.columns[0]))
     return [

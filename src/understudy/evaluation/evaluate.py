@@ -130,7 +130,9 @@ def _read_sides(
 
 
 def _invalid_score(schema: Schema, synthetic: pd.DataFrame, reference: pd.DataFrame) -> Score:
-    found, real = (invalid_cells(schema, frame) / (len(frame) * len(schema.used)) for frame in (synthetic, reference))
+    found, real = (
+        invalid_cells(schema, frame) / (len(frame) * len(schema.in_files)) for frame in (synthetic, reference)
+    )
     return Score(METRICS["invalid_cells"], found, floor=real, baseline=real)
 
 

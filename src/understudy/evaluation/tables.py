@@ -181,8 +181,8 @@ class CodedTable:
 
 
 def code_table(schema: Schema, frame: pd.DataFrame, *, columns: tuple[Column, ...] | None = None) -> CodedTable:
-    """Read the schema's used columns, or the given ones, of a data frame."""
-    columns = schema.used if columns is None else columns
+    """Read the schema's columns as files have them, or the given ones, of a data frame."""
+    columns = schema.in_files if columns is None else columns
     absent = next((each.name for each in columns if each.name not in frame.columns), None)
     if absent is not None:
         raise InputError(f"column '{absent}'", "is not in the table", "Check the schema's names")
@@ -195,7 +195,7 @@ def code_table(schema: Schema, frame: pd.DataFrame, *, columns: tuple[Column, ..
 
 def invalid_cells(schema: Schema, frame: pd.DataFrame) -> int:
     """How many cells the schema does not allow."""
-    return sum(int(is_invalid(column, frame[column.name]).sum()) for column in schema.used)
+    return sum(int(is_invalid(column, frame[column.name]).sum()) for column in schema.in_files)
 
 
 @dataclass(frozen=True, slots=True)

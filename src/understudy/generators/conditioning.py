@@ -12,6 +12,7 @@ import numpy as np
 from understudy.arrays import Integers, Truths
 from understudy.errors import InputError, UsageError
 from understudy.schema import NULL, Column, Schema
+from understudy.schema.onehot import grouped
 from understudy.schema.rules import allowed_codes
 from understudy.schema.values import CodeSet, Value, codes_of, every_code, spelt, spelt_range
 
@@ -56,7 +57,8 @@ def condition_of(schema: Schema, given: Given | None) -> Condition:
         places = [i for i, column in enumerate(schema.used) if column.name == name]
         if not places:
             known = ", ".join(column.name for column in schema.used)
-            raise UsageError(f"given '{name}'", "is not a column", f"Columns are {known}")
+            words = grouped(schema.onehot_groups, name) or ("is not a column", f"Columns are {known}")
+            raise UsageError(f"given '{name}'", *words)
         kept = _allowed_codes(schema.used[places[0]], value)
         if kept.is_empty:
             raise UsageError(f"given '{name}'", "the column has no such value", "Widen it")

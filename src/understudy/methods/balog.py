@@ -66,7 +66,7 @@ CLOSE = 0.01
 
 
 PUBLIC_POINTS = PublicFile(
-    lambda schema: [column.name for column in schema.used],
+    lambda schema: schema.file_names,
     "Give rows that anybody may see, or none: points are drawn then",
 )
 

@@ -237,7 +237,7 @@ def checked_scale(scale: float) -> float:
 def given_points(schema: Schema, table: object) -> Points:
     """Rows of a public table (Arrow, pandas, or a mapping of columns) as points."""
     rows = public_table(table)
-    missing = [column.name for column in schema.used if column.name not in rows.column_names]
+    missing = [column.name for column in schema.in_files if column.name not in rows.column_names]
     if missing:
         raise InputError("public points", f"have no column '{missing[0]}'", "Give every column of the schema")
     if not 1 <= rows.num_rows <= MOST_POINTS:
@@ -246,7 +246,7 @@ def given_points(schema: Schema, table: object) -> Points:
             f"must be between 1 and {MOST_POINTS} rows, and are {rows.num_rows}",
             "Take a random part of them",
         )
-    names = [column.name for column in schema.used]
+    names = schema.file_names
     batch = rows.select(names).combine_chunks().to_batches()[0]
     return points_of_codes(Layout(schema), encode_batch(schema, batch))
 

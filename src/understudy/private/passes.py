@@ -21,7 +21,7 @@ from understudy.private.secret_files import Checkpoint
 from understudy.private.sums import Work, one_blas_thread
 from understudy.readers import RowStream, is_one_pass, open_parts, open_source
 from understudy.schema import Schema
-from understudy.schema.encode import Misfits, count_misfits
+from understudy.schema.encode import Misfits, batch_misfits
 
 MOST_THREADS = 16
 """Threads by default, however many cores there are; more must be asked for."""
@@ -263,14 +263,14 @@ def _sum_persons(data: object, work: Work, *, query: str | None, run: Run) -> In
 
 
 def misfits_of(data: object, schema: Schema, *, query: str | None = None) -> dict[str, Misfits]:
-    """For every used column, how many cells are no value of it. PRIVATE: exact counts of rows."""
-    found = {column.name: Misfits() for column in schema.used}
+    """For every column and one-hot group in use, how many cells are no value of it. PRIVATE: exact counts of rows."""
+    found = {column.name: Misfits() for column in (*schema.in_files, *schema.used)}
 
     def count_cells() -> None:
-        with open_source(data, columns=list(found), query=query) as batches:
+        with open_source(data, columns=schema.file_names, query=query) as batches:
             for batch in batches:
-                for column in schema.used:
-                    found[column.name] += count_misfits(column, batch.column(column.name))
+                for name, count in batch_misfits(schema, batch).items():
+                    found[name] += count
 
     sealed(count_cells)
     return found

@@ -140,7 +140,7 @@ class Work:
     @property
     def columns(self) -> list[str]:
         """The columns that rows are read with: the used ones, and whose rows they are."""
-        names = [column.name for column in self.layout.schema.used]
+        names = self.layout.schema.file_names
         unit = self.layout.schema.privacy
         return names if unit.is_row else [*names, unit.unit]
 

@@ -23,6 +23,7 @@ from typing import Any
 from understudy.errors import InputError
 from understudy.queries.tokens import Place, QueryError, Token, suggestion, tokens_of
 from understudy.schema import Column, Schema
+from understudy.schema.onehot import grouped
 from understudy.schema.scales import Family, Operator, family_of, own_scale
 from understudy.schema.values import CodeSet, code_set, codes_of, every_code, spelt_known
 
@@ -201,6 +202,9 @@ class _Reader:
         listed = ", ".join(self.names[:12]) + (", ..." if len(self.names) > 12 else "")
         rule = f"'{word}' is no column of this release"
         if word in {column.name for column in self.schema.columns}:
+            found = grouped(self.schema.onehot_groups, word)
+            if found is not None:
+                raise QueryError(name.place, f"column '{word}' {found[0]}", found[1])
             rule = f"column '{word}' was not read (its role is id, split or aux)"
         raise QueryError(name.place, rule, f"{suggestion(word, self.names)} Columns are {listed}".strip())
 

@@ -100,6 +100,8 @@ class Column:
     unknown: Category | None = None
     resolution: Resolution | None = None
     description: str = ""
+    members: tuple[Column, ...] = ()
+    """The yes/no columns that it stands for, if it is a one-hot group."""
 
     @property
     def is_choice(self) -> bool:

@@ -23,6 +23,7 @@ from understudy.arrays import Bytes, Codes
 from understudy.errors import InputError
 from understudy.schema.columns import BLANKS, NULL, NULL_WORDS, UNLISTED, Column, Kind, Resolution, Role, number_values
 from understudy.schema.images import ImageShape
+from understudy.schema.onehot import group_codes, member_codes
 from understudy.schema.table import Schema
 
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -54,7 +55,7 @@ def encode_batch(schema: Schema, batch: pa.RecordBatch, *, unlisted: int = NULL)
 
     Args:
         schema: the columns.
-        batch: their cells.
+        batch: cells of the columns that rows are read with.
         unlisted: the code of cells that are not blank and hold no value of their column.
 
     Returns:
@@ -65,8 +66,16 @@ def encode_batch(schema: Schema, batch: pa.RecordBatch, *, unlisted: int = NULL)
     """
     codes = np.empty((batch.num_rows, len(schema.used)), dtype=np.int64, order="F")
     for position, column in enumerate(schema.used):
-        codes[:, position] = encode_column(column, batch.column(column.name), unlisted=unlisted)
+        if column.members:
+            codes[:, position] = _group_codes(column, batch, unlisted)
+        else:
+            codes[:, position] = encode_column(column, batch.column(column.name), unlisted=unlisted)
     return codes
+
+
+def _group_codes(group: Column, batch: pa.RecordBatch, unlisted: int) -> Codes:
+    own = [encode_column(each, batch.column(each.name), unlisted=unlisted) for each in group.members]
+    return group_codes(group, np.stack(own, axis=1), unlisted=unlisted)
 
 
 def encode_column(column: Column, cells: Any, *, unlisted: int = NULL) -> Codes:
@@ -111,6 +120,15 @@ def count_misfits(column: Column, cells: Any) -> Misfits:
     if column.resolution is not None:
         values = values - values % column.resolution.microseconds
     return Misfits(blank=blank, unreadable=other, outside=int(((values < low) | (values > high)).sum()))
+
+
+def batch_misfits(schema: Schema, batch: pa.RecordBatch) -> dict[str, Misfits]:
+    """The same for every column of a batch; rows of a one-hot group have none set (blank) or several (unlisted)."""
+    found = {column.name: count_misfits(column, batch.column(column.name)) for column in schema.in_files}
+    for group in (column for column in schema.used if column.members):
+        codes = _group_codes(group, batch, UNLISTED)
+        found[group.name] = Misfits(blank=int((codes == NULL).sum()), unlisted=int((codes == UNLISTED).sum()))
+    return found
 
 
 def _blanks(column: Column, cells: Any) -> npt.NDArray[np.bool_]:
@@ -385,7 +403,11 @@ def pixel_array(rows: Any, shape: ImageShape) -> Bytes:
 
 def decode_table(schema: Schema, codes: npt.NDArray[np.int64]) -> pa.Table:
     """Turn codes into an Arrow table: integers stay integers, nulls stay nulls, dates stay dates."""
-    return pa.table({column.name: decode_column(column, codes[:, i]) for i, column in enumerate(schema.used)})
+    found = dict[str, Any]()
+    for own, column in zip(codes.T, schema.used, strict=True):
+        parts = zip(column.members, member_codes(column, own).T, strict=True) if column.members else [(column, own)]
+        found |= {each.name: decode_column(each, part) for each, part in parts}
+    return pa.table({name: found[name] for name in schema.file_names})
 
 
 def decode_column(column: Column, codes: npt.NDArray[np.int64]) -> Any:

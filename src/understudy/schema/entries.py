@@ -183,6 +183,9 @@ HEADER = """\
 """
 
 
+FEWEST_IN_GROUP = 3
+"""Columns with names alike that a draft suggests as a one-hot group."""
+
 IMAGE_NOTE = "the format of all images; in a folder or a Parquet file, that of the first"
 
 
@@ -200,6 +203,9 @@ def draft_schema(columns: Iterable[tuple[str, Any]], *, name: str) -> str:
         sizes = ", ".join(f"{axis}: {size}" for axis, size in encode(shape).items())
         lines.append(f"image: {{{sizes}}}  # {IMAGE_NOTE}")
         entries = {column: kind for column, kind in entries.items() if not is_pixel(column)}
+    for group, names in _groups(entries).items():
+        listed = ", ".join(map(_quoted, names))
+        lines.append(f"# onehot_groups: {{{_quoted(group)}: [{listed}]}}  # if in every row just one of these is 1")
     lines.append("columns:" if entries else "columns: []")
     for column, arrow_type in entries.items():
         if shape is not None and column == LABEL:  # classes, also where a file numbers them
@@ -209,6 +215,16 @@ def draft_schema(columns: Iterable[tuple[str, Any]], *, name: str) -> str:
         is_id = ID_NAMES.search(column.lower()) is not None
         lines += _entry(column, "id" if is_id else _kind(arrow_type), hint=hint)
     return "\n".join(lines) + "\n"
+
+
+def _groups(entries: Iterable[str]) -> dict[str, list[str]]:
+    """Columns that may be the one-hot code of one variable, by what their names begin with."""
+    found: dict[str, list[str]] = {}
+    for column in entries:
+        stem, _, value = re.sub(r"(?<=\D)(?=\d+$)", "_", column).replace("__", "_").rpartition("_")
+        if stem and value and not ID_NAMES.search(column.lower()):
+            found.setdefault(stem, []).append(column)
+    return {stem: names for stem, names in found.items() if len(names) >= FEWEST_IN_GROUP}
 
 
 def _entry(column: str, kind: str, *, role: str = "feature", hint: str = "") -> list[str]:

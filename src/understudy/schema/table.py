@@ -17,6 +17,7 @@ from understudy.files import DEEPEST, MOST_YAML_BYTES, canonical_sha256, read_fi
 from understudy.schema.columns import Column, Role
 from understudy.schema.entries import UNDECIDED, parse_column, undecided_keys
 from understudy.schema.images import ImageShape, without_pixels
+from understudy.schema.onehot import OneHotGroup, parse_groups, with_groups
 from understudy.schema.rules import Rule, parse_rules
 
 UNDECIDED_SHOWN = 12  # open questions of a draft that a refusal lists
@@ -51,13 +52,24 @@ class Schema:
     privacy: PrivacyUnit = PrivacyUnit()
     image: ImageShape | None = field(default=None, metadata=OMIT_DEFAULT)
     columns: tuple[Column, ...]
+    onehot_groups: tuple[OneHotGroup, ...] = field(default=(), metadata=OMIT_DEFAULT)
     rules: tuple[Rule, ...] = field(default=(), metadata=OMIT_DEFAULT)
     unread: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def used(self) -> tuple[Column, ...]:
-        """The columns that are read and synthesised, in file order."""
+        """The columns that are measured and synthesised, in file order; those of a one-hot group are one."""
+        return with_groups(self.in_files, self.onehot_groups)
+
+    @cached_property
+    def in_files(self) -> tuple[Column, ...]:
+        """The columns that rows are read and written with."""
         return tuple(column for column in self.columns if column.is_used)
+
+    @cached_property
+    def file_names(self) -> list[str]:
+        """Names of these columns."""
+        return [column.name for column in self.in_files]
 
     @cached_property
     def label(self) -> Column | None:
@@ -67,7 +79,10 @@ class Schema:
     def to_dict(self) -> dict[str, Any]:
         """The schema in its canonical form."""
         written = self.columns if self.image is None else tuple(without_pixels(self.image, self.columns))
-        return encode(replace(self, columns=written))
+        document = encode(replace(self, columns=written))
+        if self.onehot_groups:
+            document["onehot_groups"] = {group.name: group.listed() for group in self.onehot_groups}
+        return document
 
     @classmethod
     def from_dict(cls, document: Any) -> Schema:
@@ -89,7 +104,7 @@ class Schema:
         return canonical_sha256(self.to_dict())
 
 
-OTHER_KEYS = frozenset({"file", "label", "positive", "task", "split_column", "onehot_groups", "label_names"})
+OTHER_KEYS = frozenset({"file", "label", "positive", "task", "split_column", "label_names"})
 KNOWN_KEYS = OTHER_KEYS.union(each.name for each in fields(Schema) if each.compare)
 
 
@@ -231,6 +246,7 @@ def parse_schema(document: Any, *, name: str) -> Schema:
         )
     columns = (*(image.columns if image is not None else ()), *map(parse_column, document["columns"]))
     _check_names(columns, document.get("label"), where=where)
+    groups = parse_groups(document.get("onehot_groups", {}), columns, where=where)
     rows = document.get("rows")
     if rows is not None and (isinstance(rows, bool) or not isinstance(rows, int) or rows < 1):
         raise InputError(where, "rows must be a whole number above zero", "Remove it if the count is private")
@@ -240,7 +256,8 @@ def parse_schema(document: Any, *, name: str) -> Schema:
         rows=rows,
         privacy=_privacy(document.get("privacy", {}), where=where),
         notes=str(document.get("notes", "")),
-        rules=parse_rules(document.get("rules", []), columns),
+        onehot_groups=groups,
+        rules=parse_rules(document.get("rules", []), with_groups(columns, groups)),
         image=image,
         unread=tuple(str(key) for key in document if key not in KNOWN_KEYS),
     )

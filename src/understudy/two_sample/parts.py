@@ -69,10 +69,10 @@ def code_rows(schema: Schema, data: Any) -> Integers:
         InputError: a column is missing, or there are no rows.
     """
     table = data if isinstance(data, pa.Table) else pa.table(data)
-    absent = next((c.name for c in schema.used if c.name not in table.column_names), None)
+    absent = next((c.name for c in schema.in_files if c.name not in table.column_names), None)
     if absent is not None:
         raise InputError(f"column '{absent}'", "is not among the other rows", "Compare rows of the same schema")
-    batches = table.select([column.name for column in schema.used]).to_batches()
+    batches = table.select(schema.file_names).to_batches()
     found = [encode_batch(schema, batch) for batch in batches if batch.num_rows]
     if not found:
         raise InputError("the other rows", "there are none", "Check the file")

@@ -122,8 +122,8 @@ def noisy_maps(
 def integer_rows(data: object, plan: ClassifierPlan, *, query: str | None) -> IntegerRows:
     """All rows as integer inputs and labels; a row without a label is no row that adds. PRIVATE."""
     schema = plan.schema
-    names = [column.name for column in schema.used]
-    place = names.index(plan.label.name)
+    names = schema.file_names
+    place = schema.used.index(plan.label)
 
     def encode(batch: pa.RecordBatch) -> Arrays:
         codes = encode_batch(schema, batch)

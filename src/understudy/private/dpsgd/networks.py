@@ -168,7 +168,7 @@ def read_images(data: object, plan: Plan, *, query: str | None) -> Arrays:
         cells = layout.expand(encode_batch(plan.schema, batch)).astype(np.float32)
         return cells[:, :pixels], cells[:, pixels:] if layout.choices else np.ones((len(cells), 1), np.float32)
 
-    return read_rows(data, [column.name for column in plan.schema.used], encode, query=query, empty=_no_images(plan))
+    return read_rows(data, plan.schema.file_names, encode, query=query, empty=_no_images(plan))
 
 
 def _no_images(plan: Plan) -> Arrays:
