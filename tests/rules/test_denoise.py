@@ -51,6 +51,11 @@ def test_a_sum_of_nothing_is_nothing(counts: Floats, total: float) -> None:
     assert not project_to_simplex(counts, total).any()
 
 
+def test_a_total_that_is_nothing_but_rounding_leaves_nothing():
+    counts = np.array([0.4, 0.1, -0.5])
+    assert not project_to_simplex(counts, 1e-18).any()
+
+
 def test_counts_that_need_no_change_are_not_changed() -> None:
     counts = np.array([3.0, 0.0, 5.0, 2.0])
     assert np.array_equal(project_to_simplex(counts, 10.0), counts)

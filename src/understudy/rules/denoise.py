@@ -28,8 +28,10 @@ def project_to_simplex(counts: Floats, total: float) -> Floats:
         return np.full(len(counts), 0.0)
     descending = np.sort(counts)[::-1]
     excess = (np.cumsum(descending) - total) / np.arange(1, len(counts) + 1)
-    last = np.flatnonzero(descending > excess)[-1]
-    return np.asarray(np.maximum(counts - excess[last], 0.0))
+    above = np.flatnonzero(descending > excess)
+    if len(above) == 0:  # the sum is lost in rounding beside the largest count
+        return np.full(len(counts), 0.0)
+    return np.asarray(np.maximum(counts - excess[above[-1]], 0.0))
 
 
 def scale_to_total(counts: Floats, total: float) -> Floats:
