@@ -18,7 +18,7 @@ def demo(
     epsilon: Annotated[float, typer.Option("--epsilon", "-e", help="Privacy budget.")] = 1.0,
     seed: opt.Seed = 0,
 ) -> Outcome:
-    """Run the whole pipeline on a real table that ships with statsmodels."""
+    """Run the whole pipeline on a real table that ships with linearmodels."""
     from understudy.demo import run_demo
 
     with stage_bar() as progress:

@@ -1,4 +1,4 @@
-"""The whole pipeline on a real table that ships inside statsmodels."""
+"""The whole pipeline on a real table that ships inside linearmodels."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from understudy.schema import Schema, load_schema
 
 
 def demo_schema() -> Schema:
-    """The schema that we wrote for the RAND Health Insurance Experiment."""
-    with as_file(files("understudy.demo") / "randhie.yaml") as path:
+    """The schema that we wrote for the Medical Expenditure Panel Survey."""
+    with as_file(files("understudy.demo") / "meps.yaml") as path:
         return load_schema(path)
 
 
 def demo_table() -> Any:
-    """The RAND Health Insurance Experiment as a pandas data frame (20,190 rows, public domain)."""
+    """10,391 people of the Medical Expenditure Panel Survey as a pandas data frame (public domain)."""
     try:
-        from statsmodels.datasets import randhie
+        from linearmodels.datasets import meps
     except ModuleNotFoundError:
-        raise MissingExtraError("statsmodels", "demo") from None
-    return randhie.load_pandas().data
+        raise MissingExtraError("linearmodels", "demo") from None
+    return meps.load()[[column.name for column in demo_schema().columns]]
 
 
 def run_demo(
