@@ -11,11 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from understudy import Budget, Schema, ask, fit_release, load_schema, make_plan, release_table
+from understudy import Budget, Schema, ask, fit_release, load_schema, make_plan, release_table, verify_release
 from understudy.errors import InputError, UsageError
+from understudy.released.assumptions import shared_assumptions
 from understudy.schema.columns import NULL, UNLISTED
 from understudy.schema.encode import batch_misfits, decode_table, encode_batch
 from understudy.schema.entries import draft_schema
+from understudy.schema.table import PrivacyUnit
 
 FLAG = {"kind": "binary", "categories": [0, 1], "bounds_from": "codebook"}
 DOCUMENT: dict[str, Any] = {
@@ -30,6 +32,7 @@ DOCUMENT: dict[str, Any] = {
         {"name": "soil_3", **FLAG},
     ],
 }
+FLAGS: list[dict[str, Any]] = DOCUMENT["columns"]
 SCHEMA = load_schema(DOCUMENT)
 NAMES = ["soil_1", "soil_2", "soil_3"]
 
@@ -136,6 +139,31 @@ def test_yaml_keeps_groups(tmp_path):
     assert load_schema(path) == SCHEMA
 
 
+def test_a_release_verifies_in_whatever_order_groups_are_declared(tmp_path):
+    """A stored plan has its keys sorted, and was taken for another one than the schema beside it."""
+    groups = dict(reversed(DOCUMENT["onehot_groups"].items()))
+    assert list(groups) != sorted(groups) or list(DOCUMENT["onehot_groups"]) != sorted(DOCUMENT["onehot_groups"])
+    for declared in (groups, DOCUMENT["onehot_groups"]):
+        schema, rng = load_schema(DOCUMENT | {"onehot_groups": declared}), np.random.default_rng(0)
+        rows = rows_of(rng.integers(0, 3, 200), rng.integers(0, 3, 200))
+        release_table(rows, make_plan(schema, Budget(1.0)), directory=tmp_path / next(iter(declared)))
+        assert verify_release(tmp_path / next(iter(declared))).epsilon <= 1.0
+
+
+def test_a_group_hides_no_source_of_its_columns():
+    columns = [column | ({"bounds_from": "rounded"} if column["name"] == "soil_2" else {}) for column in FLAGS]
+    schema = load_schema(DOCUMENT | {"columns": columns})
+    assert schema.used[0].bounds_from == "not stated"
+    names = [name for name, _ in shared_assumptions(schema, {})]
+    assert "bounds from data" in names
+
+
+def test_a_column_of_a_group_is_no_unit_of_privacy():
+    schema = replace(SCHEMA, privacy=PrivacyUnit(unit="soil_2", max_rows=2))
+    with pytest.raises(InputError, match="names whom the guarantee is for"):
+        make_plan(schema, Budget(1.0))
+
+
 @pytest.mark.parametrize(
     ("groups", "words"),
     [
@@ -146,6 +174,8 @@ def test_yaml_keeps_groups(tmp_path):
         ({"soil": ["soil_1", "soil_2"], "zone": ["soil_2", "zone_a"]}, "two one-hot groups"),
         ({"soil": ["soil_1", "soil_1"]}, "different columns"),
         ({"soil": "soil_1"}, "list of different columns"),
+        ({"soil": ["soil_1", "soil_2", None, None]}, "different columns"),
+        ({"soil": [["soil_1"], "soil_2"]}, "which is not a column"),
         (["soil_1"], "list of columns for each name"),
     ],
 )

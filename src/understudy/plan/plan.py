@@ -113,7 +113,7 @@ class Plan:
                 "allows several rows, but does not say whose rows belong together",
                 "Set privacy: {unit: COLUMN, max_rows: K} with the name of the column of ids",
             )
-        if unit.unit in {column.name for column in self.schema.used}:
+        if unit.unit in {*self.schema.file_names, *(column.name for column in self.schema.used)}:
             raise InputError(
                 f"column '{unit.unit}'",
                 "names whom the guarantee is for, so it cannot be released",

@@ -172,6 +172,8 @@ def _decimal(cell: Decimal) -> bytes | None:
         return None
     if Decimal.is_infinite(cell):
         return b"-inf" if Decimal.is_signed(cell) else b"inf"
+    if Decimal.is_zero(cell):
+        return b"0"  # as a typed column has it, which knows no sign of zero
     if abs(Decimal.adjusted(cell)) > _PLAIN_EXPONENTS:
         return Decimal.__str__(cell).encode()
     return _trimmed(Decimal.__format__(cell, "f"))

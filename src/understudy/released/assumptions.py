@@ -224,5 +224,5 @@ def _that_hold(table: Iterable[tuple[bool, str, str]]) -> list[Assumption]:
 
 def _bounds_from(schema: Schema, source: str) -> str:
     """How many columns have their bounds from a source, with an example; nothing, if none has."""
-    names = [column.name for column in schema.used if column.bounds_from == source]
+    names = [column.name for column in schema.in_files if column.bounds_from == source]
     return f"{len(names)} column(s), such as '{names[0]}'," if names else ""

@@ -301,7 +301,7 @@ def _columns(schema: Schema) -> dict[str, Any]:
     return {
         "columns": columns,
         "columns_not_shown": max(0, len(listed) - COLUMNS_SHOWN),
-        "sources": dict(sorted(Counter(column.bounds_from for column in used).items())),
+        "sources": dict(sorted(Counter(column.bounds_from for column in schema.in_files).items())),
     }
 
 

@@ -235,10 +235,12 @@ def _values(column: Column, cells: Any) -> npt.NDArray[np.float64]:
     """Numbers, or microseconds since 1970 in UTC, as floats so that no far date wraps around; NaN for what is none."""
     is_moment = column.kind is Kind.DATETIME
     if _is_text(cells.type):
-        return (_parse_dates if is_moment else parse_numbers)(_text(cells))
-    if pa.types.is_null(cells.type):
-        return np.full(len(cells), np.nan)
-    return _moments(column, cells) if is_moment else _floats(column, cells)
+        found = (_parse_dates if is_moment else parse_numbers)(_text(cells))
+    elif pa.types.is_null(cells.type):
+        found = np.full(len(cells), np.nan)
+    else:
+        found = _moments(column, cells) if is_moment else _floats(column, cells)
+    return found + 0.0  # -0.0 becomes 0: Arrow's look-up and text tell them apart
 
 
 def _floats(column: Column, cells: Any) -> npt.NDArray[np.float64]:
@@ -343,10 +345,13 @@ def _labels(column: Column, cells: Any) -> Any:
 
 
 def _spelt_alike(text: Any) -> Any:
-    """Spell True, TRUE and true alike, and 1.0 as 1: columns of text spell truths and floats apart from typed ones."""
+    """Spell True, TRUE and true alike, 1.0 as 1 and -0.0 as 0: columns of text spell truths and floats apart from
+    typed ones.
+    """
     for word in ("true", "false"):
         text = pc.if_else(pc.match_substring_regex(text, f"(?i)^{word}$"), word, text)
-    return pc.replace_substring_regex(text, r"^([+-]?\d+)\.0$", r"\1")
+    text = pc.replace_substring_regex(text, r"^([+-]?\d+)\.0$", r"\1")
+    return pc.replace_substring_regex(text, r"^-0$", "0")
 
 
 def _is_text(kind: Any) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from understudy.arrays import Codes
 from understudy.errors import InputError, column_error
 from understudy.schema.columns import NULL, Column, Kind, Role
+from understudy.schema.values import category_key
 
 FORM = "Write onehot_groups: {soil: [soil_1, soil_2, null]}; null if a row may have none of them"
 
@@ -42,9 +43,11 @@ def parse_groups(document: Any, columns: tuple[Column, ...], *, where: str) -> t
     by_name, taken, found = {column.name: column for column in columns}, set[str](), []
     for name, listed in document.items():
         group = f"one-hot group '{name}'"
-        if not isinstance(name, str) or not isinstance(listed, list) or len(set(map(str, listed))) < len(listed):
+        if not isinstance(name, str) or not isinstance(listed, list):
             raise InputError(group, "must have a name and a list of different columns", FORM)
-        names = tuple(each for each in listed if each is not None)
+        names = tuple(str(each) for each in listed if each is not None)
+        if len({category_key(each) for each in names}) + listed.count(None) < len(listed) or listed.count(None) > 1:
+            raise InputError(group, "must have a name and a list of different columns", FORM)
         if name in by_name:
             raise InputError(group, "has the name of a column", "Name it otherwise")
         if len(names) < 2:
@@ -55,7 +58,7 @@ def parse_groups(document: Any, columns: tuple[Column, ...], *, where: str) -> t
             _check_member(each, by_name.get(each), group)
         taken.update(names)
         found.append(OneHotGroup(name, names, None in listed))
-    return tuple(found)
+    return tuple(sorted(found, key=lambda group: group.name))  # as release.json has them
 
 
 def _check_member(name: Any, column: Column | None, group: str) -> None:
@@ -93,11 +96,17 @@ def with_groups(columns: tuple[Column, ...], groups: tuple[OneHotGroup, ...]) ->
                     kind=Kind.CATEGORICAL,
                     categories=group.columns,
                     nullable=group.or_none,
-                    bounds_from=members[0].bounds_from,
+                    bounds_from=_source_of(members),
                     members=members,
                 )
             )
     return tuple(found)
+
+
+def _source_of(members: tuple[Column, ...]) -> str:
+    """Where it is known from that a group's columns are 0 or 1: where not all of them say the same, nowhere."""
+    sources = {member.bounds_from for member in members}
+    return sources.pop() if len(sources) == 1 else "not stated"
 
 
 def group_codes(column: Column, codes: Codes, *, unlisted: int) -> Codes:
