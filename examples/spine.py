@@ -33,7 +33,7 @@ from understudy.features.tables import bars_carried, coarser_bars, fine_bars, fi
 from understudy.generators.base import Generator
 from understudy.methods import fit_release, make_plan
 from understudy.released import Release
-from understudy.rules.adaptive_bins import Pieces, most_cells, pieces_of, refined
+from understudy.rules.adaptive_bins import Pieces, most_cells, pieces_of, refined, total_rows
 from understudy.rules.denoise import centred
 from understudy.rules.marginals import Marginals, find_marginals
 from understudy.rules.measurement import Measurement
@@ -98,7 +98,7 @@ def synthesize(
         stands_out = values_stand_out(fine, noise["values"].of_count(len(fine)) / num_rows, tail=tail)
         maps["values"] = each_alone(fine if stands_out else steps)
     first = private.measure(maps, noise)
-    total = max(1.0, float(first.all_sums("count").sum()))
+    total = total_rows(first)  # what every block says of it, by inverse variance
 
     # 3. Bins that hold about equally many rows by the noisy histograms, and several deviations of the noise to come.
     runs = [pieces_of(first, j) for j in columns]  # runs of codes in which nothing stands out of the noise

@@ -131,7 +131,28 @@ def looks_at_pairs(second: Measurement) -> bool:
 
 def total_rows(first: Measurement) -> float:
     """The noisy number of rows."""
-    return max(1.0, float(first.all_sums("count").sum()))
+    return first.once("total rows", lambda: max(1.0, float(rows_by_label(first).sum())))
+
+
+def rows_by_label(*measurements: Measurement) -> Floats:
+    """Noisy rows of each label value, unlisted ones last, by inverse variance: every row is in one cell of any table.
+
+    On a wide table the columns by label say together what the count alone says with several times the noise.
+    """
+    totals, weight = 0.0, 0.0
+    counts, variance = measurements[0].all_sums("count")[:, 0], measurements[0].noise_of_sum("count") ** 2
+    for measured in measurements:
+        for name in filter(measured.has, (COLUMNS, CELLS, COARSE_PAIRS, MARGINALS)):
+            noise = measured.noise_of_count(name)
+            for table in measured.all_tables(name):
+                sums, spread = table.reshape(len(table), -1).sum(axis=1), table[0].size * noise**2
+                if len(sums) == len(counts):
+                    counts = (counts * spread + sums * variance) / (spread + variance)
+                    variance = spread * variance / (spread + variance)
+                else:
+                    totals, weight = totals + float(sums.sum()) / spread, weight + 1 / spread
+    gain = weight / (weight + 1 / (len(counts) * variance))
+    return np.asarray(counts + gain * (totals / weight - counts.sum()) / len(counts)) if weight else counts
 
 
 def pieces_of(first: Measurement, column: int) -> Pieces:

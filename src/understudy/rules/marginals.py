@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from understudy.arrays import Floats
 from understudy.features.tables import Cells
-from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, MARGINALS, looks_at_pairs, total_rows
-from understudy.rules.denoise import james_stein, scale_to_total, shrink_levels
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, MARGINALS, looks_at_pairs, rows_by_label
+from understudy.rules.denoise import james_stein, runs_that_stand_out, scale_to_total, shrink_levels
 from understudy.rules.measurement import Measurement
 from understudy.rules.tails import Tails, fit_tails
 
@@ -77,10 +77,11 @@ def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = 
     labels add up to what is known of all of them. Cells are the finest that were counted: those cut anew, if there are.
     """
     first, second = measurements[0], measurements[1]
-    total = total_rows(first)
+    rows = rows_by_label(*measurements)
+    total = max(1.0, float(rows.sum()))
     tables = _columns_by_label(second)
     num_labels = len(tables[0][0])
-    counts = np.maximum(first.sums("count")[:, 0], 1.0)
+    counts = np.maximum(rows[: len(first.sums("count"))], 1.0)
     shares = counts / counts.sum() if len(counts) == num_labels else np.full(num_labels, 1 / num_labels)
     cells, by_label, found_cells = second.map(CELLS).factors, [], []
     finest, evidence = _last_columns(measurements), _pair_margins(measurements)
@@ -92,10 +93,12 @@ def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = 
         union, size = unions(finer, own), own.dim
         known, variance, pooled = (summed(union, numbers, size) for numbers in (known, variance, of_all))
         adjusted, tails = table + (known - table.sum(axis=0)) / num_labels, _tails(own, known, variance)
+        # The part of a label's noise that all labels share is replaced by the noise of what is known of all of them.
+        left = min(noise, math.sqrt(noise**2 * (1 - 1 / num_labels) + float(variance.mean()) / num_labels**2))
         likely = []
         for row, share in zip(adjusted, shares, strict=True):
-            found = positive(own, _likely(own, row, pooled * share, noise), noise, total * share)
-            likely.append(tails.of_label(share, row, noise).put(found, total * share))
+            found, runs = _likely(own, row, pooled * share, left)
+            likely.append(tails.of_label(share, runs).put(positive(own, found, left, total * share), total * share))
         raked = _raked(np.stack(likely), shares, pooled) / (total * shares[:, None])
         by_label.append(raked[:, union] * (of_all / np.where(pooled > 0, pooled, 1.0)[union]))
         found_cells.append(finer)
@@ -180,13 +183,17 @@ def _tails(cells: Cells, counts: Floats, variance: Floats) -> Tails:
     return fit_tails(np.append(starts, cells.num_codes), counts[:size], variance[:size])
 
 
-def _likely(cells: Cells, counts: Floats, expected: Floats, noise: float) -> Floats:
-    """A label's counts, pulled towards what all labels together make one expect."""
-    apart = counts - expected
+def _likely(cells: Cells, counts: Floats, expected: Floats, noise: float) -> tuple[Floats, Floats]:
+    """A label's counts, pulled towards what all labels together make one expect; and its runs that stand out of that.
+
+    # (cells,), (known cells,)
+    """
+    apart, size = counts - expected, cells.num_known
     if not cells.is_ordered:
-        return expected + james_stein(apart, noise)
-    known = shrink_levels(apart[: cells.num_known], noise)
-    return np.asarray(expected + np.append(known, apart[cells.num_known :]))
+        return expected + james_stein(apart, noise), np.zeros(size)
+    runs = runs_that_stand_out(apart[:size], noise)
+    known = runs + shrink_levels(apart[:size] - runs, noise)
+    return expected + np.append(known, apart[size:]), runs
 
 
 def _from_histogram(first: Measurement, cells: Cells, table: Floats, noise: float) -> tuple[Floats, Floats]:

@@ -26,7 +26,7 @@ TAIL_DEVIATIONS = 2.5
 """A tail whose rows, weighed by the law that fits best, are fewer is empty."""
 
 MOST_DOUBT = 0.08
-"""Share of the rows that noise could hide in a tail at one deviation: beyond it nobody can say that a tail is thin."""
+"""Share of the rows that noise could hide in a tail at one deviation: beyond it no tail is taken to be empty."""
 
 LEAST_VARIANCE = 1e-12
 """Of noise in rows: counts without noise are not divided by nothing."""
@@ -38,9 +38,6 @@ SQUARINGS = (2, 4)
 """Laws (1 + d / (p scale)) ** -p with p = 4 and 16, by repeated squaring: heavy, and nearly exponential. Heavier ones
 (p = 2) are taken for lighter ones under noise, and put far quantiles too far."""
 
-LABEL_DEVIATIONS = 3.0
-"""The tail of one label is its own if rows in a part of it differ by so much from its share of all."""
-
 
 @dataclass(frozen=True)
 class Tails:
@@ -49,32 +46,31 @@ class Tails:
     is_tail: Truths
     counts: Floats
     sides: tuple[Truths, ...] = ()
+    is_doubtful: bool = False
+    """Whether noise could hide many rows in one of them."""
 
     def put(self, counts: Floats, total: float) -> Floats:
-        """Counts with the tails put in, and everything else scaled so that the total stays."""
+        """Counts with the tails put in, scaled to the total: the body alone, unless the tails are as doubtful."""
         cells = slice(len(self.is_tail))
         found = counts.copy()
         found[cells][self.is_tail] = 0.0
-        rest, room = float(found.sum()), total - float(self.counts.sum())
-        if rest <= 0 or room <= 0:
+        rest, tails = float(found.sum()), float(self.counts.sum())
+        if rest <= 0 or tails >= total:
             return counts
-        found *= room / rest
+        if self.is_doubtful:
+            found[cells] += self.counts
+            return np.asarray(found * (total / (rest + tails)))
+        found *= (total - tails) / rest
         found[cells] += self.counts
         return found
 
-    def of_label(self, share: float, counts: Floats, noise: float) -> Tails:
-        """The tails of a label: its share of all, unless its own noisy counts stand out from that, which then stay.
-
-        Counts are added up from both ends of a tail, so that rows spread over many cells are seen.
-        """
+    def of_label(self, share: float, runs: Floats) -> Tails:
+        """The tails of a label: its share of all, but for sides in which runs of its own counts stand out."""
         is_tail = self.is_tail.copy()
         for side in self.sides:
-            apart = (counts[: len(side)] - share * self.counts)[side]
-            deviations = noise * np.sqrt(np.arange(1, len(apart) + 1))
-            sums = np.concatenate([np.cumsum(apart) / deviations, np.cumsum(apart[::-1]) / deviations])
-            if (np.abs(sums) > LABEL_DEVIATIONS).any():
+            if runs[side].any():
                 is_tail &= ~side
-        return Tails(is_tail, np.where(is_tail, share * self.counts, 0.0))
+        return Tails(is_tail, np.where(is_tail, share * self.counts, 0.0), is_doubtful=self.is_doubtful)
 
 
 def fit_tails(edges: Integers, counts: Floats, variances: Floats) -> Tails:
@@ -88,10 +84,11 @@ def fit_tails(edges: Integers, counts: Floats, variances: Floats) -> Tails:
     size = len(counts)
     noise = np.sqrt(variances)
     is_peak = counts - median_around(counts) > BAR_DEVIATIONS * noise
+    has_body = bool((counts > BAR_DEVIATIONS * noise).any())
     below = np.cumsum(np.maximum(counts, 0.0))
     middle = int(np.searchsorted(below, 0.5 * below[-1])) if below[-1] > 0 else 0
     middle = min(middle, size - 1)
-    is_tail, fitted, sides = np.zeros(size, dtype=bool), np.zeros(size), []
+    is_tail, fitted, sides, any_doubt = np.zeros(size, dtype=bool), np.zeros(size), [], False
     distances = (edges - edges[0]).astype(np.float64)
     upper, lower = slice(middle + 1, None), slice(0, middle)
     for side, flip in ((upper, 1), (lower, -1)):
@@ -99,16 +96,19 @@ def fit_tails(edges: Integers, counts: Floats, variances: Floats) -> Tails:
         bars, spread = counts[side][::flip], variances[side][::flip]
         starts = _tail_start(np.where(free, bars, 0.0), spread)
         outward = distances[middle + 1 :] if flip == 1 else distances[middle] - distances[middle::-1]
-        if math.sqrt(float(spread[starts:].sum())) > MOST_DOUBT * below[-1]:
+        is_doubtful = math.sqrt(float(spread[starts:].sum())) > MOST_DOUBT * below[-1]
+        if is_doubtful and not has_body:
             continue
+        any_doubt |= is_doubtful
+        least = 0.0 if is_doubtful else TAIL_DEVIATIONS
         back = max(0, starts - FITTED_BODY)
-        law = _fit_law(outward[back:] - outward[back], bars[back:], spread[back:], free[back:])
+        law = _fit_law(outward[back:] - outward[back], bars[back:], spread[back:], free[back:], least)
         rows = np.append(np.zeros(back), law)
         fitted[side] = rows[::flip]
         own[side] = (free & (np.arange(len(bars)) >= starts))[::flip]
         is_tail |= own
         sides.append(own)
-    return Tails(is_tail, np.where(is_tail, fitted, 0.0), tuple(sides))
+    return Tails(is_tail, np.where(is_tail, fitted, 0.0), tuple(sides), any_doubt)
 
 
 def _tail_start(bars: Floats, variances: Floats) -> int:
@@ -120,8 +120,9 @@ def _tail_start(bars: Floats, variances: Floats) -> int:
     return int(found[-1]) + 1 if len(found) else 0
 
 
-def _fit_law(distances: Floats, bars: Floats, variances: Floats, free: Truths) -> Floats:
-    """Rows in each bar by generalised Pareto laws, averaged by how well each explains the noisy ones; or none.
+def _fit_law(distances: Floats, bars: Floats, variances: Floats, free: Truths, least: float) -> Floats:
+    """Rows in each bar by generalised Pareto laws, averaged by how well each explains the noisy ones; none if all of
+    them explain less than ``least`` deviations.
 
     With rows M p_i expected in bar i, the best M is sum(c p / v) / sum(p^2 / v), and what it explains of the squares
     is z^2 with z = sum(c p / v) / sqrt(sum(p^2 / v)): a matched filter, in deviations of noise.
@@ -135,7 +136,7 @@ def _fit_law(distances: Floats, bars: Floats, variances: Floats, free: Truths) -
     match = (laws * (bars * weight)).sum(axis=1)
     explained = np.where(match > 0, match * match / power, 0.0)
     best = float(explained.max())
-    if best < TAIL_DEVIATIONS**2:
+    if best <= least**2:
         return found
     # The likelihood exp(-x / 2), as a product that is the same everywhere.
     likely = 1 / (1 + (best - explained) / 32)
@@ -147,16 +148,17 @@ def _fit_law(distances: Floats, bars: Floats, variances: Floats, free: Truths) -
 
 def _laws(distances: Floats) -> Floats:
     """Shares of bars, cut at the last distance: even ones and heavier ones, of many scales.  # (laws, bars)"""
-    scale, found = float(np.diff(distances).min()) / 4, []
-    while scale <= distances[-1]:
-        found.append(np.diff(np.minimum(distances / scale, 1.0)))
-        for squarings in SQUARINGS:
-            left = 1 / (1 + distances / (2**squarings * scale))
-            for _ in range(squarings):
-                left = left * left
-            found.append((left[:-1] - left[1:]) / (1 - left[-1]))
-        scale *= math.sqrt(2)
-    return np.stack(found)
+    finest = float(np.diff(distances).min()) / 4
+    count = max(1, math.ceil(2 * math.log2(distances[-1] / finest)) + 1)
+    scales = finest * np.cumprod(np.append(1.0, np.full(count, math.sqrt(2))))
+    relative = distances / scales[scales <= distances[-1], None]
+    found = [np.diff(np.minimum(relative, 1.0))]
+    for squarings in SQUARINGS:
+        left = 1 / (1 + relative / 2**squarings)
+        for _ in range(squarings):
+            left = left * left
+        found.append((left[:, :-1] - left[:, 1:]) / (1 - left[:, -1:]))
+    return np.concatenate(found)
 
 
 def doubling_breaks(starts: Integers, masses: Floats, num_codes: int) -> Truths:
