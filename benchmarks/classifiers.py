@@ -31,16 +31,19 @@ def twelve_scores(
     test: pd.DataFrame,
     *,
     protocol: Protocol = Protocol.PROBABILITIES,
+    models: tuple[str, ...] = (),
     num_jobs: int = 2,
 ) -> dict[str, tuple[float, ...]]:
     """Scores on real test rows of each classifier trained on ``train``.
 
     ROC-AUC and average precision with two classes; weighted and macro F1 and accuracy with more. A
-    classifier that refuses its rows counts as a constant guess and is named on stderr.
+    classifier that refuses its rows counts as a constant guess and is named on stderr. All twelve, unless ``models``
+    names some.
     """
     task = task_of(schema.label)
     exam = Exam(task, protocol, {"train": examples_of(schema, train)}, examples_of(schema, test))
-    outcomes = run_exam(exam, models_for(task, protocol), num_jobs=num_jobs)
+    every = models_for(task, protocol)
+    outcomes = run_exam(exam, every.only(models) if models else every, num_jobs=num_jobs)
     for outcome in outcomes:
         if outcome.refusal is not None:
             print(f"{outcome.model}: not fitted, {outcome.refusal}", file=sys.stderr)

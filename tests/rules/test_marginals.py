@@ -14,7 +14,7 @@ from understudy.fits.shrinkage import positive_counts
 from understudy.methods import dp_anova
 from understudy.plan.plan import LATTICE, Plan
 from understudy.private.sums import Rows, partial_sum
-from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS
+from understudy.rules.adaptive_bins import CELLS, COARSE_PAIRS, COLUMNS, rows_by_label
 from understudy.rules.marginals import (
     Marginals,
     _from_histogram,
@@ -187,6 +187,29 @@ def test_the_combination_is_unbiased_and_as_sure_as_it_says(own: Cells) -> None:
     assert (ratio < 1.3).all()
 
 
+def test_rows_of_labels_are_what_all_tables_say_as_least_squares_would() -> None:
+    first, second = small_readings(OWN, seed=4)
+    evidence = [(np.eye(2), first.all_sums("count")[:, 0], np.full(2, first.noise_of_sum("count") ** 2))]
+    for measured, name, matrix in (
+        (first, COLUMNS, np.ones((1, 2))),
+        (second, CELLS, np.eye(2)),
+        (second, COARSE_PAIRS, np.eye(2)),
+    ):
+        for table in measured.all_tables(name):
+            sums = table.reshape(len(table), -1).sum(axis=1)
+            evidence.append((matrix, sums, np.full(len(sums), table[0].size * measured.noise_of_count(name) ** 2)))
+    expected, _ = least_squares(evidence)
+    assert rows_by_label(first, second) == pytest.approx(expected, rel=1e-9)
+
+
+def test_rows_of_labels_without_noise_are_exact_and_noise_is_less_than_the_counts_own() -> None:
+    exact = np.bincount(small_table()[1], minlength=2)
+    assert rows_by_label(*small_readings(OWN, seed=None)) == pytest.approx(exact, abs=1e-3)
+    pairs = [small_readings(OWN, seed=seed) for seed in range(200)]
+    alone = np.std([first.all_sums("count")[:, 0] for first, _ in pairs], axis=0)
+    assert (np.std([rows_by_label(*each) for each in pairs], axis=0) < 0.9 * alone).all()
+
+
 # Whole releases
 
 SCHEMA = load_schema(
@@ -344,3 +367,19 @@ def test_labels_that_add_up_are_nearer_to_the_truth(monkeypatch: pytest.MonkeyPa
         errors.append(float(np.mean([np.abs(column - shares).sum() for column in columns])))
     raked, apart = errors
     assert raked < 0.8 * apart
+
+
+def test_a_rare_label_that_lies_apart_is_found_there() -> None:
+    """One percent of the rows, where hardly any others lie: shrunk width by width, a third was spread like all rows."""
+    rng = np.random.default_rng(5)
+    codes = table_of(20_000)
+    codes[:, 3] = rng.random(20_000) < 0.01
+    common, rare = rng.normal(600, 80, 20_000), rng.normal(150, 40, 20_000)
+    codes[:, 0] = np.clip(np.where(codes[:, 3] == 1, rare, common), 0, 900).astype(np.int64)
+    inside = []
+    for seed in range(8):
+        margins = find_marginals(readings_of(plan_for(0.3), codes, seed=seed))
+        cells = margins.cells[0]
+        starts = cells.first_codes[np.flatnonzero(np.diff(cells.cell_of_piece, prepend=-1))]
+        inside.append(margins.by_label[0][1][: cells.num_known][starts < 300].sum())
+    assert np.mean(inside) > 0.8
