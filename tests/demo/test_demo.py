@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow
 import pyarrow.csv
 import pytest
 
@@ -11,6 +12,7 @@ from understudy import UnderstudyError, load_generator, verify_release
 from understudy.demo import demo_schema, demo_table, run_demo
 from understudy.fits.anova import AnovaTraining
 from understudy.reports.internal import BANNER
+from understudy.schema.encode import batch_misfits
 
 
 def test_the_schema_has_the_tables_columns():
@@ -24,6 +26,11 @@ def test_every_cell_of_the_table_lies_in_its_public_domain():
             assert set(table[column.name]) <= set(column.categories)
         else:
             assert table[column.name].between(*column.low_high).all(), column.name
+
+
+def test_every_row_of_the_table_fits_its_one_hot_groups():
+    (batch,) = pyarrow.Table.from_pandas(demo_table()).combine_chunks().to_batches()
+    assert not any(found.unlisted for found in batch_misfits(demo_schema(), batch).values())
 
 
 @pytest.fixture(scope="module")
