@@ -205,9 +205,15 @@ MUTANTS = {
         "factor = moved",
         "plan/test_plan.py::test_as_many_rows_as_count_move_a_sum_and_noise_grows_with_them[2]",
     ),
+    "a zero that keeps its sign": Mutant(
+        "schema/encode.py",
+        "return found + 0.0  # -0.0",
+        "return found  # -0.0",
+        "readers/test_cells.py::test_a_zero_with_a_sign_is_zero_in_every_type",
+    ),
     "a released column of ids": Mutant(
         "plan/plan.py",
-        "if unit.unit in {column.name for column in self.schema.used}:",
+        "if unit.unit in {*self.schema.file_names, *(column.name for column in self.schema.used)}:",
         "if False:",
         "plan/test_plan.py::test_the_column_of_ids_is_never_released",
     ),
