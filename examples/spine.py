@@ -98,7 +98,7 @@ def synthesize(
         stands_out = values_stand_out(fine, noise["values"].of_count(len(fine)) / num_rows, tail=tail)
         maps["values"] = each_alone(fine if stands_out else steps)
     first = private.measure(maps, noise)
-    total = total_rows(first)  # what every block says of it, by inverse variance
+    total = total_rows(first)  # of the count and of histograms, by inverse variance
 
     # 3. Bins that hold about equally many rows by the noisy histograms, and several deviations of the noise to come.
     runs = [pieces_of(first, j) for j in columns]  # runs of codes in which nothing stands out of the noise

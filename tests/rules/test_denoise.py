@@ -183,7 +183,7 @@ def test_a_run_that_stands_out_by_its_sum_is_found_wherever_it_begins(start: int
     for seed in range(20):
         counts = np.random.default_rng(seed).normal(0, 1, 83)
         counts[start:stop] += 3.0
-        found = runs_that_stand_out(counts, 1.0)
+        found = runs_that_stand_out(counts, 1.0, float)
         overlaps.append(found[start:stop].sum() / (3 * (stop - start)))
         assert np.abs(np.delete(found, range(max(0, start - 3), min(83, stop + 3)))).sum() < 12
     assert np.mean(overlaps) == pytest.approx(1.0, abs=0.2)
@@ -191,10 +191,10 @@ def test_a_run_that_stands_out_by_its_sum_is_found_wherever_it_begins(start: int
 
 def test_noise_alone_has_hardly_any_runs_and_counts_without_noise_no_need_of_them() -> None:
     noise = np.random.default_rng(0).normal(0, 1, (200, 60))
-    assert np.mean([runs_that_stand_out(each, 1.0).any() for each in noise]) < 0.12
-    assert not runs_that_stand_out(np.arange(9.0), 0.0).any()
+    assert np.mean([runs_that_stand_out(each, 1.0, float).any() for each in noise]) < 0.12
+    assert not runs_that_stand_out(np.arange(9.0), 0.0, float).any()
     for size in (0, 1, 2):
-        assert len(runs_that_stand_out(np.full(size, 100.0), 1.0)) == size
+        assert len(runs_that_stand_out(np.full(size, 100.0), 1.0, float)) == size
 
 
 def test_what_margins_explain_has_no_interaction() -> None:

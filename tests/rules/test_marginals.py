@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -79,7 +80,10 @@ COARSE = Cells(0, 16, True, True, lows=(0, 4, 6, 8, 12), groups=(0, 0, 0, 1, 1))
 PAIR_OTHER = Cells(1, 3, groups=(0, 1, 1))
 LABEL = (1, 3)
 FIRST = Embedding(
-    (Block("count", Constant(), 0.5, per_label=True), Block(COLUMNS, Tables((WHOLE, OTHER), ((0,), (1,))), 0.8)),
+    (
+        Block("count", Constant(), 0.5, per_label=True),
+        Block(COLUMNS, Tables((WHOLE, OTHER), ((0,), (1,)), with_unlisted=True), 0.8),
+    ),
     label=LABEL,
 )
 
@@ -87,8 +91,8 @@ FIRST = Embedding(
 def second_of(own: Cells) -> Embedding:
     return Embedding(
         (
-            Block(CELLS, Tables((own, OTHER), ((0,), (1,))), 0.8, per_label=True),
-            Block(COARSE_PAIRS, Tables((COARSE, PAIR_OTHER), ((0, 1),)), 0.6, per_label=True),
+            Block(CELLS, Tables((own, OTHER), ((0,), (1,)), with_unlisted=True), 0.8, per_label=True),
+            Block(COARSE_PAIRS, Tables((COARSE, PAIR_OTHER), ((0, 1),), with_unlisted=True), 0.6, per_label=True),
         ),
         label=LABEL,
     )
@@ -200,6 +204,21 @@ def test_rows_of_labels_are_what_all_tables_say_as_least_squares_would() -> None
             evidence.append((matrix, sums, np.full(len(sums), table[0].size * measured.noise_of_count(name) ** 2)))
     expected, _ = least_squares(evidence)
     assert rows_by_label(first, second) == pytest.approx(expected, rel=1e-9)
+
+
+def test_tables_by_label_tell_a_count_of_all_rows_as_least_squares_would() -> None:
+    """If only the columns are by label, as with labels that are balanced."""
+    first, second = small_readings(OWN, seed=4)
+    whole = replace(first.embedding.block("count"), per_label=False)
+    embedding = Embedding((whole, *first.embedding.blocks[1:]), label=LABEL)
+    both = replace(first, embedding=embedding, vector=first.vector[1:])
+    evidence = [(np.eye(1), both.all_sums("count")[:, 0], np.full(1, both.noise_of_sum("count") ** 2))]
+    for measured, name in ((both, COLUMNS), (second, CELLS), (second, COARSE_PAIRS)):
+        for table in measured.all_tables(name):
+            spread = table.size * measured.noise_of_count(name) ** 2
+            evidence.append((np.eye(1), np.array([table.sum()]), np.array([spread])))
+    expected, _ = least_squares(evidence)
+    assert rows_by_label(both, second) == pytest.approx(expected, rel=1e-9)
 
 
 def test_rows_of_labels_without_noise_are_exact_and_noise_is_less_than_the_counts_own() -> None:

@@ -37,8 +37,8 @@ RULES: dict[str, Rule] = {
 
 SETTLED_BLOCKS = {
     "place-bars": (ROWS, COLUMNS),
-    "place-cells": (COLUMNS, CELLS),
-    "place-cells-by-rows": (COLUMNS, CELLS, COARSE_PAIRS),
-    "choose-pairs": (COLUMNS, CELLS, MARGINALS),
+    "place-cells": ("count", COLUMNS, CELLS),
+    "place-cells-by-rows": ("count", COLUMNS, CELLS, COARSE_PAIRS),
+    "choose-pairs": ("count", COLUMNS, CELLS, MARGINALS),
 }
 """Blocks that the stages up to a rule's own must have: a plan without them is refused before anything is charged."""

@@ -135,14 +135,17 @@ def total_rows(first: Measurement) -> float:
 
 
 def rows_by_label(*measurements: Measurement) -> Floats:
-    """Noisy rows of each label value, unlisted ones last, by inverse variance: every row is in one cell of any table.
+    """Noisy rows, in as many copies as the count has: of each label value, and unlisted ones last.
 
-    On a wide table the columns by label say together what the count alone says with several times the noise.
+    The count and the sums of all tables that have a cell for every row, by inverse variance. Together, columns of few
+    cells say what the count says with several times the noise.
     """
     totals, weight = 0.0, 0.0
     counts, variance = measurements[0].all_sums("count")[:, 0], measurements[0].noise_of_sum("count") ** 2
     for measured in measurements:
         for name in filter(measured.has, (COLUMNS, CELLS, COARSE_PAIRS, MARGINALS)):
+            if not measured.map(name).with_unlisted:
+                continue
             noise = measured.noise_of_count(name)
             for table in measured.all_tables(name):
                 sums, spread = table.reshape(len(table), -1).sum(axis=1), table[0].size * noise**2
@@ -150,6 +153,7 @@ def rows_by_label(*measurements: Measurement) -> Floats:
                     counts = (counts * spread + sums * variance) / (spread + variance)
                     variance = spread * variance / (spread + variance)
                 else:
+                    spread *= len(sums)
                     totals, weight = totals + float(sums.sum()) / spread, weight + 1 / spread
     gain = weight / (weight + 1 / (len(counts) * variance))
     return np.asarray(counts + gain * (totals / weight - counts.sum()) / len(counts)) if weight else counts

@@ -7,6 +7,7 @@ on every machine.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -92,19 +93,20 @@ def shrink_levels(counts: Floats, noise: float) -> Floats:
     return _joined(level, [james_stein(detail, noise) for detail in details])[: len(counts)]
 
 
-def runs_that_stand_out(counts: Floats, noise: float) -> Floats:
+def runs_that_stand_out(counts: Floats, noise: float, tail: Callable[[float], float]) -> Floats:
     """Means of runs of neighbours whose sums noise alone would seldom reach, the clearest run first; zero elsewhere.
 
     A scan over all runs, as in circular binary segmentation (Olshen et al. 2004), with the universal threshold for
-    their number; for the few that begin or end with the column it is lower. Haar wavelets see a run only if it begins
-    at a multiple of its width.
+    their number; for the few that begin or end with the column it is lower, and so they are preferred: mostly a label
+    has more of the high or of the low values. Haar wavelets see a run only if it begins at a multiple of its width.
+    ``tail`` converts deviations of normal noise to those of the noise at hand.
     """
     size, found = len(counts), np.zeros(len(counts))
     places = np.arange(size + 1)
     lengths = np.maximum(places[None, :] - places[:, None], 0)
-    deviations = np.full((size + 1, size + 1), universal_threshold(size * (size + 1) // 2))
-    deviations[0] = deviations[:, -1] = universal_threshold(2 * size)
-    least = deviations * np.sqrt(np.maximum(lengths, 1)) * noise
+    least = np.full((size + 1, size + 1), tail(universal_threshold(size * (size + 1) // 2)))
+    least[0] = least[:, -1] = tail(universal_threshold(2 * size))
+    least *= np.sqrt(np.maximum(lengths, 1)) * noise
     for _ in range(MOST_RUNS if noise > 0 else 0):
         below = np.append(0.0, np.cumsum(counts - found))
         sums = np.where(lengths > 0, below[None, :] - below[:, None], 0.0)

@@ -94,11 +94,13 @@ def find_marginals(measurements: Sequence[Measurement], *, positive: Positive = 
         known, variance, pooled = (summed(union, numbers, size) for numbers in (known, variance, of_all))
         adjusted, tails = table + (known - table.sum(axis=0)) / num_labels, _tails(own, known, variance)
         # The part of a label's noise that all labels share is replaced by the noise of what is known of all of them.
-        left = min(noise, math.sqrt(noise**2 * (1 - 1 / num_labels) + float(variance.mean()) / num_labels**2))
+        own_noise = min(noise, math.sqrt(noise**2 * (1 - 1 / num_labels) + float(variance.mean()) / num_labels**2))
         likely = []
         for row, share in zip(adjusted, shares, strict=True):
-            found, runs = _likely(own, row, pooled * share, left)
-            likely.append(tails.of_label(share, runs).put(positive(own, found, left, total * share), total * share))
+            found, runs = _likely(own, row, pooled * share, own_noise, second.tail)
+            likely.append(
+                tails.of_label(share, runs).put(positive(own, found, own_noise, total * share), total * share)
+            )
         raked = _raked(np.stack(likely), shares, pooled) / (total * shares[:, None])
         by_label.append(raked[:, union] * (of_all / np.where(pooled > 0, pooled, 1.0)[union]))
         found_cells.append(finer)
@@ -183,7 +185,9 @@ def _tails(cells: Cells, counts: Floats, variance: Floats) -> Tails:
     return fit_tails(np.append(starts, cells.num_codes), counts[:size], variance[:size])
 
 
-def _likely(cells: Cells, counts: Floats, expected: Floats, noise: float) -> tuple[Floats, Floats]:
+def _likely(
+    cells: Cells, counts: Floats, expected: Floats, noise: float, tail: Callable[[float], float]
+) -> tuple[Floats, Floats]:
     """A label's counts, pulled towards what all labels together make one expect; and its runs that stand out of that.
 
     # (cells,), (known cells,)
@@ -191,7 +195,7 @@ def _likely(cells: Cells, counts: Floats, expected: Floats, noise: float) -> tup
     apart, size = counts - expected, cells.num_known
     if not cells.is_ordered:
         return expected + james_stein(apart, noise), np.zeros(size)
-    runs = runs_that_stand_out(apart[:size], noise)
+    runs = runs_that_stand_out(apart[:size], noise, tail)
     known = runs + shrink_levels(apart[:size] - runs, noise)
     return expected + np.append(known, apart[size:]), runs
 

@@ -55,11 +55,11 @@ class Tails:
         found = counts.copy()
         found[cells][self.is_tail] = 0.0
         rest, tails = float(found.sum()), float(self.counts.sum())
-        if rest <= 0 or tails >= total:
-            return counts
-        if self.is_doubtful:
+        if self.is_doubtful and rest + tails > 0:
             found[cells] += self.counts
             return np.asarray(found * (total / (rest + tails)))
+        if rest <= 0 or tails >= total:
+            return counts
         found *= (total - tails) / rest
         found[cells] += self.counts
         return found
@@ -149,7 +149,7 @@ def _fit_law(distances: Floats, bars: Floats, variances: Floats, free: Truths, l
 def _laws(distances: Floats) -> Floats:
     """Shares of bars, cut at the last distance: even ones and heavier ones, of many scales.  # (laws, bars)"""
     finest = float(np.diff(distances).min()) / 4
-    count = max(1, math.ceil(2 * math.log2(distances[-1] / finest)) + 1)
+    count = 2 * int(distances[-1] / finest).bit_length() + 1
     scales = finest * np.cumprod(np.append(1.0, np.full(count, math.sqrt(2))))
     relative = distances / scales[scales <= distances[-1], None]
     found = [np.diff(np.minimum(relative, 1.0))]
