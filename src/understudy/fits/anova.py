@@ -14,10 +14,10 @@ import numpy as np
 
 from understudy.arrays import Floats, Integers, LossProgress, load_torch, one_thread
 from understudy.features import Cells
-from understudy.fits.heaping import with_heaps
+from understudy.fits.heaping import with_heaps, with_spikes
 from understudy.fits.mmd_loss import Term, descend, rows_per_label
 from understudy.fits.shrinkage import Target, Targets, expected_counts, members
-from understudy.fits.ties import balanced, choose_ties, joint_margins
+from understudy.fits.ties import balanced, joint_margins
 from understudy.generators.mixture import ColumnGrid, Tie
 from understudy.released import Release
 from understudy.rules.adaptive_bins import (
@@ -34,6 +34,7 @@ from understudy.rules.adaptive_bins import (
 from understudy.rules.marginals import RAKINGS, Marginals, unions
 from understudy.rules.measurement import Measurement
 from understudy.rules.pair_selection import SelectedPairs
+from understudy.rules.spikes import Run, last_runs
 
 MOST_WORK = 8e9
 """Operations of a training step; wide tables get fewer components instead of slower steps."""
@@ -79,18 +80,18 @@ def fit_components(
     *,
     selected: SelectedPairs,
     second: Measurement,
+    ties: list[Tie],
     training: AnovaTraining,
     progress: LossProgress | None,
-) -> tuple[Integers, list[Floats], list[Tie]]:
+) -> tuple[Integers, list[Floats]]:
     """Fit the mixture's components to one- and two-way marginals, each weighted by the precision of its noise.
 
     Returns:
-        How many components each label has, every component's probabilities, column by column, and the ties of columns.
+        How many components each label has, and every component's probabilities, column by column.
     """
     finer, coarser = selected.cells, second.map(COARSE_PAIRS).factors
     widths = [sum(cells.dim for cells in each) for each in (marginals.cells, finer, coarser)]
     of_cells, of_coarse = second.noise_of_count(CELLS), second.noise_of_count(COARSE_PAIRS)
-    ties = choose_ties(marginals, pairs, finer, noise=of_cells)
     work = 6 * (widths[1] ** 2 + widths[2] ** 2 + widths[0] * (widths[1] + widths[2]))
     work += 30 * sum(tie.ratios.size for tie in ties)
     most = max(FEWEST_COMPONENTS, int(MOST_WORK / work))
@@ -105,7 +106,7 @@ def fit_components(
         fit.plainness(training.caution * (of_pairs / marginals.total)),
     ]
     descend([fit.moves], terms, fit.found, training=training, progress=progress)
-    return sizes, fit.by_column(cells, slack=of_cells / marginals.total), ties
+    return sizes, fit.by_column(cells, slack=of_cells / marginals.total)
 
 
 class _Found(NamedTuple):
@@ -305,11 +306,13 @@ def with_label(release: Release, by_column: list[Floats], sizes: Integers) -> Fl
     return np.concatenate(parts, axis=1)
 
 
-def column_grids(first: Measurement, marginals: Marginals) -> tuple[ColumnGrid, ...]:
+def column_grids(measurements: Sequence[Measurement], marginals: Marginals) -> tuple[ColumnGrid, ...]:
     """The cells of every column, and how their rows are spread inside."""
+    first, runs = measurements[0], last_runs(measurements)
     grids = [ColumnGrid(each.first_codes, each.last_codes, each.has_null) for each in first.map(COLUMNS).factors]
-    for cells, by_label in zip(marginals.cells, marginals.by_label, strict=True):
-        grids[cells.column] = _grid(first, cells, marginals.total * (marginals.label_shares @ by_label))
+    for place, cells in enumerate(marginals.cells):
+        own = [run for run in runs if run.column == cells.column]
+        grids[cells.column] = _grid(first, cells, marginals.total * marginals.of_all(place), own)
     return tuple(grids)
 
 
@@ -330,7 +333,7 @@ def _remainders(first: Measurement, cells: Cells, masses: Floats, counts_of_cell
     return np.asarray(np.where(is_part, masses * factor[groups], masses))
 
 
-def _grid(first: Measurement, cells: Cells, counts_of_cells: Floats) -> ColumnGrid:
+def _grid(first: Measurement, cells: Cells, counts_of_cells: Floats, runs: Sequence[Run]) -> ColumnGrid:
     if cells.is_ordered:
         masses = _remainders(first, cells, masses_in(cells, first), counts_of_cells)
     else:
@@ -338,9 +341,11 @@ def _grid(first: Measurement, cells: Cells, counts_of_cells: Floats) -> ColumnGr
         masses = expected_counts(counts, first.noise_of_count(COLUMNS), total_rows(first))
     shares = spread_inside(cells, masses)
     grid = ColumnGrid(cells.first_codes, cells.last_codes, cells.has_null, cells.cell_of_piece, shares)
+    if cells.is_ordered:
+        grid = with_spikes(grid, counts_of_cells, runs)
     counted = round_counts(first, cells.column)
     if counted is None:
         return grid
     bars, pieces = first.map(COLUMNS).factors[cells.column], pieces_of(first, cells.column)
-    spikes = np.isin(cells.first_codes, np.asarray(pieces.lows)[pieces.atoms])
+    spikes = np.isin(grid.lows, np.asarray(pieces.lows)[pieces.atoms])
     return with_heaps(grid, counts_of_cells[: cells.num_known], bars, spikes, *counted)

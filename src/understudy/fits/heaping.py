@@ -8,12 +8,14 @@ multiples that lie in each run of codes, by iterative proportional fitting of (r
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
 from understudy.arrays import Floats, Integers, Truths
 from understudy.features.tables import Cells
 from understudy.generators.mixture import ColumnGrid
+from understudy.rules.spikes import Run
 
 HEAP_DEVIATIONS = 4.0
 """Multiples of a step are heaps if there are so many deviations of noise more of them than evenly spread codes have."""
@@ -76,6 +78,34 @@ def with_heaps(
     heaped = taken[runs, classes] / per_run[runs, classes] * share[runs]
     cells, shares = np.append(grid.cell_of_piece, grid.cell_of_piece[runs]), np.append(np.maximum(rest, 0.0), heaped)
     return ColumnGrid(np.append(grid.lows, codes), np.append(grid.highs, codes), grid.has_null, cells, shares)
+
+
+def with_spikes(grid: ColumnGrid, rows: Floats, runs: Sequence[Run]) -> ColumnGrid:
+    """A grid in which runs of codes that hold a value that repeats have pieces of their own.
+
+    Args:
+        grid: the cells of a column and their pieces, which are in order and leave no code out.
+        rows: estimated rows of each cell.
+        runs: these, with their rows.
+    """
+    ends = np.append(grid.highs, -1)  # of a run that is a piece already, nothing is cut
+    known = [run for run in runs if run.last <= ends[np.searchsorted(grid.lows, run.first, side="right") - 1]]
+    if not known:
+        return grid
+    firsts, lasts = (np.array([getattr(run, name) for run in known]) for name in ("first", "last"))
+    lows = np.unique(np.concatenate([grid.lows, firsts, lasts[lasts < grid.highs[-1]] + 1]))
+    highs = np.append(lows[1:] - 1, grid.highs[-1])
+    parent = np.searchsorted(grid.lows, lows, side="right") - 1
+    masses, found = rows[grid.cell_of_piece] * grid.share_of_piece, np.zeros(len(lows))
+    found[np.searchsorted(lows, firsts)] = [run.rows for run in known]
+    taken, count = np.bincount(parent, weights=found), len(grid.lows)
+    # Beside a value that repeats a bar has no more rows than its neighbours have.
+    density = masses / (grid.highs - grid.lows + 1.0)
+    beside = np.minimum(np.append(density[1:], math.inf), np.append(math.inf, density[:-1]))
+    left = np.where(taken > 0, np.minimum(np.maximum(masses - taken, 0.0) / (grid.highs - grid.lows + 1.0), beside), 1.0)
+    found += np.where(found > 0, 0.0, left[parent] * (highs - lows + 1.0))
+    shares = grid.share_of_piece[parent] * found / np.bincount(parent, weights=found, minlength=count)[parent]
+    return ColumnGrid(lows, highs, grid.has_null, grid.cell_of_piece[parent], shares)
 
 
 def _multiples(

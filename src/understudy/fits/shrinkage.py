@@ -11,6 +11,7 @@ from scipy.special import erfcx
 
 from understudy.arrays import Floats, Truths
 from understudy.features import Cells
+from understudy.fits.comonotone import Staircase, find_staircase
 from understudy.fits.structural_zeros import find_function, surely_empty
 from understudy.rules.adaptive_bins import COARSE_PAIRS
 from understudy.rules.denoise import centred, project_to_simplex, scale_to_total
@@ -26,6 +27,7 @@ class Target:
     table: Floats  # (copies, cells of one, cells of the other)
     weight: float = 1.0
     zeros: Truths | None = None  # (cells of one, cells of the other): surely empty
+    staircase: Staircase | None = None  # of cells in use, if one column follows the other
 
 
 Targets = dict[tuple[int, ...], Target]
@@ -88,12 +90,16 @@ def pair_targets(marginals: Marginals, pairs: SelectedPairs) -> Targets:
         expected = marginals.independent((pair[0], pair[1]), pairs.cells).sum(axis=0)
         share = table / marginals.total
         likely, doubt = likely_table(share, expected, noise)
-        function = find_function(share, expected, noise, [pairs.cells[j].is_ordered for j in pair])
-        if function is None:
-            zeros = surely_empty(share, expected, noise)
-        else:
-            zeros, likely = ~function, np.where(function, likely, 0.0) / max(float(likely[function].sum()), 1e-12)
-        found[pair] = Target(likely[None], weight=1 / math.sqrt(doubt), zeros=zeros)
+        cells = [pairs.cells[j] for j in pair]
+        staircase = find_staircase(share, expected, noise, cells)
+        function = find_function(share, expected, noise, [each.is_ordered for each in cells])
+        zeros = surely_empty(share, expected, noise) if function is None else ~function
+        if staircase is not None:
+            beside = staircase.is_beside
+            zeros[: beside.shape[0], : beside.shape[1]] = beside
+        if staircase is not None or function is not None:
+            likely = np.where(zeros, 0.0, likely) / max(float(likely[~zeros].sum()), 1e-12)
+        found[pair] = Target(likely[None], weight=1 / math.sqrt(doubt), zeros=zeros, staircase=staircase)
     return found
 
 

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import combinations
 from typing import Annotated
@@ -36,7 +37,9 @@ from understudy.errors import UsageError
 from understudy.features import Block, Cells, Constant, Embedding, Norm, Sign, Tables
 from understudy.features.tables import fine_bars, first_bars, planned_cells
 from understudy.fits.anova import AnovaTraining, column_grids, fit_components, with_label
+from understudy.fits.comonotone import Inside
 from understudy.fits.shrinkage import coarse_targets, pair_targets, positive_counts
+from understudy.fits.ties import choose_ties
 from understudy.generators.mixture import Mixture, Tie
 from understudy.methods.common import Labels, Option, Steps, Terms, draw_subsets, generator_settings, terms_of
 from understudy.plan.plan import Plan, Stage
@@ -45,6 +48,7 @@ from understudy.rules.adaptive_bins import (
     CELLS,
     COARSE_PAIRS,
     COLUMNS,
+    DIGITS,
     LEAST_COVERAGE,
     MARGINALS,
     ROWS,
@@ -73,6 +77,10 @@ SHARES = {
 }
 WITHOUT_PAIRS = {ROWS: 0.005, "count": 0.02, COLUMNS: 0.2, VALUES: 0.03, CELLS: 0.445, MARGINALS: 0.3}
 """Shares of the budget (of mu squared), if pairs are measured and if they are not."""
+
+DIGITS_SHARE = 0.01
+"""Of the budget, in the stage by label and in the last one each: taken from columns by label and from marginals, if the
+schema has columns too long to be counted code by code."""
 
 PURE_SHARES = {
     ROWS: 0.02,
@@ -140,6 +148,8 @@ def dp_anova(
     fine = fine_bars(schema, bars, value_noise, norm=norm, tail=tail) if values else ()
     if not fine:
         parts[CELLS] += parts.pop(VALUES)
+    if any(_is_long(cells) for cells in fine):
+        parts |= {**dict.fromkeys(DIGITS, DIGITS_SHARE), CELLS: parts[CELLS] - DIGITS_SHARE, MARGINALS: parts[MARGINALS] - DIGITS_SHARE}
     stages = _stages(terms, bars, fine, places, coarse_pairs, parts, by_rows=by_rows)
     planned = {"anova": AnovaTraining(seed=seed)}
     settings = {
@@ -188,9 +198,12 @@ def _stages(
             elif map_ is None:
                 blocks.append(terms.count_block(weight, terms.norm))
             else:
-                blocks.append(Block(block, map_, weight, labelled, terms.norm, with_unlisted=unlisted))
+                own = labelled and block not in DIGITS
+                blocks.append(Block(block, map_, weight, own, terms.norm, with_unlisted=own and unlisted))
         return Stage(name, Embedding(tuple(blocks), terms.classes), share, rule)
 
+    long = [replace(each, lows=(0,)) for each in fine if _is_long(each)]
+    digits: list[dict[str, Tables | None]] = [{name: _tables(long)} if long else {} for name in DIGITS]
     pairs = tuple((len(places) + i, len(places) + j) for i, j in coarse_pairs[:MOST_PAIRS])
     cells, coarse, finer = ([planned_cells(bars[place], count) for place in places] for count in PLANNED_CELLS)
     first: dict[str, Tables | None] = {"count": None, COLUMNS: _tables(bars)}
@@ -199,6 +212,7 @@ def _stages(
         first[VALUES] = _tables(fine)
     if coarse_pairs:
         second[COARSE_PAIRS] = _tables(coarse, coarse_pairs)
+    second |= digits[0]
     name = "cells" if terms.classes is None else "by label"
     rule = "place-cells-by-rows" if by_rows and coarse_pairs else "place-cells"
     counted = [stage("rows", {ROWS: None})] if ROWS in parts else []
@@ -208,7 +222,12 @@ def _stages(
         stage(name, second, by_label=True, rule=rule),
     ]
     third = _tables([*cells, *finer], (*((j,) for j in range(len(cells))), *pairs))
-    return (*found, stage("pairs" if coarse_pairs else "columns again", {MARGINALS: third}, rule="choose-pairs"))
+    return (*found, stage("pairs" if coarse_pairs else "columns again", {MARGINALS: third} | digits[1], rule="choose-pairs"))
+
+
+def _is_long(cells: Cells) -> bool:
+    """Whether a column's finer histogram has fewer bars than the column has codes."""
+    return not cells.steps and cells.num_pieces < cells.num_codes
 
 
 def _tables(cells: Sequence[Cells], subsets: tuple[tuple[int, ...], ...] | None = None) -> Tables:
@@ -228,8 +247,10 @@ def train_anova(release: Release, training: AnovaTraining, *, progress: LossProg
         selected = selected_pairs(third)
         pairs = pair_targets(marginals, selected)
         coarse = coarse_targets(marginals, second, pairs, selected.cells)
-        sizes, by_column, ties = fit_components(
-            marginals, pairs, coarse, selected=selected, second=second, training=training, progress=progress
+        inside = Inside(measurements[0], release.plan.schema.used)
+        ties, marginals = choose_ties(marginals, pairs, selected, noise=second.noise_of_count(CELLS), inside=inside)
+        sizes, by_column = fit_components(
+            marginals, pairs, coarse, selected=selected, second=second, ties=ties, training=training, progress=progress
         )
     return Mixture(
         schema=release.plan.schema,
@@ -237,7 +258,7 @@ def train_anova(release: Release, training: AnovaTraining, *, progress: LossProg
         sizes=tuple(sizes.tolist()),
         default_num_rows=release.plan.num_rows or round(marginals.total),
         label_shares=tuple(shares.tolist()),
-        grids=column_grids(measurements[0], marginals),
+        grids=column_grids(measurements, marginals),
         ties=tuple(
             Tie(marginals.cells[tie.parent].column, marginals.cells[tie.child].column, _single(tie.ratios))
             for tie in ties
@@ -272,6 +293,8 @@ def _explanation(
         names = [schema.used[cells.column].name for cells in fine if not cells.steps]
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         found.append(f"finer histograms find values that repeat ({shown}): {percent[VALUES]}")
+    if DIGITS[0] in parts:
+        found.append(f"all digits of values that repeat in columns of many decimals: {percent[DIGITS[0]]} twice")
     has_classes = len(places) < len(schema.used)
     by_label = " by label" if has_classes else ""
     again = "" if coarse_pairs else f"; once more by themselves, in cells cut anew: {percent[MARGINALS]}"

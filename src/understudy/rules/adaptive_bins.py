@@ -20,11 +20,12 @@ from understudy.rules.tails import Tails, doubling_breaks, fit_tails
 ROWS = "rows"
 COLUMNS = "columns"
 VALUES = "values"
+DIGITS = ("digits", "last digits")
 CELLS = "cells"
 COARSE_PAIRS = "looks"
 MARGINALS = "marginals"
-"""Blocks: the row count where nobody states it, every column by itself (coarsely, and value by value), columns by
-label, a first look at pairs, and last of all columns cut anew and the selected pairs."""
+"""Blocks: the row count where nobody states it, every column by itself (coarsely, and value by value), values that
+repeat in columns too long for that (``rules.spikes``), columns by label, a first look at pairs, and last of all columns cut anew and the selected pairs."""
 
 MOST_CELLS = 100
 MOST_WIDTH = 6_000
@@ -143,7 +144,7 @@ def rows_by_label(*measurements: Measurement) -> Floats:
     totals, weight = 0.0, 0.0
     counts, variance = measurements[0].all_sums("count")[:, 0], measurements[0].noise_of_sum("count") ** 2
     for measured in measurements:
-        for name in filter(measured.has, (COLUMNS, CELLS, COARSE_PAIRS, MARGINALS)):
+        for name in filter(measured.has, (COLUMNS, CELLS, COARSE_PAIRS, MARGINALS, *DIGITS)):
             if not measured.map(name).with_unlisted:
                 continue
             noise = measured.noise_of_count(name)

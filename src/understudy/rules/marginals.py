@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -38,8 +38,7 @@ class Marginals:
         # (labels, cells of one, cells of the other)
         """
         left, right = (self.over(cells[j]) for j in pair)
-        joint = left[:, :, None] * right[:, None, :]
-        return np.asarray(self.label_shares[:, None, None] * joint)
+        return np.asarray(self.label_shares[:, None, None] * (left[:, :, None] * right[:, None, :]))
 
     def over(self, cells: Cells) -> Floats:
         """A column's shares over unions of its cells.  # (labels, cells)"""
@@ -47,9 +46,29 @@ class Marginals:
         union = unions(self.cells[place], cells)
         return np.stack([np.bincount(union, weights=row, minlength=cells.dim) for row in self.by_label[place]])
 
+    def of_all(self, place: int) -> Floats:
+        """A column's shares of all rows.  # (cells,)"""
+        return np.asarray(self.label_shares @ self.by_label[place])
+
+    def split(self, cells: Cells, parts: Floats) -> Marginals:
+        """The same with finer cells of a column, each with a part of its former cell's rows.  # (known cells,)"""
+        columns, by_label, place = list(self.cells), list(self.by_label), self.place(cells)
+        parent = unions(cells, columns[place])
+        parts = np.append(parts, np.ones(cells.dim - cells.num_known))
+        columns[place], by_label[place] = cells, by_label[place][:, parent] * parts
+        return replace(self, cells=tuple(columns), by_label=tuple(by_label))
+
     def place(self, cells: Cells) -> int:
         """Where the column of these cells stands among the columns here."""
         return next(i for i, own in enumerate(self.cells) if own.column == cells.column)
+
+
+def split_cells(cells: Cells, codes: Sequence[int]) -> Cells:
+    """A number's cells split so that each of these codes begins one."""
+    lows = np.unique([*cells.first_codes.tolist(), *codes])
+    pieces = np.searchsorted(cells.first_codes, lows, side="right") - 1
+    begins = (np.diff(cells.cell_of_piece[pieces], prepend=-1) != 0) | np.isin(lows, codes)
+    return replace(cells, lows=tuple(lows.tolist()), groups=tuple((np.cumsum(begins) - 1).tolist()))
 
 
 def unions(finer: Cells, coarser: Cells) -> npt.NDArray[np.int64]:

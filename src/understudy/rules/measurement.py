@@ -6,7 +6,7 @@ Everything computed from it is post-processing, and costs no privacy.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -98,3 +98,8 @@ class Measurement:
     def map(self, name: str) -> Tables:
         """The map of a block of marginals: which columns, and their bins."""
         return self.embedding.block(name).map_of(Tables)
+
+
+Rule = Callable[[Measurement, Sequence[Measurement]], Embedding]
+"""Settles a stage from all earlier ones. The first argument is the stage as planned, with its noise
+and no vector yet; what comes out must have the sensitivity that was planned."""

@@ -56,8 +56,8 @@ def _cut_anew(first: Measurement, marginals: Marginals, noise: float) -> list[Ce
     """Every column by itself, in cells that follow from all that was measured so far."""
     most = most_cells(len(marginals.cells))
     return [
-        refined(first, own, marginals.total * (marginals.label_shares @ by_label), noise * marginals.total, most)
-        for own, by_label in zip(marginals.cells, marginals.by_label, strict=True)
+        refined(first, own, marginals.total * marginals.of_all(place), noise * marginals.total, most)
+        for place, own in enumerate(marginals.cells)
     ]
 
 

@@ -1,0 +1,303 @@
+"""Comonotone pairs: of two columns neither falls (or one never rises) while the other rises, so that one of them is a
+step function of the other, as the hour of a departure is of its time.
+
+Given its margins there is one such joint law (the upper Frechet-Hoeffding bound; the lower one if one column falls): in
+the order of the rows' ranks. Cells that straddle a step are split there, so that rows do not contradict it; the border
+is known as well as the pair's counts, and of all borders that these allow the roundest number is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from scipy.sparse import bmat
+from scipy.sparse.csgraph import connected_components
+
+from understudy.arrays import Floats, Integers, Truths
+from understudy.features import Cells
+from understudy.features.tables import round_steps
+from understudy.fits.structural_zeros import INDEPENDENCE_DEVIATIONS
+from understudy.rules.adaptive_bins import MOST_CELLS, masses_in, spread_inside
+from understudy.rules.denoise import universal_threshold
+from understudy.rules.marginals import Marginals, split_cells, unions
+from understudy.rules.measurement import Measurement
+from understudy.schema import Column
+
+FEWEST_CELLS = 5
+"""Cells that a number must have in the pair's table: few show no line along which the columns go."""
+
+MOST_HIDDEN = 0.03
+EMPTY_DEVIATIONS = 2.0
+"""The noise of all cells right beside the staircase may hide no larger part of the rows, and neither these cells nor
+all beside it hold more than so many deviations of it: of columns that are only alike, rows are there."""
+
+SQUARES_DEVIATIONS = 3.0
+STRAY_DEVIATIONS = 1.0
+"""Nor are the squares of cells beside it so many deviations above what noise gives, or one cell so many above the
+largest noise of all."""
+
+SLIVER = 1e-12
+"""Share of rows of a cell that a staircase passes through and noise has emptied."""
+
+LEAST_HELD = 1e-6
+"""Cells with a smaller share of the rows have no steps of their own."""
+
+DOUBT = 2.5
+DOUBT_INSIDE = 0.25
+"""How well the place of a step is known: to so many deviations of the noise on a pair's cell, and to so large a part of
+the rows of the cell that it lies in. Measured where steps are known."""
+
+ROUNDS = 20
+"""Of expectation and maximisation: shares of a few classes have settled by then."""
+
+
+@dataclass(frozen=True)
+class Staircase:
+    """Cells of a pair that a comonotone law may use, and how they go on from one corner of the table to the other."""
+
+    masses: Floats  # (known cells of one, cells of the other): shares of rows, zero beside the staircase
+    order: Integers  # the other column's cells, in the order in which they follow the first one's
+    is_turned: bool  # whether "one" is the pair's second column
+
+    @property
+    def is_beside(self) -> Truths:
+        """Where no row is, in the pair's own order."""
+        beside: Truths = self.masses == 0
+        return beside.T if self.is_turned else beside
+
+
+def find_staircase(table: Floats, expected: Floats, noise: float, cells: Sequence[Cells]) -> Staircase | None:
+    """The staircase of a pair, if as far as noise lets one tell no row is beside it; else None.
+
+    One column is a number with more than a value in a cell; if both are, the wider one. The other one may be a choice,
+    which is sorted by where its rows lie; that it is null may be a step too. Of all staircases the one with the largest
+    squared counts is taken: what it leaves out has the least.
+    """
+    widths = [each.num_codes / each.num_known if each.is_ordered else 1.0 for each in cells]
+    is_turned = widths[1] > widths[0]
+    one, other = cells[::-1] if is_turned else cells
+    if not one.is_ordered or one.num_known == one.num_codes or other.num_codes > MOST_CELLS:
+        return None
+    deviations = (float(((table - expected) ** 2).sum()) / noise**2 - table.size) / math.sqrt(2 * table.size)
+    if deviations < INDEPENDENCE_DEVIATIONS:
+        return None
+    if one.num_known < FEWEST_CELLS or (other.is_ordered and other.num_known < FEWEST_CELLS):
+        return None
+    for width in sorted({other.dim, other.num_known}, reverse=True):
+        known = (table.T if is_turned else table)[: one.num_known, :width]
+        orders = _orders(known, other)
+        paths = [_best_path(np.maximum(known[:, order], 0.0) ** 2) for order in orders]
+        held = [float((np.maximum(known[:, own], 0.0)[path] ** 2).sum()) for own, path in zip(orders, paths, strict=True)]
+        order, path = orders[int(np.argmax(held))], paths[int(np.argmax(held))]
+        if width > 1 and _is_alone(known[:, order] / noise, path):
+            used = path[:, np.argsort(order)]
+            return Staircase(np.where(used, np.maximum(known, SLIVER), 0.0), order, is_turned)
+    return None
+
+
+def _is_alone(counts: Floats, path: Truths) -> bool:
+    """Whether no row need be beside a path, given counts in units of their noise: most would be right beside it."""
+    near = np.pad(path, 1)
+    near = (near[2:, 1:-1] | near[:-2, 1:-1] | near[1:-1, 2:] | near[1:-1, :-2]) & ~path
+    beside, hidden = counts[~path], math.sqrt(near.sum())
+    size = len(beside)
+    if size == 0 or hidden > MOST_HIDDEN * counts.sum():
+        return False
+    held = max(counts[near].sum() / hidden, beside.sum() / math.sqrt(size))
+    squares = ((beside**2).sum() - size) / math.sqrt(2 * size)
+    stray = beside.max() - universal_threshold(size)
+    return bool(held < EMPTY_DEVIATIONS and squares < SQUARES_DEVIATIONS and stray < STRAY_DEVIATIONS)
+
+
+def _orders(known: Floats, other: Cells) -> list[Integers]:
+    """Orders in which the other column may follow the first; nulls of a number come before or after its values."""
+    if other.is_ordered:
+        natural, null = np.arange(other.num_known), np.arange(other.num_known, known.shape[1])
+        ways = [natural, natural[::-1]]
+        return [np.append(way, null) for way in ways] + [np.append(null, way) for way in ways if len(null)]
+    held = np.maximum(known, 0.0)
+    places = np.arange(len(held)) @ held / np.maximum(held.sum(axis=0), 1e-300)
+    return [np.argsort(places, kind="stable")]
+
+
+def _best_path(gains: Floats) -> Truths:
+    """The path from the first cell of all to the last, a step down or to the right at a time, with the largest sum.
+
+    Dynamic programming, row by row: a path enters a row at some cell and leaves it at a later one.
+    """
+    best, entries = np.full(gains.shape[1], -math.inf), []
+    best[0] = 0.0
+    for row in gains:
+        before = np.cumsum(row) - row  # a row's gains before each cell
+        along = np.maximum.accumulate(best - before)
+        entries.append(np.searchsorted(along, along, side="left"))  # the first cell that this maximum is from
+        best = along + before + row
+    used, column = np.zeros(gains.shape, dtype=bool), gains.shape[1] - 1
+    for place in range(len(gains) - 1, -1, -1):
+        entry = int(entries[place][column])
+        used[place, entry : column + 1] = True
+        column = entry
+    return used
+
+
+class Side(NamedTuple):
+    """One column of a pair: its finest cells, what is known of them, and its cells in the pair's table."""
+
+    finest: Cells
+    shares: Floats  # (finest cells,)
+    inside: Floats  # share of its cell's rows that each piece of the finest cells has
+    pair: Cells
+    steps: tuple[float, ...]  # codes from one round number to the next, the roundest first
+    origin: float  # the code that they are counted from
+
+    def shared_out(self, masses: Floats) -> Floats:
+        """Masses of the pair's cells as those of the finest ones, with that of nulls only if masses have it."""
+        union = unions(self.finest, self.pair)[: self.finest.num_known + (len(masses) > self.pair.num_known)]
+        weights = self.shares[: len(union)] + SLIVER
+        return np.asarray(masses[union] * weights / np.bincount(union, weights=weights)[union])
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What is known of rows inside cells: the histograms of the first stage, and what numbers are round."""
+
+    first: Measurement
+    columns: Sequence[Column]
+
+    def side(self, marginals: Marginals, pair: Cells) -> Side:
+        """A column as one side of a pair."""
+        place, column = marginals.place(pair), self.columns[pair.column]
+        finest, shares = marginals.cells[place], marginals.of_all(place)
+        if not finest.is_ordered:
+            return Side(finest, shares, np.ones(finest.num_pieces), pair, (), 0.0)
+        round_numbers = round_steps(pair.column, column)
+        steps, origin = ((1.0,), 0.0) if round_numbers is None else (round_numbers.steps[1:], round_numbers.origin)
+        return Side(finest, shares, spread_inside(finest, masses_in(finest, self.first)), pair, steps, origin)
+
+
+def at_steps(
+    marginals: Marginals, cells: Sequence[Cells], staircase: Staircase, inside: Inside, *, noise: float
+) -> tuple[Marginals, Floats]:
+    """Columns of a pair with their cells split where one of them has a step, and their comonotone joint law.
+
+    Args:
+        marginals: what is known of columns.
+        cells: those of the pair.
+        staircase: over these cells.
+        inside: what is known of rows inside cells.
+        noise: deviation of the noise on a cell of the pair, in shares of rows.
+
+    # -> ..., (cells of one, cells of the other), known ones or those that are on the staircase
+    """
+    one, other = cells[::-1] if staircase.is_turned else cells
+    masses = staircase.masses / staircase.masses.sum()
+    marginals = _value_by_value(marginals, inside.side(marginals, other))
+    side, followed = inside.side(marginals, other), inside.side(marginals, one)
+    shares, known = side.shared_out(masses.sum(axis=0)), staircase.order[staircase.order < other.num_known]
+    own = np.arange(len(shares))[:: -1 if other.is_ordered and known[0] > known[-1] else 1]
+    own = own[np.argsort(np.argsort(staircase.order)[unions(side.finest, other)[own]], kind="stable")]
+    own = own[shares[own] > LEAST_HELD]
+    finer, at, ends = _split_at(followed, masses.sum(axis=1), _cumulative(shares[own])[1:], noise)
+    held, parent = np.diff(at), unions(finer, followed.finest)[: finer.num_known]
+    parts = held / np.bincount(parent, weights=held)[parent]
+    edges = np.unique(np.append(at, ends))
+    middles, joint = (edges[:-1] + edges[1:]) / 2, np.zeros((finer.num_known, len(shares)))
+    rows, columns = np.searchsorted(at, middles) - 1, own[np.minimum(np.searchsorted(ends, middles), len(own) - 1)]
+    np.add.at(joint, (rows, columns), np.diff(edges))
+    marginals = _agreeing(marginals.split(finer, parts), (finer, side.finest), joint)
+    return marginals, joint.T if staircase.is_turned else joint
+
+
+def _agreeing(marginals: Marginals, cells: Sequence[Cells], joint: Floats) -> Marginals:
+    """Marginals by label that a law with these cells in use can have.
+
+    Cells that meet one another alone have as many rows of one column as of the other: means of both, as their variances
+    deserve, which grow with the number of cells.
+    """
+    _, group = connected_components(bmat([[None, joint > 0], [(joint > 0).T, None]]))
+    groups = np.split(np.eye(int(group.max()) + 1)[group], [len(joint)])
+    places, by_label = [marginals.place(each) for each in cells], list(marginals.by_label)
+    held = [by_label[place][:, : len(own)] @ own for place, own in zip(places, groups, strict=True)]
+    known = [sums.sum(axis=1, keepdims=True) + SLIVER for sums in held]
+    sizes = [own.sum(axis=0) for own in groups]
+    shares = (sizes[1] * held[0] / known[0] + sizes[0] * held[1] / known[1]) / (sizes[0] + sizes[1])
+    shares /= shares.sum(axis=1, keepdims=True)
+    for place, own, sums, whole in zip(places, groups, held, known, strict=True):
+        factor = np.divide(shares * whole, sums, out=np.ones_like(sums), where=sums > SLIVER)
+        by_label[place] = by_label[place].copy()
+        by_label[place][:, : len(own)] *= factor @ own.T
+    return replace(marginals, by_label=tuple(by_label))
+
+
+def _value_by_value(marginals: Marginals, side: Side) -> Marginals:
+    """A number of few values with a cell for each."""
+    cells = side.finest
+    if not cells.is_ordered or not cells.num_known < cells.num_codes <= MOST_CELLS:
+        return marginals
+    finer = replace(cells, lows=(), groups=())
+    codes = np.repeat(np.arange(cells.num_pieces), cells.last_codes - cells.first_codes + 1)
+    return marginals.split(finer, side.inside[codes] / np.bincount(codes)[codes])
+
+
+def _cumulative(shares: Floats) -> Floats:
+    sums = np.append(0.0, np.cumsum(shares))
+    return np.asarray(sums / sums[-1])
+
+
+def _split_at(side: Side, masses: Floats, borders: Floats, noise: float) -> tuple[Cells, Floats, Floats]:
+    """A number's cells split where the other column has its borders, and where all of these lie on the staircase.
+
+    # (cells of the pair,), (borders,) -> finer cells, (finer cells + 1,): where each begins and the last ends, (borders,)
+    """
+    cells, groups = side.finest, side.finest.cell_of_piece
+    at = _cumulative(np.maximum(side.shared_out(masses), LEAST_HELD))
+    edges = np.append(cells.first_codes, cells.num_codes)
+    below = np.append(0.0, np.cumsum(np.diff(at)[groups] * side.inside))
+    firsts = np.append(cells.first_codes[np.flatnonzero(np.diff(groups, prepend=-1))], cells.num_codes)
+    own = np.searchsorted(at[1:-1], borders)
+    gaps = np.diff(borders, prepend=0.0)
+    doubt = np.hypot(DOUBT * noise, DOUBT_INSIDE * np.diff(at)[own])
+    codes = _round_codes(side, borders, (edges, below), doubt=doubt, weights=gaps / (noise + SLIVER))
+    # A step inside the cell that it was seen in parts this cell's rows as the pair does, whatever histograms say.
+    is_inside = (codes > firsts[own]) & (codes < firsts[own + 1])
+    found = dict(zip(firsts.tolist(), at.tolist(), strict=True))
+    for code, border in zip(codes.tolist(), np.where(is_inside, borders, np.interp(codes, edges, below)), strict=True):
+        found.setdefault(code, float(border))
+    moved = np.array([found[code] for code in codes.tolist()])
+    finer = split_cells(cells, [code for code in found if code < cells.num_codes])
+    return finer, np.array([found[code] for code in sorted(found)]), np.append(moved[:-1], 1.0)
+
+
+def _round_codes(
+    side: Side, borders: Floats, known: tuple[Floats, Floats], *, doubt: Floats, weights: Floats
+) -> Integers:
+    """The codes that steps are most likely at, given about which share of the rows is below each.
+
+    Posterior modes: each step is at a multiple of one of the round numbers, all multiples of which are as likely; how
+    often it is at which of these numbers is estimated from all steps together (empirical Bayes, by EM).
+
+    Args:
+        side: the column.
+        borders: these shares.
+        known: codes, and the shares of rows below them.
+        doubt: deviations of the borders.
+        weights: deviations that the rows between a border and the one before stand out by: no step leaves them nothing.
+    """
+    (edges, below), steps = known, np.asarray(side.steps)
+    middles = np.interp(borders, below, edges)[:, None] - side.origin
+    codes = np.clip(np.rint(np.rint(middles / steps) * steps + side.origin), 0, edges[-1])  # (borders, steps)
+    apart = (np.interp(codes, edges, below) - borders[:, None]) / doubt[:, None]
+    lost = np.where(codes[1:] == codes[:-1], weights[1:, None] ** 2 / 2, 0.0)
+    likely = np.log(steps) - apart**2 / 2
+    likely[1:] -= lost
+    likely[:-1] -= lost
+    likely = np.exp(likely - likely.max(axis=1, keepdims=True))
+    shares, seen = np.full(len(steps), 1 / len(steps)), np.minimum(weights, np.append(weights[1:], 0.0)) + SLIVER
+    for _ in range(ROUNDS):
+        each = likely * shares
+        shares = seen @ (each / each.sum(axis=1, keepdims=True)) / seen.sum()
+    return np.asarray(codes[np.arange(len(borders)), (likely * shares).argmax(axis=1)].astype(np.int64))
