@@ -37,6 +37,7 @@ from understudy.rules.adaptive_bins import Pieces, most_cells, pieces_of, refine
 from understudy.rules.denoise import centred
 from understudy.rules.marginals import Marginals, find_marginals
 from understudy.rules.measurement import Measurement
+from understudy.rules.spikes import parts_of
 from understudy.rules.tails import doubling_breaks
 from understudy.schema import Column, Schema
 from understudy.schema.columns import UNLISTED
@@ -49,6 +50,7 @@ STAGES = (  # blocks, and their shares of the budget
     {"cells": 0.315, "looks": 0.1},
     {"marginals": 0.395},
 )
+DIGITS = {"cells": "digits", "marginals": "last digits"}  # what 0.005 of it goes to, if columns have many decimals
 
 AddNoise = Callable[[Integers, int], Integers]
 """From integer sums and a standard deviation to noisy sums."""
@@ -88,7 +90,8 @@ def synthesize(
     # 2. The number of rows, and then a histogram of every column: as many bars of equal width as they carry.
     tail, bars = mechanism_for(budget).deviations, first_bars(schema, 0.0)
     fine = fine_bars(schema, bars, 0.0, norm=Norm.L2, tail=tail)
-    noise = share_out(budget, has_values=bool(fine))
+    long = [replace(own, lows=(0,)) for own in fine if not own.steps and own.num_pieces < own.num_codes]
+    noise = share_out(budget, has_values=bool(fine), has_digits=bool(long))
     counted = private.measure({"rows": None}, noise)
     num_rows = max(1.0, float(counted.all_sums("rows")[0, 0]))
     most = bars_carried(noise["columns"].of_count(len(bars)) / num_rows)
@@ -107,7 +110,11 @@ def synthesize(
     coarse = [coarsened(own, run.masses, float(np.clip(wanted, 2, 8))) for own, run in zip(bins, runs, strict=True)]
 
     # 4. Stage two: every column in its bins, and all pairs coarsely; by class, if there is a label.
-    second = private.measure({"cells": each_alone(bins), "looks": tables(coarse, pairs)}, noise)
+    #    Of columns too long to be counted code by code, bars in which a value repeats are cut into 1,024 parts.
+    maps = {"cells": each_alone(bins), "looks": tables(coarse, pairs)}
+    if long:
+        maps["digits"] = each_alone(parts_of(long, [first]))
+    second = private.measure(maps, noise)
 
     # 5. The last stage: the pairs whose dependence is worth its noise in finer bins, and columns in bins cut anew.
     margins = find_marginals([first, second])  # one estimate of every column, by inverse-variance weighting
@@ -116,7 +123,10 @@ def synthesize(
     again = noise_of_one * math.sqrt(alone + len(chosen))
     of_all = [margins.total * (margins.label_shares @ shares) for shares in margins.by_label]
     anew = [refined(first, own, counts, again, most_cells(alone)) for own, counts in zip(bins, of_all, strict=True)]
-    third = private.measure({"marginals": over([*((own,) for own in anew), *chosen])}, noise)
+    maps = {"marginals": over([*((own,) for own in anew), *chosen])}
+    if long:
+        maps["last digits"] = each_alone(parts_of(long, [first, second]))
+    third = private.measure(maps, noise)
 
     # 6. Shrink the tables towards what their margins explain, fit a mixture of products to them (descent with
     #    torch), and sample it. The package's plan holds the same decisions as steps 2 to 5, written as a document: its
@@ -146,7 +156,7 @@ class BlockNoise:
         return self.deviation / self.row_unit(num_tables)
 
 
-def share_out(budget: Budget, *, has_values: bool) -> dict[str, BlockNoise]:
+def share_out(budget: Budget, *, has_values: bool, has_digits: bool) -> dict[str, BlockNoise]:
     """A row has norm 1 in every stage, split over its blocks; mu squared (Gaussian DP) adds up over the stages."""
     mechanism = mechanism_for(budget)
     found: dict[str, BlockNoise] = {}
@@ -154,6 +164,9 @@ def share_out(budget: Budget, *, has_values: bool) -> dict[str, BlockNoise]:
         own = {name: share for name, share in stage.items() if has_values or name != "values"}
         if "cells" in own and not has_values:
             own["cells"] += STAGES[1]["values"]
+        for name, digits in DIGITS.items():
+            if has_digits and name in own:
+                own |= {name: own[name] - 0.005, digits: 0.005}
         share = sum(own.values())
         weights = {name: math.sqrt(part / share) for name, part in own.items()}
         squared = sum(math.floor(weight * LATTICE) ** 2 for weight in weights.values())  # sensitivity, exactly

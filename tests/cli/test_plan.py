@@ -116,7 +116,7 @@ def test_a_plan_of_tables_says_what_it_measures_and_what_it_leaves_out(run: Any,
         sum(run(*base[:-1], "-m", "dp-merf", "--json").document["mu_squared"]), rel=1e-5
     )
     names = [block["block"] for block in many["blocks"]]
-    assert names == ["count", "columns", "values", "cells", "looks", "marginals"]
+    assert names == ["count", "columns", "values", "cells", "looks", "digits", "marginals", "last digits"]
     told = " ".join(run("plan", "-s", office.schema, "-e", 1, "--rows", 100_000).out.split())
     for sentence in many["explanation"]:
         assert f"chosen {sentence}" in told

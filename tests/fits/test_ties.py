@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -11,10 +12,12 @@ from hypothesis import strategies as st
 
 from understudy.arrays import Floats
 from understudy.features import Cells
+from understudy.fits.comonotone import Inside
 from understudy.fits.shrinkage import Target
 from understudy.fits.ties import IMPOSSIBLE, MOST_MOVED, association, balanced, choose_ties, joint_margins
 from understudy.generators.mixture import Tie
 from understudy.rules.marginals import Marginals
+from understudy.rules.pair_selection import SelectedPairs
 
 WIDTH, NOISE = 5, 10.0
 EYE = np.eye(WIDTH)
@@ -33,7 +36,9 @@ def agreeing(share: float, zeros: bool = False) -> Target:
 
 
 def ties_of(targets: dict[tuple[int, ...], Target], marginals: Marginals) -> list[Tie]:
-    return choose_ties(marginals, targets, marginals.cells, noise=NOISE)
+    pairs = SelectedPairs(marginals.cells, {}, NOISE)
+    unused = cast(Inside, None)  # no pair here has a staircase
+    return choose_ties(marginals, targets, pairs, noise=NOISE, inside=unused)[0]
 
 
 def test_the_most_dependent_pairs_are_tied_and_no_column_twice() -> None:

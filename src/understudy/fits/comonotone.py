@@ -3,7 +3,7 @@ step function of the other, as the hour of a departure is of its time.
 
 Given its margins there is one such joint law (the upper Frechet-Hoeffding bound; the lower one if one column falls): in
 the order of the rows' ranks. Cells that straddle a step are split there, so that rows do not contradict it; the border
-is known as well as the pair's counts, and of all borders that these allow the roundest number is taken.
+is known as well as the pair's counts, and of all borders that these allow round numbers are likelier.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from scipy.sparse.csgraph import connected_components
 from understudy.arrays import Floats, Integers, Truths
 from understudy.features import Cells
 from understudy.features.tables import round_steps
-from understudy.fits.structural_zeros import INDEPENDENCE_DEVIATIONS
+from understudy.fits.structural_zeros import FUNCTION_DEVIATIONS, INDEPENDENCE_DEVIATIONS, STRAY_DEVIATIONS
 from understudy.rules.adaptive_bins import MOST_CELLS, masses_in, spread_inside
 from understudy.rules.denoise import universal_threshold
 from understudy.rules.marginals import Marginals, split_cells, unions
@@ -30,15 +30,12 @@ from understudy.schema import Column
 FEWEST_CELLS = 5
 """Cells that a number must have in the pair's table: few show no line along which the columns go."""
 
-MOST_HIDDEN = 0.03
-EMPTY_DEVIATIONS = 2.0
-"""The noise of all cells right beside the staircase may hide no larger part of the rows, and neither these cells nor
-all beside it hold more than so many deviations of it: of columns that are only alike, rows are there."""
+MOST_BESIDE = 0.06
+"""Right beside the staircase lie no more rows than this share of all, with a deviation of noise to spare; and neither
+these cells nor all beside it hold more than a function leaves: of columns that are only alike, rows are there."""
 
-SQUARES_DEVIATIONS = 3.0
-STRAY_DEVIATIONS = 1.0
-"""Nor are the squares of cells beside it so many deviations above what noise gives, or one cell so many above the
-largest noise of all."""
+NULL_DEVIATIONS = 3.0
+"""That the other column is null is a step if so many deviations of noise in rows are."""
 
 SLIVER = 1e-12
 """Share of rows of a cell that a staircase passes through and noise has emptied."""
@@ -73,9 +70,9 @@ class Staircase:
 def find_staircase(table: Floats, expected: Floats, noise: float, cells: Sequence[Cells]) -> Staircase | None:
     """The staircase of a pair, if as far as noise lets one tell no row is beside it; else None.
 
-    One column is a number with more than a value in a cell; if both are, the wider one. The other one may be a choice,
-    which is sorted by where its rows lie; that it is null may be a step too. Of all staircases the one with the largest
-    squared counts is taken: what it leaves out has the least.
+    One column is a number with more than a value in a cell; if both are, the wider one. The other one has few values. A
+    choice is sorted by where its rows lie; that the other column is null may be a step too. Of all staircases the one
+    with the largest squared counts is taken: what it leaves out has the least.
     """
     widths = [each.num_codes / each.num_known if each.is_ordered else 1.0 for each in cells]
     is_turned = widths[1] > widths[0]
@@ -87,16 +84,18 @@ def find_staircase(table: Floats, expected: Floats, noise: float, cells: Sequenc
         return None
     if one.num_known < FEWEST_CELLS or (other.is_ordered and other.num_known < FEWEST_CELLS):
         return None
-    for width in sorted({other.dim, other.num_known}, reverse=True):
-        known = (table.T if is_turned else table)[: one.num_known, :width]
-        orders = _orders(known, other)
-        paths = [_best_path(np.maximum(known[:, order], 0.0) ** 2) for order in orders]
-        held = [float((np.maximum(known[:, own], 0.0)[path] ** 2).sum()) for own, path in zip(orders, paths, strict=True)]
-        order, path = orders[int(np.argmax(held))], paths[int(np.argmax(held))]
-        if width > 1 and _is_alone(known[:, order] / noise, path):
-            used = path[:, np.argsort(order)]
-            return Staircase(np.where(used, np.maximum(known, SLIVER), 0.0), order, is_turned)
-    return None
+    known = (table.T if is_turned else table)[: one.num_known, : other.dim]
+    nulls = known[:, other.num_known :]
+    if nulls.sum() < NULL_DEVIATIONS * noise * math.sqrt(one.num_known):
+        known = known[:, : other.num_known]  # the other column is null where the number is, if ever
+    squares, orders = np.maximum(known, 0.0) ** 2, _orders(known, other)
+    paths = [_best_path(squares[:, order]) for order in orders]
+    best = int(np.argmax([squares[:, own][path].sum() for own, path in zip(orders, paths, strict=True)]))
+    order, path = orders[best], paths[best]
+    if known.shape[1] == 1 or not _is_alone(known[:, order] / noise, path):
+        return None
+    used = path[:, np.argsort(order)]
+    return Staircase(np.where(used, np.maximum(known, SLIVER), 0.0), order, is_turned)
 
 
 def _is_alone(counts: Floats, path: Truths) -> bool:
@@ -105,12 +104,12 @@ def _is_alone(counts: Floats, path: Truths) -> bool:
     near = (near[2:, 1:-1] | near[:-2, 1:-1] | near[1:-1, 2:] | near[1:-1, :-2]) & ~path
     beside, hidden = counts[~path], math.sqrt(near.sum())
     size = len(beside)
-    if size == 0 or hidden > MOST_HIDDEN * counts.sum():
+    if size == 0 or counts[near].sum() + hidden > MOST_BESIDE * counts.sum():
         return False
     held = max(counts[near].sum() / hidden, beside.sum() / math.sqrt(size))
     squares = ((beside**2).sum() - size) / math.sqrt(2 * size)
     stray = beside.max() - universal_threshold(size)
-    return bool(held < EMPTY_DEVIATIONS and squares < SQUARES_DEVIATIONS and stray < STRAY_DEVIATIONS)
+    return bool(max(held, squares) < FUNCTION_DEVIATIONS and stray < STRAY_DEVIATIONS)
 
 
 def _orders(known: Floats, other: Cells) -> list[Integers]:
@@ -251,7 +250,7 @@ def _cumulative(shares: Floats) -> Floats:
 def _split_at(side: Side, masses: Floats, borders: Floats, noise: float) -> tuple[Cells, Floats, Floats]:
     """A number's cells split where the other column has its borders, and where all of these lie on the staircase.
 
-    # (cells of the pair,), (borders,) -> finer cells, (finer cells + 1,): where each begins and the last ends, (borders,)
+    # (cells of the pair,), (borders,) -> finer cells, where each of these begins and the last one ends, (borders,)
     """
     cells, groups = side.finest, side.finest.cell_of_piece
     at = _cumulative(np.maximum(side.shared_out(masses), LEAST_HELD))

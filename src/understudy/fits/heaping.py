@@ -100,9 +100,9 @@ def with_spikes(grid: ColumnGrid, rows: Floats, runs: Sequence[Run]) -> ColumnGr
     found[np.searchsorted(lows, firsts)] = [run.rows for run in known]
     taken, count = np.bincount(parent, weights=found), len(grid.lows)
     # Beside a value that repeats a bar has no more rows than its neighbours have.
-    density = masses / (grid.highs - grid.lows + 1.0)
-    beside = np.minimum(np.append(density[1:], math.inf), np.append(math.inf, density[:-1]))
-    left = np.where(taken > 0, np.minimum(np.maximum(masses - taken, 0.0) / (grid.highs - grid.lows + 1.0), beside), 1.0)
+    widths = grid.highs - grid.lows + 1.0
+    beside = np.minimum(np.append((masses / widths)[1:], math.inf), np.append(math.inf, (masses / widths)[:-1]))
+    left = np.where(taken > 0, np.minimum(np.maximum(masses - taken, 0.0) / widths, beside), 1.0)
     found += np.where(found > 0, 0.0, left[parent] * (highs - lows + 1.0))
     shares = grid.share_of_piece[parent] * found / np.bincount(parent, weights=found, minlength=count)[parent]
     return ColumnGrid(lows, highs, grid.has_null, grid.cell_of_piece[parent], shares)

@@ -8,13 +8,11 @@ ratios to independence, and components are left for what pairs do not say.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from understudy.arrays import Floats, Truths
-from understudy.features import Cells
 from understudy.fits.comonotone import Inside, at_steps
 from understudy.fits.shrinkage import Target, Targets, members
 from understudy.generators.mixture import Tie

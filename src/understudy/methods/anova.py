@@ -78,7 +78,7 @@ SHARES = {
 WITHOUT_PAIRS = {ROWS: 0.005, "count": 0.02, COLUMNS: 0.2, VALUES: 0.03, CELLS: 0.445, MARGINALS: 0.3}
 """Shares of the budget (of mu squared), if pairs are measured and if they are not."""
 
-DIGITS_SHARE = 0.01
+DIGITS_SHARE = 0.005
 """Of the budget, in the stage by label and in the last one each: taken from columns by label and from marginals, if the
 schema has columns too long to be counted code by code."""
 
@@ -149,7 +149,8 @@ def dp_anova(
     if not fine:
         parts[CELLS] += parts.pop(VALUES)
     if any(_is_long(cells) for cells in fine):
-        parts |= {**dict.fromkeys(DIGITS, DIGITS_SHARE), CELLS: parts[CELLS] - DIGITS_SHARE, MARGINALS: parts[MARGINALS] - DIGITS_SHARE}
+        for digits, block in zip(DIGITS, (CELLS, MARGINALS), strict=True):
+            parts |= {digits: DIGITS_SHARE, block: parts[block] - DIGITS_SHARE}
     stages = _stages(terms, bars, fine, places, coarse_pairs, parts, by_rows=by_rows)
     planned = {"anova": AnovaTraining(seed=seed)}
     settings = {
@@ -221,8 +222,8 @@ def _stages(
         stage("columns", first, rule="place-bars" if counted else None),
         stage(name, second, by_label=True, rule=rule),
     ]
-    third = _tables([*cells, *finer], (*((j,) for j in range(len(cells))), *pairs))
-    return (*found, stage("pairs" if coarse_pairs else "columns again", {MARGINALS: third} | digits[1], rule="choose-pairs"))
+    third = {MARGINALS: _tables([*cells, *finer], (*((j,) for j in range(len(cells))), *pairs)), **digits[1]}
+    return (*found, stage("pairs" if coarse_pairs else "columns again", third, rule="choose-pairs"))
 
 
 def _is_long(cells: Cells) -> bool:

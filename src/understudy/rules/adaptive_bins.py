@@ -24,8 +24,9 @@ DIGITS = ("digits", "last digits")
 CELLS = "cells"
 COARSE_PAIRS = "looks"
 MARGINALS = "marginals"
-"""Blocks: the row count where nobody states it, every column by itself (coarsely, and value by value), values that
-repeat in columns too long for that (``rules.spikes``), columns by label, a first look at pairs, and last of all columns cut anew and the selected pairs."""
+"""Blocks: the row count where nobody states it, every column by itself (coarsely, and value by value), parts of values
+that repeat in columns too long for that (``rules.spikes``), columns by label, a first look at pairs, and last of all
+columns cut anew and the selected pairs."""
 
 MOST_CELLS = 100
 MOST_WIDTH = 6_000

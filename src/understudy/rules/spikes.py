@@ -14,7 +14,7 @@ import numpy as np
 
 from understudy.arrays import Integers
 from understudy.features.embedding import Embedding
-from understudy.features.tables import Cells, Tables
+from understudy.features.tables import Cells
 from understudy.rules.adaptive_bins import COLUMNS, DIGITS, VALUES, pieces_of
 from understudy.rules.denoise import universal_threshold
 from understudy.rules.measurement import Measurement, Rule
@@ -39,29 +39,31 @@ def and_spikes(rule: Rule) -> Rule:
     """A rule that settles a stage, and cuts the runs that earlier stages have found if the stage counts their parts."""
 
     def settled(planned: Measurement, earlier: Sequence[Measurement]) -> Embedding:
-        embedding = rule(planned, earlier)
-        block = _block(planned)
-        return _with_parts(block, planned.map(block), embedding, earlier) if block else embedding
+        embedding, block = rule(planned, earlier), _block(planned)
+        if block is None:
+            return embedding
+        factors = parts_of(planned.map(block).factors, earlier)
+        subsets = tuple((j,) for j in range(len(factors)))
+        return embedding.with_map(block, replace(planned.map(block), factors=factors, subsets=subsets))
 
     return settled
+
+
+def parts_of(columns: Sequence[Cells], earlier: Sequence[Measurement]) -> tuple[Cells, ...]:
+    """Columns whose runs that earlier stages have found are cut, with a cell for each part.
+
+    Where nothing stands out, columns stay as they are: one cell each, which is one more count of all rows.
+    """
+    longest = [run for run in last_runs(earlier) if run.first < run.last]
+    longest = sorted(longest, key=lambda run: -run.rows)[:MOST_RUNS]
+    used = {run.column for run in longest}
+    cut = (_cut(own, [run for run in longest if run.column == own.column]) for own in columns if own.column in used)
+    return tuple(cut) or tuple(columns)
 
 
 def _block(measured: Measurement) -> str | None:
     """The block of parts of a stage, if it has one."""
     return next(filter(measured.has, DIGITS), None)
-
-
-def _with_parts(block: str, template: Tables, embedding: Embedding, earlier: Sequence[Measurement]) -> Embedding:
-    """Where nothing stands out, parts are as planned: a whole column, which is one more count of all rows."""
-    longest = [run for run in last_runs(earlier) if run.first < run.last]
-    longest = sorted(longest, key=lambda run: -run.rows)[:MOST_RUNS]
-    columns = sorted({run.column for run in longest})
-    if not columns:
-        return embedding
-    whole = {cells.column: cells for cells in template.factors}
-    factors = tuple(_cut(whole[j], [run for run in longest if run.column == j]) for j in columns)
-    subsets = tuple((j,) for j in range(len(factors)))
-    return embedding.with_map(block, replace(template, factors=factors, subsets=subsets))
 
 
 def last_runs(measurements: Sequence[Measurement]) -> list[Run]:

@@ -1,0 +1,203 @@
+"""Step functions of a number: found in noisy tables, and kept in rows although steps lie inside cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from understudy import Budget, dp_anova, fit_release, load_schema, release_table
+from understudy.arrays import Floats, Integers
+from understudy.features import Cells
+from understudy.fits.anova import AnovaTraining
+from understudy.fits.comonotone import Side, _best_path, _round_codes, at_steps, find_staircase
+from understudy.private.noise import SeededNoise
+from understudy.rules.marginals import Marginals
+from understudy.schema import Schema
+
+ROWS, NOISE = 20_000, 60.0
+WIDE = Cells(0, 1200, is_ordered=True, lows=tuple(range(0, 1200, 100)))
+CHOICE = Cells(1, 4)
+NARROW = Cells(1, 8, is_ordered=True)
+
+
+def group_of(codes: Integers, borders: tuple[int, ...]) -> Integers:
+    return np.searchsorted(np.asarray(borders), codes, side="right")
+
+
+def pair_table(one: Cells, other: Cells, left: Integers, right: Integers, *, seed: int = 0) -> tuple[Floats, Floats]:
+    """Shares of rows with noise, and what independence expects."""
+    counts = np.zeros((one.dim, other.dim))
+    np.add.at(counts, (one(left.copy()), other(right.copy())), 1.0)
+    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / len(left)
+    noisy = counts + np.random.default_rng(seed).normal(0, NOISE, counts.shape)
+    return noisy / len(left), expected / len(left)
+
+
+def codes_drawn(seed: int = 0) -> Integers:
+    return np.random.default_rng(seed).integers(0, 1200, ROWS)
+
+
+@given(seed=st.integers(0, 200))
+def test_the_best_path_is_one_of_steps_and_no_other_holds_more(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    gains = rng.random((3, 4))
+    path = _best_path(gains)
+    rows, columns = np.nonzero(path)
+    assert (rows[0], columns[0], rows[-1], columns[-1]) == (0, 0, 2, 3)
+    assert path.sum() == sum(gains.shape) - 1, "one step at a time"
+    assert (np.diff(rows) >= 0).all()
+    ends = [(a, b) for a in range(4) for b in range(a, 4)]
+    best = max(gains[0, : a + 1].sum() + gains[1, a : b + 1].sum() + gains[2, b:].sum() for a, b in ends)
+    assert gains[path].sum() == pytest.approx(best)
+
+
+@pytest.mark.parametrize("falls", [False, True])
+@pytest.mark.parametrize("other", [CHOICE, NARROW])
+def test_a_step_function_is_found_whichever_way_it_goes(other: Cells, falls: bool) -> None:
+    left = codes_drawn()
+    borders = tuple(np.linspace(1200 / other.dim, 1200, other.dim - 1, endpoint=False).astype(int).tolist())
+    right = group_of(left, borders)
+    right = other.dim - 1 - right if falls else right
+    table, expected = pair_table(WIDE, other, left, right)
+    found = find_staircase(table, expected, NOISE / ROWS, (WIDE, other))
+    assert found is not None
+    assert not found.is_beside[WIDE(left.copy()), right].any()
+    turned = find_staircase(table.T, expected.T, NOISE / ROWS, (other, WIDE))
+    assert turned is not None
+    np.testing.assert_array_equal(turned.is_beside, found.is_beside.T)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_columns_that_are_only_alike_have_no_staircase(seed: int) -> None:
+    """One row in eight is a group further: a staircase would take these rows away."""
+    left, rng = codes_drawn(seed), np.random.default_rng(seed)
+    right = np.minimum(group_of(left, (250, 600, 1000)) + (rng.random(ROWS) < 0.125), 3)
+    table, expected = pair_table(WIDE, CHOICE, left, right, seed=seed)
+    assert find_staircase(table, expected, NOISE / ROWS, (WIDE, CHOICE)) is None
+
+
+def test_where_noise_could_hide_many_rows_beside_it_there_is_no_staircase() -> None:
+    left = codes_drawn()
+    table, expected = pair_table(WIDE, CHOICE, left, group_of(left, (250, 600, 1000)))
+    assert find_staircase(table, expected, NOISE / ROWS, (WIDE, CHOICE)) is not None
+    assert find_staircase(table, expected, 40 * NOISE / ROWS, (WIDE, CHOICE)) is None
+
+
+def test_a_column_of_many_values_is_no_step_function() -> None:
+    left = codes_drawn()
+    long = Cells(1, 1200, is_ordered=True, lows=tuple(range(0, 1200, 100)))
+    table, expected = pair_table(WIDE, long, left, left)
+    assert find_staircase(table, expected, NOISE / ROWS, (WIDE, long)) is None
+
+
+class Even:
+    """Of rows inside cells nothing is known; hundreds, tens and ones are round."""
+
+    def side(self, marginals: Marginals, pair: Cells) -> Side:
+        cells = marginals.cells[marginals.place(pair)]
+        pieces = np.bincount(cells.cell_of_piece)[cells.cell_of_piece]
+        return Side(cells, marginals.of_all(marginals.place(pair)), 1 / pieces, pair, (100.0, 10.0, 1.0), 0.0)
+
+
+def at(borders: tuple[int, ...], cells: Cells, *, labels: int = 1) -> tuple[Marginals, Floats, Integers, Integers]:
+    left = codes_drawn()
+    right = group_of(left, borders)
+    label = np.random.default_rng(1).integers(0, labels, ROWS)
+    table, expected = pair_table(cells, CHOICE, left, right)
+    staircase = find_staircase(table, expected, NOISE / ROWS, (cells, CHOICE))
+    assert staircase is not None
+    shares = []
+    for own, codes in ((cells, left), (CHOICE, right)):
+        counts = np.zeros((labels, own.dim))
+        np.add.at(counts, (label, own(codes.copy())), 1.0)
+        shares.append(counts / counts.sum(axis=1, keepdims=True))
+    marginals = Marginals(float(ROWS), np.full(labels, 1 / labels), tuple(shares), (cells, CHOICE))
+    found, joint = at_steps(marginals, (cells, CHOICE), staircase, Even(), noise=NOISE / ROWS)  # type: ignore[arg-type]
+    return found, joint, left, right
+
+
+@pytest.mark.parametrize("borders", [(300, 700, 900), (100, 600, 1100), (200, 300, 1000)])
+def test_cells_are_split_at_steps_so_that_no_row_contradicts_them(borders: tuple[int, ...]) -> None:
+    coarse = Cells(0, 1200, is_ordered=True, lows=tuple(range(0, 1200, 80)))
+    marginals, joint, left, right = at(borders, coarse, labels=2)
+    cells = marginals.cells[0]
+    assert set(borders) <= set(cells.first_codes[np.flatnonzero(np.diff(cells.cell_of_piece, prepend=-1))].tolist())
+    assert (joint[cells(left.copy()), right] > 0).all()
+    assert ((joint > 0).sum(axis=1) == 1).all(), "a cell goes with one value alone"
+    assert joint.sum() == pytest.approx(1)
+    for own in marginals.by_label:
+        np.testing.assert_allclose(own.sum(axis=1), 1.0)
+    groups = np.argmax(joint > 0, axis=1)
+    by_group = np.stack([np.bincount(groups, weights=row, minlength=4) for row in marginals.by_label[0]])
+    np.testing.assert_allclose(by_group, marginals.by_label[1], err_msg="both columns say the same of every label")
+
+
+def test_steps_are_where_most_of_them_are_round() -> None:
+    """Each alone may be anywhere within its doubt; that three of four are at hundreds tells of the fourth."""
+    codes, below = np.arange(0, 1201, 10), np.arange(0, 1201, 10) / 1200
+    side = Side(WIDE, np.full(12, 1 / 12), np.ones(12), WIDE, (100.0, 10.0, 1.0), 0.0)
+    borders = np.array([203, 398, 612, 941, 1200]) / 1200
+    found = _round_codes(side, borders, (codes, below), doubt=np.full(5, 0.02), weights=np.full(5, 20.0))
+    assert found[:4].tolist() == [200, 400, 600, 900]
+    exact = _round_codes(side, borders, (codes, below), doubt=np.full(5, 1e-4), weights=np.full(5, 20.0))
+    assert exact[:4].tolist() == [203, 398, 612, 941]
+
+
+def test_no_value_that_rows_have_is_left_without_a_code() -> None:
+    """Two steps near one another are not both at the same hundred."""
+    codes, below = np.arange(0, 1201, 10), np.arange(0, 1201, 10) / 1200
+    side = Side(WIDE, np.full(12, 1 / 12), np.ones(12), WIDE, (100.0, 10.0, 1.0), 0.0)
+    borders = np.array([370, 430, 800, 1200]) / 1200
+    found = _round_codes(side, borders, (codes, below), doubt=np.full(4, 0.05), weights=np.full(4, 20.0))
+    assert len(set(found.tolist())) == 4
+
+
+CLOCK = load_schema(
+    {
+        "columns": [
+            {"name": "time", "kind": "integer", "bounds": [0, 2400]},
+            {"name": "hour", "kind": "integer", "bounds": [0, 24]},
+            {"name": "part", "kind": "categorical", "categories": ["day", "evening", "morning"], "nullable": True},
+            {"name": "score", "kind": "integer", "bounds": [0, 1000], "nullable": True},
+            {"name": "late", "kind": "binary", "categories": [0, 1], "role": "label"},
+        ]
+    }
+)
+
+
+def clock(seed: int) -> pd.DataFrame:
+    """Times as 1,345 for a quarter to two, their hour, and a part of a score that is null where it is."""
+    rng = np.random.default_rng(seed)
+    minutes = np.clip(rng.normal(800, 250, ROWS), 300, 1380).astype(int)
+    time = minutes // 60 * 100 + minutes % 60
+    score = pd.Series(rng.integers(0, 1001, ROWS), dtype="Int64").mask(rng.random(ROWS) < 0.2)
+    part = pd.cut(score.astype(float), [-1, 333, 777, 1000], labels=["morning", "day", "evening"]).astype(object)
+    late = (rng.random(ROWS) < 0.1 + 0.3 * (time > 1500)).astype(int)
+    return pd.DataFrame({"time": time, "hour": time // 100, "part": part, "score": score, "late": late})
+
+
+def drawn(schema: Schema, epsilon: float, seed: int) -> pd.DataFrame:
+    plan = dp_anova(schema, Budget(epsilon), training=AnovaTraining(steps=60, num_components=60))
+    release = release_table(clock(seed), plan, noise=SeededNoise(seed))
+    return fit_release(release).sample(ROWS, seed=0).to_pandas()
+
+
+@pytest.mark.parametrize(("epsilon", "most"), [(2.0, 0.005), (0.5, 0.03)])
+def test_rows_do_not_contradict_a_step_function_of_a_number(epsilon: float, most: float) -> None:
+    """Cells of times and scores straddle hours and limits: drawn apart inside them, a third of rows would be wrong."""
+    rows = drawn(CLOCK, epsilon, seed=1)
+    assert (rows.time // 100 != rows.hour).mean() < most
+    assert rows.hour.nunique() > 15
+    assert (rows.score.isna() != rows.part.isna()).mean() < 5 * most
+    known = rows[rows.score.notna() & rows.part.notna()]
+    right = pd.cut(known.score.astype(float), [-1, 333, 777, 1000], labels=["morning", "day", "evening"])
+    assert (right.astype(object) != known.part).mean() < 5 * most
+
+
+def test_times_keep_their_hours_shares() -> None:
+    rows, real = drawn(CLOCK, 2.0, seed=1), clock(1)
+    shares = [frame.hour.value_counts(normalize=True).reindex(range(25), fill_value=0) for frame in (real, rows)]
+    assert 0.5 * np.abs(shares[0] - shares[1]).sum() < 0.02
