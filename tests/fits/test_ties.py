@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import cast
 
 import numpy as np
 import pytest
@@ -12,12 +11,10 @@ from hypothesis import strategies as st
 
 from understudy.arrays import Floats
 from understudy.features import Cells
-from understudy.fits.comonotone import Inside
 from understudy.fits.shrinkage import Target
 from understudy.fits.ties import IMPOSSIBLE, MOST_MOVED, association, balanced, choose_ties, joint_margins
 from understudy.generators.mixture import Tie
 from understudy.rules.marginals import Marginals
-from understudy.rules.pair_selection import SelectedPairs
 
 WIDTH, NOISE = 5, 10.0
 EYE = np.eye(WIDTH)
@@ -36,9 +33,7 @@ def agreeing(share: float, zeros: bool = False) -> Target:
 
 
 def ties_of(targets: dict[tuple[int, ...], Target], marginals: Marginals) -> list[Tie]:
-    pairs = SelectedPairs(marginals.cells, {}, NOISE)
-    unused = cast(Inside, None)  # no pair here has a staircase
-    return choose_ties(marginals, targets, pairs, noise=NOISE, inside=unused)[0]
+    return choose_ties(marginals, targets, marginals.cells, noise=NOISE)
 
 
 def test_the_most_dependent_pairs_are_tied_and_no_column_twice() -> None:
@@ -147,3 +142,17 @@ def test_a_tie_whose_labels_can_have_their_margins_stays() -> None:
     assert len(found) == 1
     kept: Floats = joint_margins(*balanced(found[0].ratios, own, own), found[0].ratios)[0]
     assert np.abs(kept - own).sum(axis=1).max() / 2 < MOST_MOVED
+
+
+def test_the_column_of_more_cells_is_drawn_first_and_followers_are_left_out() -> None:
+    """Given another column, cells are drawn less evenly; a column that another determines has no say."""
+    even = even_marginals(3)
+    wide = Cells(1, 2 * WIDTH)
+    by_label = (even.by_label[0], np.full((1, 2 * WIDTH), 0.5 / WIDTH), even.by_label[2])
+    marginals = replace(even, cells=(even.cells[0], wide, even.cells[2]), by_label=by_label)
+    table = np.repeat(agreeing(0.9).table, 2, axis=2) / 2
+    targets = {(0, 1): Target(table), (0, 2): agreeing(0.5)}
+    (tie,) = choose_ties(marginals, targets, marginals.cells, noise=NOISE)
+    assert (tie.parent, tie.child, tie.ratios.shape) == (1, 0, (2 * WIDTH, WIDTH))
+    (left,) = choose_ties(marginals, targets, marginals.cells, noise=NOISE, followers=[1])
+    assert {left.parent, left.child} == {0, 2}

@@ -16,7 +16,7 @@ from understudy.arrays import Floats, Integers, LossProgress, load_torch, one_th
 from understudy.features import Cells
 from understudy.fits.heaping import with_heaps, with_spikes
 from understudy.fits.mmd_loss import Term, descend, rows_per_label
-from understudy.fits.shrinkage import Target, Targets, expected_counts, members
+from understudy.fits.shrinkage import Targets, expected_counts, members
 from understudy.fits.ties import balanced, joint_margins
 from understudy.generators.mixture import ColumnGrid, Tie
 from understudy.released import Release
@@ -81,6 +81,7 @@ def fit_components(
     selected: SelectedPairs,
     second: Measurement,
     ties: list[Tie],
+    followers: list[Tie],
     training: AnovaTraining,
     progress: LossProgress | None,
 ) -> tuple[Integers, list[Floats]]:
@@ -98,7 +99,7 @@ def fit_components(
     count = max(min(training.num_components, most), 8 * len(marginals.label_shares))
     sizes = rows_per_label(marginals.label_shares, count)
     of_pairs, cells = selected.noise, second.map(CELLS).factors
-    fit = _Components(marginals, sizes, finer, ties, training)
+    fit = _Components(marginals, sizes, finer, ties, followers, training)
     terms = [
         fit.marginals(cells, (of_pairs / of_cells) ** 2),
         fit.pairs(pairs, finer, 1.0),
@@ -122,9 +123,15 @@ class _Components:
     """Softmax scores (logits) of every component's cells, and the terms of the loss whose gradient moves them."""
 
     def __init__(
-        self, marginals: Marginals, sizes: Integers, moved: Sequence[Cells], ties: list[Tie], training: AnovaTraining
+        self,
+        marginals: Marginals,
+        sizes: Integers,
+        moved: Sequence[Cells],
+        ties: list[Tie],
+        followers: list[Tie],
+        training: AnovaTraining,
     ) -> None:
-        self._torch, self._marginals, self._ties = load_torch(), marginals, ties
+        self._torch, self._marginals, self._ties, self._followers = load_torch(), marginals, ties, followers
         label = np.repeat(np.arange(len(sizes)), sizes)
         self._edges = np.cumsum([0, *sizes]).tolist()
         self._weights = self._tensor((marginals.label_shares / sizes)[label])[:, None]
@@ -132,7 +139,7 @@ class _Components:
         self._widths = [cells.dim for cells in marginals.cells]
         spans = np.repeat(np.arange(len(self._widths)), self._widths)
         self._spans = self._tensor(np.eye(len(self._widths))[spans])  # (cells, columns)
-        self._ratios = [self._tensor(tie.ratios) for tie in ties]
+        self._ratios, self._laws = ([self._tensor(tie.ratios) for tie in own] for own in (ties, followers))
         floors = [shares + UNSEEN / shares.shape[1] for shares in marginals.by_label]
         plain = [each / each.sum(axis=1, keepdims=True) for each in floors]
         for tie in ties:
@@ -171,6 +178,8 @@ class _Components:
             weighted = left * (self._weights / whole)
             joint = self._torch.stack([weighted[a:b].T @ right[a:b] for a, b in pairwise(self._edges)])
             joints.append(joint * ratios)
+        for tie, law in zip(self._followers, self._laws, strict=True):
+            parts[tie.child] = parts[tie.parent] @ law
         return _Found(own, logs, self._torch.cat(parts, dim=1), tuple(joints))
 
     def marginals(self, cells: Sequence[Cells], weight: float) -> Term:
@@ -191,7 +200,8 @@ class _Components:
     def pairs(self, targets: Targets, cells: Sequence[Cells], weight: float) -> Term:
         """Two-way marginals, for all labels together or for each: E[p q^T] over components, as one matrix product.
 
-        Pairs that are tied have their joint law's own table.
+        Pairs that are tied have their joint law's own table, also if one of the columns follows a tied one. That of a
+        follower and the column that determines it is what it is.
         """
         union = self._union(cells)
         edges = np.cumsum([0, *(each.dim for each in cells)])
@@ -200,12 +210,17 @@ class _Components:
         seen = np.zeros((edges[-1], edges[-1]))
         tied = []
         for pair, target in targets.items():
-            rows, columns = (slice(edges[j], edges[j + 1]) for j in pair)
-            known = self._tie_of(pair, cells, target)
-            if known is None:
+            sides = [self._drawn(cells[j]) for j in pair]
+            places = {place for place, _ in sides}
+            tie = next((k for k, tie in enumerate(self._ties) if {tie.parent, tie.child} == places), None)
+            if tie is not None:
+                is_turned = sides[0][0] != self._ties[tie].parent
+                table = target.table.transpose(0, 2, 1) if is_turned else target.table
+                (_, left), (_, right) = sides[::-1] if is_turned else sides
+                tied.append((tie, self._tensor(left), self._tensor(right), self._tensor(table), target.weight))
+            elif len(places) > 1:
+                rows, columns = (slice(edges[j], edges[j + 1]) for j in pair)
                 aim[:, rows, columns], seen[rows, columns] = target.table, np.sqrt(target.weight)
-            else:
-                tied.append(known)
         mask = self._tensor(seen)
         bounds = list(pairwise(self._edges if copies > 1 else [0, self._edges[-1]]))
         groups = list(zip(bounds, self._tensor(aim), strict=True))
@@ -221,19 +236,14 @@ class _Components:
 
         return Term(loss)
 
-    def _tie_of(self, pair: tuple[int, ...], cells: Sequence[Cells], target: Target) -> Any:
-        """The tie of a pair, if it has one: its place, which cells the pair's cells hold, and the tables to meet."""
-        places = [self._marginals.place(cells[j]) for j in pair]
-        for place, tie in enumerate(self._ties):
-            if {tie.parent, tie.child} == set(places):
-                table = target.table if places[0] == tie.parent else target.table.transpose(0, 2, 1)
-                sides = dict(zip(places, pair, strict=True))
-                left, right = (
-                    self._tensor(members(self._marginals.cells[own], cells[sides[own]]))
-                    for own in (tie.parent, tie.child)
-                )
-                return place, left, right, self._tensor(table), target.weight
-        return None
+    def _drawn(self, cells: Cells) -> tuple[int, Floats]:
+        """The column that components draw these cells by: their own, or the one that it follows; and what its cells say
+        of them.  # -> ..., (cells of that column, cells)
+        """
+        place = self._marginals.place(cells)
+        held = members(self._marginals.cells[place], cells)
+        followed = next((tie for tie in self._followers if tie.child == place), None)
+        return (place, held) if followed is None else (followed.parent, followed.ratios @ held)
 
     def plainness(self, weight: float) -> Term:
         """Relative entropy of components to their label's marginals."""
@@ -246,21 +256,27 @@ class _Components:
     def by_column(self, cells: Sequence[Cells], slack: float) -> list[Floats]:
         """Probabilities of each column's cells, raked to its marginals within their slack.
 
-        A tie's parent has its marginals, its child what the ratios are multiplied with.
+        A tie's parent has its marginals, its child what the ratios are multiplied with, and a follower its law alone.
         """
         own, near = self.found().own.detach().double().numpy(), slack / self._marginals.label_shares
         found = np.split(own, np.cumsum(self._widths)[:-1], axis=1)
         known = zip(self._marginals.by_label, self._marginals.cells, cells, strict=True)
         marginals = [Known(aim, near, self._edges, unions(finer, each)) for aim, finer, each in known]
-        tied = {place for tie in self._ties for place in (tie.parent, tie.child)}
+        following = {tie.child for tie in self._followers}
+        ways = [(place, marginals[place]) for place in range(len(found)) if place not in following]
+        for tie in self._followers:  # cells that one value of a follower goes with have that value's rows
+            groups = marginals[tie.child].union[tie.ratios.argmax(axis=1)]
+            ways.append((tie.parent, marginals[tie.parent]._replace(union=np.unique(groups, return_inverse=True)[1])))
+        partners = {tie.parent: (tie.child, tie.ratios) for tie in self._ties}
+        partners |= {tie.child: (tie.parent, tie.ratios.T) for tie in self._ties}
         for _ in range(RAKINGS):
-            for place in set(range(len(found))) - tied:
-                found[place] = raked(found[place], marginals[place])
-            for tie in self._ties:
-                for place, other, ratios in (tie.parent, tie.child, tie.ratios), (tie.child, tie.parent, tie.ratios.T):
-                    found[place] = raked(found[place], marginals[place], found[other] @ ratios.T)
+            for place, own in ways:
+                other, ratios = partners.get(place, (place, None))
+                found[place] = raked(found[place], own, None if ratios is None else found[other] @ ratios.T)
         for tie in self._ties:
             found[tie.parent], _, _ = joint_margins(found[tie.parent], found[tie.child], tie.ratios)
+        for place in following:
+            found[place] = np.full(found[place].shape, 1 / found[place].shape[1])
         return found
 
 
@@ -347,5 +363,5 @@ def _grid(first: Measurement, cells: Cells, counts_of_cells: Floats, runs: Seque
     if counted is None:
         return grid
     bars, pieces = first.map(COLUMNS).factors[cells.column], pieces_of(first, cells.column)
-    spikes = np.isin(grid.lows, np.asarray(pieces.lows)[pieces.atoms])
+    spikes = pieces.atoms[np.searchsorted(pieces.lows, grid.lows, side="right") - 1]
     return with_heaps(grid, counts_of_cells[: cells.num_known], bars, spikes, *counted)

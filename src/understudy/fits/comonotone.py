@@ -14,8 +14,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import bmat
-from scipy.sparse.csgraph import connected_components
 
 from understudy.arrays import Floats, Integers, Truths
 from understudy.features import Cells
@@ -33,6 +31,15 @@ FEWEST_CELLS = 5
 MOST_BESIDE = 0.06
 """Right beside the staircase lie no more rows than this share of all, with a deviation of noise to spare; and neither
 these cells nor all beside it hold more than a function leaves: of columns that are only alike, rows are there."""
+
+SQUARES_DEVIATIONS = 3.0
+"""Squares of the cells beside it are no further beyond noise: chi-square variables have heavy tails."""
+
+NEGLIGIBLE = 1e-3
+"""Whatever these tests say, so small a share of the rows beside it does not matter."""
+
+PLACE_DEVIATIONS = 2.0
+"""Where a category lies is told from the cells in which it stands out of the noise by so many deviations."""
 
 NULL_DEVIATIONS = 3.0
 """That the other column is null is a step if so many deviations of noise in rows are."""
@@ -88,7 +95,7 @@ def find_staircase(table: Floats, expected: Floats, noise: float, cells: Sequenc
     nulls = known[:, other.num_known :]
     if nulls.sum() < NULL_DEVIATIONS * noise * math.sqrt(one.num_known):
         known = known[:, : other.num_known]  # the other column is null where the number is, if ever
-    squares, orders = np.maximum(known, 0.0) ** 2, _orders(known, other)
+    squares, orders = np.maximum(known, 0.0) ** 2, _orders(known / noise, other)
     paths = [_best_path(squares[:, order]) for order in orders]
     best = int(np.argmax([squares[:, own][path].sum() for own, path in zip(orders, paths, strict=True)]))
     order, path = orders[best], paths[best]
@@ -107,20 +114,37 @@ def _is_alone(counts: Floats, path: Truths) -> bool:
     if size == 0 or counts[near].sum() + hidden > MOST_BESIDE * counts.sum():
         return False
     held = max(counts[near].sum() / hidden, beside.sum() / math.sqrt(size))
-    squares = ((beside**2).sum() - size) / math.sqrt(2 * size)
     stray = beside.max() - universal_threshold(size)
-    return bool(max(held, squares) < FUNCTION_DEVIATIONS and stray < STRAY_DEVIATIONS)
+    is_usual = held < FUNCTION_DEVIATIONS and stray < STRAY_DEVIATIONS and beyond_noise(beside) < SQUARES_DEVIATIONS
+    return bool(is_usual or beside.sum() + math.sqrt(size) < NEGLIGIBLE * counts.sum())
+
+
+def better_function(counts: Floats, function: Truths, staircase: Staircase) -> bool:
+    """Whether a function of cells leaves less beside it than a staircase, given counts in units of their noise."""
+    beside = staircase.is_beside
+    return beyond_noise(counts[~function]) < beyond_noise(counts[: beside.shape[0], : beside.shape[1]][beside])
+
+
+def beyond_noise(counts: Floats) -> float:
+    """How far the squares of counts, in units of their noise, are beyond what noise gives: in deviations of a
+    chi-square variable.
+    """
+    return float(((counts**2).sum() - counts.size) / math.sqrt(2 * counts.size))
 
 
 def _orders(known: Floats, other: Cells) -> list[Integers]:
-    """Orders in which the other column may follow the first; nulls of a number come before or after its values."""
+    """Orders in which the other column may follow the first, given counts in units of their noise.
+
+    Nulls of a number come before or after its values. Categories are sorted by where they stand out of the noise, those
+    that do nowhere by their largest cell.
+    """
     if other.is_ordered:
         natural, null = np.arange(other.num_known), np.arange(other.num_known, known.shape[1])
         ways = [natural, natural[::-1]]
         return [np.append(way, null) for way in ways] + [np.append(null, way) for way in ways if len(null)]
-    held = np.maximum(known, 0.0)
-    places = np.arange(len(held)) @ held / np.maximum(held.sum(axis=0), 1e-300)
-    return [np.argsort(places, kind="stable")]
+    least = np.minimum(PLACE_DEVIATIONS, np.nextafter(known.max(axis=0), -np.inf))
+    held = np.maximum(known - least, 0.0)
+    return [np.argsort(np.arange(len(held)) @ held / held.sum(axis=0), kind="stable")]
 
 
 def _best_path(gains: Floats) -> Truths:
@@ -207,29 +231,7 @@ def at_steps(
     middles, joint = (edges[:-1] + edges[1:]) / 2, np.zeros((finer.num_known, len(shares)))
     rows, columns = np.searchsorted(at, middles) - 1, own[np.minimum(np.searchsorted(ends, middles), len(own) - 1)]
     np.add.at(joint, (rows, columns), np.diff(edges))
-    marginals = _agreeing(marginals.split(finer, parts), (finer, side.finest), joint)
-    return marginals, joint.T if staircase.is_turned else joint
-
-
-def _agreeing(marginals: Marginals, cells: Sequence[Cells], joint: Floats) -> Marginals:
-    """Marginals by label that a law with these cells in use can have.
-
-    Cells that meet one another alone have as many rows of one column as of the other: means of both, as their variances
-    deserve, which grow with the number of cells.
-    """
-    _, group = connected_components(bmat([[None, joint > 0], [(joint > 0).T, None]]))
-    groups = np.split(np.eye(int(group.max()) + 1)[group], [len(joint)])
-    places, by_label = [marginals.place(each) for each in cells], list(marginals.by_label)
-    held = [by_label[place][:, : len(own)] @ own for place, own in zip(places, groups, strict=True)]
-    known = [sums.sum(axis=1, keepdims=True) + SLIVER for sums in held]
-    sizes = [own.sum(axis=0) for own in groups]
-    shares = (sizes[1] * held[0] / known[0] + sizes[0] * held[1] / known[1]) / (sizes[0] + sizes[1])
-    shares /= shares.sum(axis=1, keepdims=True)
-    for place, own, sums, whole in zip(places, groups, held, known, strict=True):
-        factor = np.divide(shares * whole, sums, out=np.ones_like(sums), where=sums > SLIVER)
-        by_label[place] = by_label[place].copy()
-        by_label[place][:, : len(own)] *= factor @ own.T
-    return replace(marginals, by_label=tuple(by_label))
+    return marginals.split(finer, parts), joint.T if staircase.is_turned else joint
 
 
 def _value_by_value(marginals: Marginals, side: Side) -> Marginals:
@@ -260,15 +262,16 @@ def _split_at(side: Side, masses: Floats, borders: Floats, noise: float) -> tupl
     own = np.searchsorted(at[1:-1], borders)
     gaps = np.diff(borders, prepend=0.0)
     doubt = np.hypot(DOUBT * noise, DOUBT_INSIDE * np.diff(at)[own])
-    codes = _round_codes(side, borders, (edges, below), doubt=doubt, weights=gaps / (noise + SLIVER))
+    codes = _round_codes(side, borders[:-1], (edges, below), doubt=doubt[:-1], weights=gaps / (noise + SLIVER))
     # A step inside the cell that it was seen in parts this cell's rows as the pair does, whatever histograms say.
-    is_inside = (codes > firsts[own]) & (codes < firsts[own + 1])
+    is_inside = (codes > firsts[own[:-1]]) & (codes < firsts[own[:-1] + 1])
     found = dict(zip(firsts.tolist(), at.tolist(), strict=True))
-    for code, border in zip(codes.tolist(), np.where(is_inside, borders, np.interp(codes, edges, below)), strict=True):
-        found.setdefault(code, float(border))
-    moved = np.array([found[code] for code in codes.tolist()])
-    finer = split_cells(cells, [code for code in found if code < cells.num_codes])
-    return finer, np.array([found[code] for code in sorted(found)]), np.append(moved[:-1], 1.0)
+    for code, place in zip(codes, np.where(is_inside, borders[:-1], np.interp(codes, edges, below)), strict=True):
+        found.setdefault(int(code), float(place))
+    starts = np.array(sorted(found))
+    places = np.maximum.accumulate([found[code] for code in starts.tolist()])
+    moved = places[np.searchsorted(starts, codes)]
+    return split_cells(cells, starts[:-1].tolist()), places, np.append(moved, 1.0)
 
 
 def _round_codes(
@@ -276,27 +279,38 @@ def _round_codes(
 ) -> Integers:
     """The codes that steps are most likely at, given about which share of the rows is below each.
 
-    Posterior modes: each step is at a multiple of one of the round numbers, all multiples of which are as likely; how
-    often it is at which of these numbers is estimated from all steps together (empirical Bayes, by EM).
+    Each step is at a multiple of one of the round numbers, all multiples of which are as likely; how often it is at
+    which of these numbers is estimated from all steps (empirical Bayes, by EM). Of all rising codes the likeliest are
+    taken (Viterbi's algorithm).
 
     Args:
         side: the column.
-        borders: these shares.
+        borders: these shares, in order.
         known: codes, and the shares of rows below them.
         doubt: deviations of the borders.
-        weights: deviations that the rows between a border and the one before stand out by: no step leaves them nothing.
+        weights: by how many deviations of noise the rows before each border stand out, and those after the last.
     """
     (edges, below), steps = known, np.asarray(side.steps)
     middles = np.interp(borders, below, edges)[:, None] - side.origin
     codes = np.clip(np.rint(np.rint(middles / steps) * steps + side.origin), 0, edges[-1])  # (borders, steps)
     apart = (np.interp(codes, edges, below) - borders[:, None]) / doubt[:, None]
-    lost = np.where(codes[1:] == codes[:-1], weights[1:, None] ** 2 / 2, 0.0)
-    likely = np.log(steps) - apart**2 / 2
-    likely[1:] -= lost
-    likely[:-1] -= lost
-    likely = np.exp(likely - likely.max(axis=1, keepdims=True))
-    shares, seen = np.full(len(steps), 1 / len(steps)), np.minimum(weights, np.append(weights[1:], 0.0)) + SLIVER
+    scores = np.log(steps) - apart**2 / 2
+    likely = np.exp(scores - scores.max(axis=1, keepdims=True))
+    shares, seen = np.full(len(steps), 1 / len(steps)), np.minimum(weights[:-1], weights[1:]) + SLIVER
     for _ in range(ROUNDS):
         each = likely * shares
         shares = seen @ (each / each.sum(axis=1, keepdims=True)) / seen.sum()
-    return np.asarray(codes[np.arange(len(borders)), (likely * shares).argmax(axis=1)].astype(np.int64))
+    scores += np.log(shares + SLIVER)
+    codes = np.vstack([np.zeros(len(steps)), codes, np.full(len(steps), edges[-1])])
+    total, origins = np.zeros(len(steps)), []
+    for place, own in enumerate(np.vstack([scores, np.zeros(len(steps))])):
+        step = codes[place + 1] - codes[place][:, None]  # (steps before, steps here)
+        # Rows between two steps that are at one code would have none.
+        ways = total[:, None] + np.where(step > 0, 0.0, np.where(step < 0, -np.inf, -(weights[place] ** 2) / 2))
+        origins.append(ways.argmax(axis=0))
+        total = ways.max(axis=0) + own
+    chosen, found = int(total.argmax()), []
+    for place in range(len(borders), -1, -1):
+        chosen = int(origins[place][chosen])
+        found.append(codes[place, chosen])
+    return np.asarray(found[-2::-1], dtype=np.int64)

@@ -11,8 +11,8 @@ from scipy.special import erfcx
 
 from understudy.arrays import Floats, Truths
 from understudy.features import Cells
-from understudy.fits.comonotone import Staircase, find_staircase
-from understudy.fits.structural_zeros import find_function, surely_empty
+from understudy.fits.comonotone import Staircase, better_function, find_staircase
+from understudy.fits.structural_zeros import find_function, follower_of, surely_empty
 from understudy.rules.adaptive_bins import COARSE_PAIRS
 from understudy.rules.denoise import centred, project_to_simplex, scale_to_total
 from understudy.rules.marginals import Marginals, unions
@@ -27,7 +27,8 @@ class Target:
     table: Floats  # (copies, cells of one, cells of the other)
     weight: float = 1.0
     zeros: Truths | None = None  # (cells of one, cells of the other): surely empty
-    staircase: Staircase | None = None  # of cells in use, if one column follows the other
+    follower: int | None = None  # which of the two columns the other one determines
+    staircase: Staircase | None = None  # of cells in use, if it is a step function
 
 
 Targets = dict[tuple[int, ...], Target]
@@ -93,13 +94,16 @@ def pair_targets(marginals: Marginals, pairs: SelectedPairs) -> Targets:
         cells = [pairs.cells[j] for j in pair]
         staircase = find_staircase(share, expected, noise, cells)
         function = find_function(share, expected, noise, [each.is_ordered for each in cells])
+        if staircase is not None and function is not None and better_function(share / noise, function, staircase):
+            staircase = None
         zeros = surely_empty(share, expected, noise) if function is None else ~function
+        follower = None if function is None else follower_of(function)
         if staircase is not None:
-            beside = staircase.is_beside
+            beside, follower = staircase.is_beside, 0 if staircase.is_turned else 1
             zeros[: beside.shape[0], : beside.shape[1]] = beside
-        if staircase is not None or function is not None:
+        if follower is not None:
             likely = np.where(zeros, 0.0, likely) / max(float(likely[~zeros].sum()), 1e-12)
-        found[pair] = Target(likely[None], weight=1 / math.sqrt(doubt), zeros=zeros, staircase=staircase)
+        found[pair] = Target(likely[None], 1 / math.sqrt(doubt), zeros, follower, staircase)
     return found
 
 

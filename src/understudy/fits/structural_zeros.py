@@ -47,6 +47,13 @@ def find_function(table: Floats, expected: Floats, noise: float, is_ordered: Seq
     return best
 
 
+def follower_of(function: Truths) -> int:
+    """Which of two columns, 0 or 1, is the function of the other; of two that determine each other, the coarser one."""
+    is_second = bool((function.sum(axis=1) == 1).all())
+    is_first = bool((function.sum(axis=0) == 1).all())
+    return int(function.shape[1] <= function.shape[0]) if is_first and is_second else int(is_second)
+
+
 def _function_values(counts: Floats, masses: Floats, is_ordered: bool) -> Integers:
     """The most likely value of every cell of a column that determines another, in units of the noise.
 

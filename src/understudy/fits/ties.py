@@ -8,16 +8,16 @@ ratios to independence, and components are left for what pairs do not say.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 
-from understudy.arrays import Floats, Truths
-from understudy.fits.comonotone import Inside, at_steps
+from understudy.arrays import Floats
+from understudy.features import Cells
 from understudy.fits.shrinkage import Target, Targets, members
 from understudy.generators.mixture import Tie
 from understudy.rules.marginals import RAKINGS, Marginals
-from understudy.rules.pair_selection import SelectedPairs
 
 LEAST_TIED = 0.02
 """Distance (total variation) of a pair's table from independence within labels, from which a tie is worth its time."""
@@ -40,47 +40,31 @@ IMPOSSIBLE = 1e-9
 
 
 def choose_ties(
-    marginals: Marginals, targets: Targets, pairs: SelectedPairs, *, noise: float, inside: Inside
-) -> tuple[list[Tie], Marginals]:
+    marginals: Marginals, targets: Targets, cells: Sequence[Cells], *, noise: float, followers: Collection[int] = ()
+) -> list[Tie]:
     """Ties of the pairs that depend most on one another, no column twice (a greedy matching).
 
-    Ratios are over the cells of the marginals that are given back, and so are the places of parents and children: of
-    columns that follow one another, cells are split where one of them has a step.
-
-    Args:
-        marginals: what is known of columns.
-        targets: what is known of pairs.
-        pairs: their cells and their noise.
-        noise: that of a cell that was counted by label, in rows.
-        inside: what is known of rows inside cells.
+    Ratios are over the cells of the marginals, and so are the places of parents and children. ``noise`` is that of a
+    cell that was counted by label, in rows. ``followers`` are the places of columns that others determine. Parents have
+    more cells: given another column, cells are drawn less evenly.
     """
     rows = marginals.total * marginals.label_shares
-    wanted = {pair: marginals.independent((pair[0], pair[1]), pairs.cells).sum(axis=0) for pair in targets}
+    wanted = {pair: marginals.independent((pair[0], pair[1]), cells).sum(axis=0) for pair in targets}
     apart = {pair: 0.5 * float(np.abs(targets[pair].table[0] - wanted[pair]).sum()) for pair in targets}
     found: list[Tie] = []
-    used: set[int] = set()
-    for pair in sorted(apart, key=lambda pair: (targets[pair].staircase is None, -apart[pair])):
-        cells = [pairs.cells[j] for j in pair]
-        places = [marginals.place(each) for each in cells]
+    used = set(followers)
+    for pair in sorted(apart, key=lambda pair: -apart[pair]):
+        places = marginals.place(cells[pair[0]]), marginals.place(cells[pair[1]])
         if apart[pair] < LEAST_TIED or used & set(places):
             continue
-        split, joint, staircase = marginals, None, targets[pair].staircase
-        if staircase is not None:
-            split, joint = at_steps(marginals, cells, staircase, inside, noise=pairs.noise / marginals.total)
-        left, right = (members(split.cells[place], each) for place, each in zip(places, cells, strict=True))
-        ratios = left @ association(targets[pair], wanted[pair]) @ right.T
-        if joint is not None:
-            rows_in, columns_in = joint.shape
-            expected = split.independent((places[0], places[1]), split.cells).sum(axis=0)[:rows_in, :columns_in]
-            share = float((ratios[:rows_in, :columns_in] * expected).sum())
-            ratios[:rows_in, :columns_in] = _ratios(joint * share, expected, joint > 0)
-        sides = [split.by_label[place] for place in places]
+        left, right = (members(marginals.cells[place], cells[j]) for place, j in zip(places, pair, strict=True))
+        tie = Tie(*places, left @ association(targets[pair], wanted[pair]) @ right.T)
+        sides = [marginals.by_label[place] for place in places]
         is_known = rows > KNOWN_DEVIATIONS * noise * math.sqrt(min(side.shape[1] for side in sides))
-        if not is_known.any() or _moved(ratios, *(side[is_known] for side in sides)) <= MOST_MOVED:
+        if not is_known.any() or _moved(tie.ratios, *(side[is_known] for side in sides)) <= MOST_MOVED:
             used |= set(places)
-            found.append(Tie(places[0], places[1], ratios))
-            marginals = split
-    return found, marginals
+            found.append(tie if tie.ratios.shape[0] >= tie.ratios.shape[1] else Tie(*places[::-1], tie.ratios.T))
+    return found
 
 
 def association(target: Target, expected: Floats) -> Floats:
@@ -98,10 +82,6 @@ def association(target: Target, expected: Floats) -> Floats:
     for _ in range(RAKINGS):  # iterative proportional fitting (Deming & Stephan 1940)
         found *= rows / np.maximum(found.sum(axis=1, keepdims=True), 1e-300)
         found *= columns / np.maximum(found.sum(axis=0), 1e-300)
-    return _ratios(found, expected, possible)
-
-
-def _ratios(found: Floats, expected: Floats, possible: Truths) -> Floats:
     ratios = np.divide(found, expected, out=np.ones_like(found), where=expected > LEAST_EXPECTED)
     return np.clip(np.where(possible, ratios, IMPOSSIBLE), IMPOSSIBLE, 1 / IMPOSSIBLE)
 

@@ -38,6 +38,7 @@ from understudy.features import Block, Cells, Constant, Embedding, Norm, Sign, T
 from understudy.features.tables import fine_bars, first_bars, planned_cells
 from understudy.fits.anova import AnovaTraining, column_grids, fit_components, with_label
 from understudy.fits.comonotone import Inside
+from understudy.fits.followers import find_followers
 from understudy.fits.shrinkage import coarse_targets, pair_targets, positive_counts
 from understudy.fits.ties import choose_ties
 from understudy.generators.mixture import Mixture, Tie
@@ -249,10 +250,22 @@ def train_anova(release: Release, training: AnovaTraining, *, progress: LossProg
         pairs = pair_targets(marginals, selected)
         coarse = coarse_targets(marginals, second, pairs, selected.cells)
         inside = Inside(measurements[0], release.plan.schema.used)
-        ties, marginals = choose_ties(marginals, pairs, selected, noise=second.noise_of_count(CELLS), inside=inside)
+        noise = second.noise_of_count(CELLS)
+        followers, marginals = find_followers(marginals, pairs, selected, noise=noise, inside=inside)
+        apart = {tie.child for tie in followers}
+        ties = choose_ties(marginals, pairs, selected.cells, noise=noise, followers=apart)
         sizes, by_column = fit_components(
-            marginals, pairs, coarse, selected=selected, second=second, ties=ties, training=training, progress=progress
+            marginals,
+            pairs,
+            coarse,
+            selected=selected,
+            second=second,
+            ties=ties,
+            followers=followers,
+            training=training,
+            progress=progress,
         )
+        ties = [*ties, *followers]
     return Mixture(
         schema=release.plan.schema,
         probabilities=_single(with_label(release, by_column, sizes)),
@@ -295,7 +308,9 @@ def _explanation(
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         found.append(f"finer histograms find values that repeat ({shown}): {percent[VALUES]}")
     if DIGITS[0] in parts:
-        found.append(f"all digits of values that repeat in columns of many decimals: {percent[DIGITS[0]]} twice")
+        found.append(
+            f"values that repeat in columns of many decimals, to one of 2^32 codes: {percent[DIGITS[0]]} twice"
+        )
     has_classes = len(places) < len(schema.used)
     by_label = " by label" if has_classes else ""
     again = "" if coarse_pairs else f"; once more by themselves, in cells cut anew: {percent[MARGINALS]}"

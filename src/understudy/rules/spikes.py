@@ -72,8 +72,8 @@ def last_runs(measurements: Sequence[Measurement]) -> list[Run]:
     for measured in measurements:
         block = _block(measured)
         if block is not None:
-            parts = _parts(measured, block)
-            found = [run for run in found if not any(_holds(run, part) for part in parts)] + parts
+            shorter = _standing_out(measured, block)
+            found = [run for run in found if not any(_holds(run, part) for part in shorter)] + shorter
     return found
 
 
@@ -82,7 +82,7 @@ def _holds(run: Run, part: Run) -> bool:
 
 
 def _bars(measurements: Sequence[Measurement]) -> list[Run]:
-    """Bars of finer histograms that stand out as values that repeat do."""
+    """Bars of finer histograms that stand out as values that repeat do: of the first stage but for a row count."""
     first = next(each for each in measurements if each.has(COLUMNS))
     found = []
     for cells in first.map(VALUES).factors if first.has(VALUES) else ():
@@ -94,7 +94,7 @@ def _bars(measurements: Sequence[Measurement]) -> list[Run]:
     return found
 
 
-def _parts(measured: Measurement, block: str) -> list[Run]:
+def _standing_out(measured: Measurement, block: str) -> list[Run]:
     """Parts of runs that stand out."""
     noise, found = measured.noise_of_count(block), []
     for cells, (table,) in zip(measured.map(block).factors, measured.tables(block), strict=True):
