@@ -38,6 +38,9 @@ SQUARES_DEVIATIONS = 3.0
 NEGLIGIBLE = 1e-3
 """Whatever these tests say, so small a share of the rows beside it does not matter."""
 
+CLEARLY = 1.0
+"""In deviations of a chi-square variable."""
+
 PLACE_DEVIATIONS = 2.0
 """Where a category lies is told from the cells in which it stands out of the noise by so many deviations."""
 
@@ -120,9 +123,12 @@ def _is_alone(counts: Floats, path: Truths) -> bool:
 
 
 def better_function(counts: Floats, function: Truths, staircase: Staircase) -> bool:
-    """Whether a function of cells leaves less beside it than a staircase, given counts in units of their noise."""
+    """Whether a function of cells leaves clearly less beside it than a staircase, given counts in units of their noise:
+    a category may be a union of others that do not lie side by side.
+    """
     beside = staircase.is_beside
-    return beyond_noise(counts[~function]) < beyond_noise(counts[: beside.shape[0], : beside.shape[1]][beside])
+    left = beyond_noise(counts[: beside.shape[0], : beside.shape[1]][beside])
+    return beyond_noise(counts[~function]) + CLEARLY < left
 
 
 def beyond_noise(counts: Floats) -> float:

@@ -11,13 +11,15 @@ The story, in the order of this file; every measurement is a sum of integers wit
    stated a row count, it is measured first, and ``place_bars`` joins bars that so few rows do not carry.
 2. Measure: histograms of columns, and of long columns value by value.
 3. Adaptive bins: ``place_bins`` removes noise from the histograms (Haar thresholds) and cuts columns where rows are.
-4. Measure: columns by label in these bins, and all pairs of columns by label, coarsely.
+4. Measure: columns by label in these bins, and all pairs of columns by label, coarsely. In this stage and the last
+   one, values that repeat in the longest columns are cut out of their bars (``rules.spikes``).
 5. Pair selection: ``select_marginals`` takes the pairs whose dependence is worth the noise that they bring to all.
 6. Measure: the selected pairs, each as finely as its dependence and the noise deserve, and every column by itself in
    cells cut anew (``refined``), all with the same noise.
 7. ``train_anova``: marginals that agree (``find_marginals``); pairs shrunk towards independence (``pair_targets``,
-   ``coarse_targets``); a mixture of products fitted to all of them by descent (``fit_components``), whose components
-   draw the columns that depend most on one another together (``choose_ties``).
+   ``coarse_targets``); a mixture of products fitted to all of them by descent (``fit_components``), in which columns
+   that another one determines follow it (``find_followers``), and the ones that depend most on one another are drawn
+   together (``choose_ties``).
 """
 
 from __future__ import annotations
