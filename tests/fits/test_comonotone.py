@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,7 +14,7 @@ from understudy import Budget, dp_anova, fit_release, load_schema, release_table
 from understudy.arrays import Floats, Integers
 from understudy.features import Cells
 from understudy.fits.anova import AnovaTraining
-from understudy.fits.comonotone import Side, _best_path, _round_codes, at_steps, find_staircase
+from understudy.fits.comonotone import Inside, Side, Staircase, _best_path, _round_codes, at_steps, find_staircase
 from understudy.private.noise import SeededNoise
 from understudy.rules.marginals import Marginals
 from understudy.schema import Schema
@@ -115,8 +117,11 @@ def at(borders: tuple[int, ...], cells: Cells, *, labels: int = 1) -> tuple[Marg
         np.add.at(counts, (label, own(codes.copy())), 1.0)
         shares.append(counts / counts.sum(axis=1, keepdims=True))
     marginals = Marginals(float(ROWS), np.full(labels, 1 / labels), tuple(shares), (cells, CHOICE))
-    found, joint = at_steps(marginals, (cells, CHOICE), staircase, Even(), noise=NOISE / ROWS)  # type: ignore[arg-type]
-    return found, joint, left, right
+    inside = cast(Inside, Even())
+    found = at_steps(marginals, cells, CHOICE, staircase, inside, noise=NOISE / ROWS)
+    assert found is not None
+    marginals, joint = found
+    return marginals, joint, left, right
 
 
 @pytest.mark.parametrize("borders", [(300, 700, 900), (100, 600, 1100), (200, 300, 1000)])
@@ -130,6 +135,20 @@ def test_cells_are_split_at_steps_so_that_no_row_contradicts_them(borders: tuple
     assert joint.sum() == pytest.approx(1)
     for own in marginals.by_label:
         np.testing.assert_allclose(own.sum(axis=1), 1.0)
+
+
+def test_values_that_no_step_can_part_are_not_parted() -> None:
+    """Half of the rows of every value have one group and half the next one: alike, but no function."""
+    cells, rng = Cells(0, 6, is_ordered=True), np.random.default_rng(0)
+    left = rng.integers(0, 6, ROWS)
+    right = np.minimum((left + rng.integers(0, 2, ROWS)) // 2, 3)
+    masses = np.zeros((6, 4))
+    np.add.at(masses, (left, right), 1 / ROWS)
+    marginals = Marginals(
+        float(ROWS), np.ones(1), (masses.sum(axis=1)[None], masses.sum(axis=0)[None]), (cells, CHOICE)
+    )
+    staircase = Staircase(masses, np.arange(4), is_turned=False)
+    assert at_steps(marginals, cells, CHOICE, staircase, cast(Inside, Even()), noise=NOISE / ROWS) is None
 
 
 def test_steps_are_where_most_of_them_are_round() -> None:

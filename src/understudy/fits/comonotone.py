@@ -29,11 +29,16 @@ FEWEST_CELLS = 5
 """Cells that a number must have in the pair's table: few show no line along which the columns go."""
 
 MOST_BESIDE = 0.06
-"""Right beside the staircase lie no more rows than this share of all, with a deviation of noise to spare; and neither
-these cells nor all beside it hold more than a function leaves: of columns that are only alike, rows are there."""
+"""Beside a function, and right beside a staircase, lie no more rows than this share, with a deviation of noise to
+spare: of columns that are only alike, rows are there."""
 
 SQUARES_DEVIATIONS = 3.0
 """Squares of the cells beside it are no further beyond noise: chi-square variables have heavy tails."""
+
+MOST_OFF = 0.05
+MEAN_DEVIATION = math.sqrt(2 / math.pi) / 2
+"""With steps at codes, so large a share of the rows may be in other cells of the pair than were counted, beside what
+noise has on average: a normal variable is sqrt(2 / pi) deviations from zero, a total variation counts a row twice."""
 
 NEGLIGIBLE = 1e-3
 """Whatever these tests say, so small a share of the rows beside it does not matter."""
@@ -114,12 +119,17 @@ def _is_alone(counts: Floats, path: Truths) -> bool:
     near = (near[2:, 1:-1] | near[:-2, 1:-1] | near[1:-1, 2:] | near[1:-1, :-2]) & ~path
     beside, hidden = counts[~path], math.sqrt(near.sum())
     size = len(beside)
-    if size == 0 or counts[near].sum() + hidden > MOST_BESIDE * counts.sum():
+    if size == 0 or hides_rows(counts[near] / counts.sum(), 1 / counts.sum()):
         return False
     held = max(counts[near].sum() / hidden, beside.sum() / math.sqrt(size))
     stray = beside.max() - universal_threshold(size)
     is_usual = held < FUNCTION_DEVIATIONS and stray < STRAY_DEVIATIONS and beyond_noise(beside) < SQUARES_DEVIATIONS
     return bool(is_usual or beside.sum() + math.sqrt(size) < NEGLIGIBLE * counts.sum())
+
+
+def hides_rows(shares: Floats, noise: float) -> bool:
+    """Whether cells that should be empty may hold rows that matter."""
+    return float(shares.sum()) + noise * math.sqrt(shares.size) > MOST_BESIDE
 
 
 def better_function(counts: Floats, function: Truths, staircase: Staircase) -> bool:
@@ -209,35 +219,46 @@ class Inside:
 
 
 def at_steps(
-    marginals: Marginals, cells: Sequence[Cells], staircase: Staircase, inside: Inside, *, noise: float
-) -> tuple[Marginals, Floats]:
-    """Columns of a pair with their cells split where one of them has a step, and their comonotone joint law.
+    marginals: Marginals, one: Cells, other: Cells, staircase: Staircase, inside: Inside, *, noise: float
+) -> tuple[Marginals, Floats] | None:
+    """Columns of a pair with their cells split where the other one has a step, and their comonotone joint law.
+
+    None if values that steps cannot part contradict the pair's table: the columns are alike, and no function.
 
     Args:
         marginals: what is known of columns.
-        cells: those of the pair.
+        one: the pair's cells of the number that the other column follows.
+        other: those of the other column.
         staircase: over these cells.
         inside: what is known of rows inside cells.
         noise: deviation of the noise on a cell of the pair, in shares of rows.
 
-    # -> ..., (cells of one, cells of the other), known ones or those that are on the staircase
+    # -> ..., (known cells of one, cells of the other that are on the staircase)
     """
-    one, other = cells[::-1] if staircase.is_turned else cells
     masses = staircase.masses / staircase.masses.sum()
     marginals = _value_by_value(marginals, inside.side(marginals, other))
     side, followed = inside.side(marginals, other), inside.side(marginals, one)
-    shares, known = side.shared_out(masses.sum(axis=0)), staircase.order[staircase.order < other.num_known]
+    shares, union = side.shared_out(masses.sum(axis=0)), unions(side.finest, other)
+    known = staircase.order[staircase.order < other.num_known]
+    # The other column's finest cells in the staircase's order, and within one of the pair's cells in their own.
     own = np.arange(len(shares))[:: -1 if other.is_ordered and known[0] > known[-1] else 1]
-    own = own[np.argsort(np.argsort(staircase.order)[unions(side.finest, other)[own]], kind="stable")]
+    own = own[np.argsort(np.argsort(staircase.order)[union[own]], kind="stable")]
     own = own[shares[own] > LEAST_HELD]
-    finer, at, ends = _split_at(followed, masses.sum(axis=1), _cumulative(shares[own])[1:], noise)
-    held, parent = np.diff(at), unions(finer, followed.finest)[: finer.num_known]
-    parts = held / np.bincount(parent, weights=held)[parent]
-    edges = np.unique(np.append(at, ends))
-    middles, joint = (edges[:-1] + edges[1:]) / 2, np.zeros((finer.num_known, len(shares)))
-    rows, columns = np.searchsorted(at, middles) - 1, own[np.minimum(np.searchsorted(ends, middles), len(own) - 1)]
-    np.add.at(joint, (rows, columns), np.diff(edges))
-    return marginals.split(finer, parts), joint.T if staircase.is_turned else joint
+    allowed = MOST_OFF + MEAN_DEVIATION * noise * float((masses > 0).sum())
+    for steps in (followed.steps, followed.steps[-1:]):  # at round numbers, or else wherever they seem to be
+        number = followed._replace(steps=steps)
+        finer, at, ends = _split_at(number, masses.sum(axis=1), _cumulative(shares[own])[1:], noise)
+        joint = np.zeros((finer.num_known, len(shares)))
+        edges = np.unique(np.append(at, ends))
+        middles = (edges[:-1] + edges[1:]) / 2
+        places = np.minimum(np.searchsorted(ends, middles), len(own) - 1)
+        np.add.at(joint, (np.searchsorted(at, middles) - 1, own[places]), np.diff(edges))
+        seen = np.zeros(masses.shape)
+        np.add.at(seen, (unions(finer, one)[: len(joint), None], union[: len(shares)]), joint)
+        if np.abs(seen - masses).sum() / 2 <= allowed:
+            held, parent = np.diff(at), unions(finer, followed.finest)[: finer.num_known]
+            return marginals.split(finer, held / np.bincount(parent, weights=held)[parent]), joint
+    return None
 
 
 def _value_by_value(marginals: Marginals, side: Side) -> Marginals:

@@ -6,7 +6,6 @@ of them may follow the same column.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -16,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from understudy.arrays import Floats, Truths
 from understudy.features import Cells
-from understudy.fits.comonotone import Inside, at_steps
+from understudy.fits.comonotone import MEAN_DEVIATION, Inside, at_steps
 from understudy.fits.shrinkage import Target, Targets, members
 from understudy.fits.ties import LEAST_TIED
 from understudy.generators.mixture import Tie
@@ -24,10 +23,8 @@ from understudy.rules.marginals import Marginals, unions
 from understudy.rules.pair_selection import SelectedPairs
 
 MOST_APART = 0.1
-MEAN_DEVIATION = math.sqrt(2 / math.pi) / 2
-"""No label has more of its rows in cells that the law does not give them, beside what noise has on average (a normal
-variable is sqrt(2 / pi) deviations from zero, and a total variation counts a row twice): a function told from all rows
-may be none of a rare label."""
+"""No label has more of its rows in cells that the law does not give them, beside what noise has on average: a function
+told from all rows may be none of a rare label."""
 
 LEAST_HELD = 1e-12
 """Share of rows: of cells with fewer nothing is known."""
@@ -55,54 +52,55 @@ def find_followers(
         target = targets[pair]
         if target.follower is None or apart[pair] < LEAST_TIED:
             continue
-        cells = [pairs.cells[pair[1 - target.follower]], pairs.cells[pair[target.follower]]]
-        parent, child = (marginals.place(each) for each in cells)
+        one, other = pairs.cells[pair[1 - target.follower]], pairs.cells[pair[target.follower]]
+        parent, child = marginals.place(one), marginals.place(other)
         if child in {place for tie, _ in found for place in (tie.parent, tie.child)}:
             continue
         if parent in {tie.child for tie, _ in found}:
             continue
-        split, law, joint = _law(marginals, cells, target, inside, pairs.noise / marginals.total)
-        agreed = _agreeing(split, (parent, child), joint > 0, noise)
-        if agreed is None:
-            continue
-        marginals = agreed
-        found.append((Tie(parent, child, law), marginals.cells[parent]))
+        split, joint = marginals, None
+        if target.staircase is not None:
+            steps = at_steps(marginals, one, other, target.staircase, inside, noise=pairs.noise / marginals.total)
+            if steps is None:
+                continue
+            split, joint = steps
+        elif other.num_known < marginals.cells[child].num_known:
+            continue  # a function of cells that hold several values says nothing of these
+        law = _law(split, (one, other), target, joint)
+        agreed = _agreeing(split, (parent, child), (law if joint is None else joint) > 0, noise)
+        if agreed is not None:
+            marginals = agreed
+            found.append((Tie(parent, child, law), marginals.cells[parent]))
     ties = [replace(tie, ratios=tie.ratios[unions(marginals.cells[tie.parent], own)]) for tie, own in found]
     return ties, marginals
 
 
-def _law(
-    marginals: Marginals, cells: Sequence[Cells], target: Target, inside: Inside, noise: float
-) -> tuple[Marginals, Floats, Floats]:
-    """Marginals with cells split at steps, the follower's law given the other column's cells, and cells that meet.
+def _law(marginals: Marginals, cells: Sequence[Cells], target: Target, joint: Floats | None) -> Floats:
+    """The follower's law given the other column's cells, of which ``joint`` knows the ones without nulls.
 
-    # -> ..., (cells of the parent, cells of the child), the same or without nulls
+    # (cells of the parent, cells of the child)
     """
-    table, joint, split = target.table[0], None, marginals
+    table = target.table[0]
     possible = np.ones(table.shape, dtype=bool) if target.zeros is None else ~target.zeros
     if target.follower == 0:
         table, possible = table.T, possible.T
-    if target.staircase is not None:
-        turned = cells if target.follower == 1 else cells[::-1]
-        split, joint = at_steps(marginals, turned, target.staircase, inside, noise=noise)
-        joint = joint if target.follower == 1 else joint.T
-    places = [split.place(each) for each in cells]
-    left, right = (members(split.cells[place], each) for place, each in zip(places, cells, strict=True))
-    own = split.of_all(places[1])
-    table = np.where(table.sum(axis=1, keepdims=True) > LEAST_HELD, table, possible * (own @ right))
-    sums = table.sum(axis=1, keepdims=True)
-    law = np.where(sums > 0, table / np.where(sums > 0, sums, 1.0), own @ right)
-    law = (left @ (law / np.maximum(own @ right, LEAST_HELD)) @ right.T) * own
+    places = [marginals.place(each) for each in cells]
+    left, right = (members(marginals.cells[place], each) for place, each in zip(places, cells, strict=True))
+    own = marginals.of_all(places[1])
+    usual = own @ right
+    law = _each(_each(table, possible * usual), np.broadcast_to(usual, table.shape))
+    law = (left @ (law / np.maximum(usual, LEAST_HELD)) @ right.T) * own
     if joint is not None:
         rows, columns = joint.shape
-        nulls = law[:rows, columns:].sum(axis=1, keepdims=True)
-        held = joint.sum(axis=1, keepdims=True)
-        law[:rows, :columns] = (1 - nulls) * np.where(
-            held > 0, joint / np.where(held > 0, held, 1.0), law[:rows, :columns]
-        )
-    sums = law.sum(axis=1, keepdims=True)
-    law = np.where(sums > 0, law / np.where(sums > 0, sums, 1.0), own)
-    return split, law, law if joint is None else joint
+        known = 1 - law[:rows, columns:].sum(axis=1, keepdims=True)
+        law[:rows, :columns] = known * _each(joint, law[:rows, :columns])
+    return _each(law, np.broadcast_to(own, law.shape))
+
+
+def _each(table: Floats, otherwise: Floats) -> Floats:
+    """Each row as shares of its sum; of a row of nothing, as the other table has it."""
+    table = np.where(table.sum(axis=1, keepdims=True) > LEAST_HELD, table, otherwise)
+    return np.asarray(table / np.maximum(table.sum(axis=1, keepdims=True), LEAST_HELD))
 
 
 def _agreeing(marginals: Marginals, places: Sequence[int], meets: Truths, noise: float) -> Marginals | None:

@@ -11,7 +11,7 @@ from scipy.special import erfcx
 
 from understudy.arrays import Floats, Truths
 from understudy.features import Cells
-from understudy.fits.comonotone import Staircase, better_function, find_staircase
+from understudy.fits.comonotone import Staircase, better_function, find_staircase, hides_rows
 from understudy.fits.structural_zeros import find_function, follower_of, surely_empty
 from understudy.rules.adaptive_bins import COARSE_PAIRS
 from understudy.rules.denoise import centred, project_to_simplex, scale_to_total
@@ -97,11 +97,11 @@ def pair_targets(marginals: Marginals, pairs: SelectedPairs) -> Targets:
         if staircase is not None and function is not None and better_function(share / noise, function, staircase):
             staircase = None
         zeros = surely_empty(share, expected, noise) if function is None else ~function
-        follower = None if function is None else follower_of(function)
+        follower = None if function is None or hides_rows(share[~function], noise) else follower_of(function)
         if staircase is not None:
             beside, follower = staircase.is_beside, 0 if staircase.is_turned else 1
             zeros[: beside.shape[0], : beside.shape[1]] = beside
-        if follower is not None:
+        if function is not None or staircase is not None:
             likely = np.where(zeros, 0.0, likely) / max(float(likely[~zeros].sum()), 1e-12)
         found[pair] = Target(likely[None], 1 / math.sqrt(doubt), zeros, follower, staircase)
     return found
