@@ -14,7 +14,8 @@ from understudy import Budget, dp_anova, fit_release, load_schema, release_table
 from understudy.arrays import Floats, Integers
 from understudy.features import Cells
 from understudy.fits.anova import AnovaTraining
-from understudy.fits.comonotone import Inside, Side, Staircase, _best_path, _round_codes, at_steps, find_staircase
+from understudy.fits.comonotone import Inside, Side, _round_codes, at_steps
+from understudy.fits.staircases import Staircase, _best_path, find_staircase
 from understudy.private.noise import SeededNoise
 from understudy.rules.marginals import Marginals
 from understudy.schema import Schema

@@ -11,7 +11,7 @@ from scipy.special import erfcx
 
 from understudy.arrays import Floats, Truths
 from understudy.features import Cells
-from understudy.fits.comonotone import Staircase, better_function, find_staircase, hides_rows
+from understudy.fits.staircases import Staircase, better_function, find_staircase, hides_rows
 from understudy.fits.structural_zeros import find_function, follower_of, surely_empty
 from understudy.rules.adaptive_bins import COARSE_PAIRS
 from understudy.rules.denoise import centred, project_to_simplex, scale_to_total

@@ -31,20 +31,25 @@ def surely_empty(table: Floats, expected: Floats, noise: float) -> Truths:
 
 def find_function(table: Floats, expected: Floats, noise: float, is_ordered: Sequence[bool]) -> Truths | None:
     """The cells in use if one column is a function of the other, as far as noise lets one tell; else None."""
-    size = table.size
-    most = size + FUNCTION_DEVIATIONS * math.sqrt(2 * size)  # of a chi-square variable
-    if float(((table - expected) ** 2).sum()) / noise**2 < size + INDEPENDENCE_DEVIATIONS * math.sqrt(2 * size):
+    if beyond_noise((table - expected) / noise) < INDEPENDENCE_DEVIATIONS:
         return None
-    best = None
+    size, most, best = table.size, FUNCTION_DEVIATIONS, None
     for axis in (0, 1):
         counts, masses = (table, expected.sum(axis=1)) if axis == 0 else (table.T, expected.sum(axis=0))
         values = _function_values(counts / noise, masses / noise, is_ordered[axis])
         used = np.eye(counts.shape[1], dtype=bool)[values]
-        distance = float(((counts - np.where(used, masses[:, None], 0.0)) ** 2).sum()) / noise**2
+        distance = beyond_noise((counts - np.where(used, masses[:, None], 0.0)) / noise)
         stray = float(np.where(used, 0.0, counts).max()) / noise
         if distance < most and stray < universal_threshold(size) + STRAY_DEVIATIONS:
             best, most = used if axis == 0 else used.T, distance
     return best
+
+
+def beyond_noise(counts: Floats) -> float:
+    """How far the squares of counts, in units of their noise, are beyond what noise gives: in deviations of a
+    chi-square variable.
+    """
+    return float(((counts**2).sum() - counts.size) / math.sqrt(2 * counts.size))
 
 
 def follower_of(function: Truths) -> int:
