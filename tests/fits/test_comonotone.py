@@ -89,6 +89,15 @@ def test_where_noise_could_hide_many_rows_beside_it_there_is_no_staircase() -> N
     assert find_staircase(table, expected, 40 * NOISE / ROWS, (WIDE, CHOICE)) is None
 
 
+def test_categories_that_share_a_cell_need_not_lie_side_by_side() -> None:
+    """The first group and the last are counted together: in no order they are steps of a staircase."""
+    left, together = codes_drawn(), Cells(1, 4, groups=(0, 1, 2, 0))
+    for borders, is_found in (((250, 600, 1000), False), ((2, 600, 1195), True)):
+        table, expected = pair_table(WIDE, together, left, group_of(left, borders))
+        found = find_staircase(table, expected, NOISE / ROWS, (WIDE, together))
+        assert (found is not None) == is_found
+
+
 def test_a_column_of_many_values_is_no_step_function() -> None:
     left = codes_drawn()
     long = Cells(1, 1200, is_ordered=True, lows=tuple(range(0, 1200, 100)))

@@ -29,6 +29,9 @@ MOST_BESIDE = 0.06
 """Beside a function, and right beside a staircase, lie no more rows than this share, with a deviation of noise to
 spare: of columns that are only alike, rows are there."""
 
+MOST_UNITED = 0.02
+"""Share of rows whose categories share a cell: they need not lie side by side along the number."""
+
 SQUARES_DEVIATIONS = 3.0
 """Squares of the cells beside it are no further beyond noise: chi-square variables have heavy tails."""
 
@@ -78,6 +81,9 @@ def find_staircase(table: Floats, expected: Floats, noise: float, cells: Sequenc
     if beyond_noise((table - expected) / noise) < INDEPENDENCE_DEVIATIONS:
         return None
     if one.num_known < FEWEST_CELLS or (other.is_ordered and other.num_known < FEWEST_CELLS):
+        return None
+    rows = expected.sum(axis=1 if is_turned else 0)[: other.num_known]
+    if not other.is_ordered and rows[np.bincount(other.cell_of_piece) > 1].sum() > MOST_UNITED:
         return None
     known = (table.T if is_turned else table)[: one.num_known, : other.dim]
     nulls = known[:, other.num_known :]
