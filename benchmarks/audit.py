@@ -170,5 +170,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    np.seterr(all="raise", under="ignore")
-    main()
+    with np.errstate(all="raise", under="ignore"):
+        main()

@@ -33,12 +33,19 @@ def no_function(determined: str, by: str) -> Broken:
     """Rows whose value is none that real rows with the same other value have."""
 
     def broken(real: pd.DataFrame, rows: pd.DataFrame) -> pd.Series:
-        known = set(zip(real[by].astype(str), real[determined].astype(str), strict=True))
-        pairs = zip(rows[by].astype(str), rows[determined].astype(str), strict=True)
-        seen = set(real[by].astype(str))
+        known = set(zip(words(real[by]), words(real[determined]), strict=True))
+        seen = {value for value, _ in known}
+        pairs = zip(words(rows[by]), words(rows[determined]), strict=True)
         return pd.Series([pair[0] in seen and pair not in known for pair in pairs])
 
     return broken
+
+
+def words(values: pd.Series) -> list[str]:
+    """Values as text, the same whether a column of whole numbers with blanks was read as floats."""
+    numbers = pd.to_numeric(values, errors="coerce")
+    same = numbers.notna().equals(values.notna())
+    return [f"{number:g}" for number in numbers] if same else [str(value) for value in values]
 
 
 RULES: dict[str, dict[str, Broken]] = {

@@ -182,7 +182,10 @@ def find_parts(releases: Sequence[Release]) -> Parts:
             made = list(_parts_of(block, [measurement, *others], layout)) if is_shared else []
             parts.found += made
             shared = sum(part.dim for part in made)
-            own = sum(counts[0].size for _, counts, _ in listed_tables(measurement, block, layout).values())
+            tables = listed_tables(measurement, block, layout).values()
+            own = sum(counts[0].size for _, counts, _ in tables)
+            if not made and tables and own == len(tables):
+                continue  # tables of one cell are row counts, which are compared elsewhere
             if not made:
                 parts.left_out.append(block.name)
             elif others and block.map.reads_codes and shared < own:
