@@ -45,7 +45,7 @@ def words(values: pd.Series) -> list[str]:
     """Values as text, the same whether a column of whole numbers with blanks was read as floats."""
     numbers = pd.to_numeric(values, errors="coerce")
     same = numbers.notna().equals(values.notna())
-    return [f"{number:g}" for number in numbers] if same else [str(value) for value in values]
+    return [f"{number:g}" for number in numbers.to_numpy(float, na_value=np.nan)] if same else [*map(str, values)]
 
 
 RULES: dict[str, dict[str, Broken]] = {
