@@ -81,6 +81,21 @@ def test_what_is_no_function_of_some_label_is_none_unless_noise_explains_it(nois
     assert bool(ties) == is_found
 
 
+def test_a_label_of_nulls_alone_keeps_no_follower_out() -> None:
+    """Of its rows none is known: what noise leaves there says nothing."""
+    known = np.array([[2, 2, 2, 2, 1, 1], [0, 0, 0, 0, 0, 0]]) / 10
+    nulls = np.array([[0.0], [1.0]])
+    left = np.hstack([known, nulls])
+    right = np.hstack([np.array([[0.4, 0.5, 0.1], [1e-9, 0, 0]]), nulls - [[0], [1e-9]]])
+    cells = Cells(0, 6, has_null=True), Cells(1, 3, has_null=True)
+    marginals = Marginals(ROWS, np.array([0.8, 0.2]), (left, right), cells)
+    table = np.zeros((7, 4))
+    table[:6, :3], table[6, 3] = (0.8 * known[0])[:, None] * np.eye(3)[GROUPS], 0.2
+    (tie,), found = found_in({(0, 1): Target(table[None], follower=1, zeros=table == 0)}, marginals)
+    np.testing.assert_allclose(tie.ratios[:6, :3], np.eye(3)[GROUPS])
+    assert all(np.isfinite(each).all() for each in found.by_label)
+
+
 def test_cells_without_rows_have_the_followers_usual_law() -> None:
     grades = np.array([0.5, 0.0, 0.3, 0.0, 0.0, 0.2])
     (tie,), _ = found_in({(0, 1): following(grades)}, marginals_of(grades, grades @ np.eye(3)[GROUPS]))
