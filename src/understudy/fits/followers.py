@@ -17,7 +17,7 @@ from understudy.arrays import Floats, Truths
 from understudy.features import Cells
 from understudy.fits.comonotone import MEAN_DEVIATION, Inside, at_steps
 from understudy.fits.shrinkage import Target, Targets, members
-from understudy.fits.ties import LEAST_TIED
+from understudy.fits.ties import LEAST_TIED, distances
 from understudy.generators.mixture import Tie
 from understudy.rules.marginals import Marginals, unions
 from understudy.rules.pair_selection import SelectedPairs
@@ -45,8 +45,7 @@ def find_followers(
         noise: that of a cell that was counted by label, in rows.
         inside: what is known of rows inside cells.
     """
-    wanted = {pair: marginals.independent((pair[0], pair[1]), pairs.cells).sum(axis=0) for pair in targets}
-    apart = {pair: 0.5 * float(np.abs(targets[pair].table[0] - wanted[pair]).sum()) for pair in targets}
+    apart = distances(marginals, targets, pairs.cells)
     found: list[tuple[Tie, Cells]] = []  # and the parent's cells at that time
     for pair in sorted(targets, key=lambda pair: (targets[pair].staircase is None, -apart[pair])):
         target = targets[pair]

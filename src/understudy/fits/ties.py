@@ -49,8 +49,7 @@ def choose_ties(
     more cells: given another column, cells are drawn less evenly.
     """
     rows = marginals.total * marginals.label_shares
-    wanted = {pair: marginals.independent((pair[0], pair[1]), cells).sum(axis=0) for pair in targets}
-    apart = {pair: 0.5 * float(np.abs(targets[pair].table[0] - wanted[pair]).sum()) for pair in targets}
+    apart = distances(marginals, targets, cells)
     found: list[Tie] = []
     used = set(followers)
     for pair in sorted(apart, key=lambda pair: -apart[pair]):
@@ -58,13 +57,26 @@ def choose_ties(
         if apart[pair] < LEAST_TIED or used & set(places):
             continue
         left, right = (members(marginals.cells[place], cells[j]) for place, j in zip(places, pair, strict=True))
-        tie = Tie(*places, left @ association(targets[pair], wanted[pair]) @ right.T)
+        tie = Tie(*places, left @ association(targets[pair], independent(marginals, pair, cells)) @ right.T)
         sides = [marginals.by_label[place] for place in places]
         is_known = rows > KNOWN_DEVIATIONS * noise * math.sqrt(min(side.shape[1] for side in sides))
         if not is_known.any() or _moved(tie.ratios, *(side[is_known] for side in sides)) <= MOST_MOVED:
             used |= set(places)
             found.append(tie if tie.ratios.shape[0] >= tie.ratios.shape[1] else Tie(*places[::-1], tie.ratios.T))
     return found
+
+
+def independent(marginals: Marginals, pair: tuple[int, ...], cells: Sequence[Cells]) -> Floats:
+    """A pair's table, all labels together, if its columns were independent within labels."""
+    return np.asarray(marginals.independent((pair[0], pair[1]), cells).sum(axis=0))
+
+
+def distances(marginals: Marginals, targets: Targets, cells: Sequence[Cells]) -> dict[tuple[int, ...], float]:
+    """Total variation of each pair's table from independence within labels."""
+    return {
+        pair: 0.5 * float(np.abs(target.table[0] - independent(marginals, pair, cells)).sum())
+        for pair, target in targets.items()
+    }
 
 
 def association(target: Target, expected: Floats) -> Floats:
