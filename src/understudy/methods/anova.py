@@ -310,9 +310,7 @@ def _explanation(
         shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
         found.append(f"finer histograms find values that repeat ({shown}): {percent[VALUES]}")
     if DIGITS[0] in parts:
-        found.append(
-            f"values that repeat in columns of many decimals, to one of 2^32 codes: {percent[DIGITS[0]]} twice"
-        )
+        found.append(f"values that repeat in the longest columns, to one of 2^32 codes: {percent[DIGITS[0]]} twice")
     has_classes = len(places) < len(schema.used)
     by_label = " by label" if has_classes else ""
     again = "" if coarse_pairs else f"; once more by themselves, in cells cut anew: {percent[MARGINALS]}"
