@@ -1,4 +1,4 @@
-"""Followers: columns that another one determines, as an age group is of an age or the hour of a departure of its time.
+"""Followers: columns that another one determines (functional dependencies), as an age does its group.
 
 A mixture's components draw them by one law given the other column, so that they have no say in the fit, and any number
 of them may follow the same column.
